@@ -26,10 +26,9 @@ from gateway.audit_trail.notes import BrokerNotes, pack_batch
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.sessions import ClientSession, Sessions
-from gateway.config.limits import MqttLimits
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.config.routes import Routes
 from gateway.limits.admission import Admission
-from gateway.limits.budgets import Budgets
 from gateway.limits.refusals import Refusals
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.properties import PublishProperties
@@ -113,7 +112,7 @@ class World:
         access = Access(publish=("#",), subscribe=("#",))
         self.bridge: Bridge = build_bridge(
             engine,
-            Sessions(engine, maximum_in_flight=limits.maximum_in_flight, access=access, budgets=Budgets(limits)),
+            Sessions(engine, limits, access=access),
             Login(),
             dialect=dialect,
             stream=DEFAULT_STREAM,

@@ -46,10 +46,10 @@ from gateway.config.routes import Routes
 from gateway.conversion.service import ConversionService
 from gateway.free_space import FreeSpace
 from gateway.limits.admission import Admission
-from gateway.limits.budgets import Budgets
 from gateway.limits.refusals import Refusals
 from gateway.listener import Listeners, OpenListener, cannot_listen
 from gateway.operations.rollback import check_trail
+from gateway.settling import until_idle, until_settled
 from mappings.commands.command import Dialect
 from mappings.table import TABLE_VERSION
 from mq_adapters.broker.broker import Broker, BrokerRules
@@ -82,10 +82,6 @@ _SWITCH_S: Final = 0.0005
 _GC_THRESHOLD: Final = (10_000, 100, 10)
 _TICKS_PER_SECOND: Final = 10
 _TICKS_PER_SWEEP: Final = 50
-#: How often a stopping gateway sees whether a commit is done, seconds.
-_COMMIT_LOOK_S: Final = 0.001
-#: Commits that may follow from one another while the gateway drains, as a will's after the end of its session.
-_FOLLOWING_COMMITS: Final = 10
 
 #: Is told the ports that are open, in the order of the configuration.
 Ready = Callable[[Sequence[OpenListener]], None]
@@ -203,7 +199,7 @@ class Daemon:
             await http.stop()
         await self._drain(engine, bridge, listeners)
         await server.stop()
-        await _until_idle(engine)  # the store is closed next, and a thread may be committing for an application
+        await until_idle(engine)  # the store is closed next, and a thread may be committing for an application
         return self._exit_code
 
     async def _start_http(self, engine: Engine, bridge: Bridge, listeners: Listeners) -> "HttpServer | None":
@@ -283,14 +279,7 @@ class Daemon:
         )
         self._broker.attach()
         self._conversion = ConversionService(engine, settings.conversion, notes, call_soon=call_soon)
-        sessions = Sessions(
-            engine,
-            maximum_in_flight=settings.mqtt.maximum_in_flight,
-            access=self._access_files.access,
-            budgets=Budgets(settings.mqtt),
-            maximum_session_expiry_s=settings.mqtt.maximum_session_expiry_s,
-            set_aside=set_aside,
-        )
+        sessions = Sessions(engine, settings.mqtt, access=self._access_files.access, set_aside=set_aside)
         dialect = Dialect(settings.header)
         admission = Admission(settings.mqtt, Refusals())
         copies = RetainedCopies(
@@ -392,9 +381,9 @@ class Daemon:
             bridge.tick()
             if self._clock is not None:
                 self._clock.tick()
-            await _until_settled(engine)
+            await until_settled(engine)
             engine.tick()  # writes the audit notes of all that
-            await _until_settled(engine)
+            await until_settled(engine)
         if self._exporter is not None:
             batches = engine.queue(AUDIT_QUEUE)
             await self._exporter.end(kill=engine.failed is not None, has_batches=lambda: batches.depth > 0)
@@ -455,28 +444,6 @@ def _broker_rules(settings: Settings) -> BrokerRules:
         has_implicit_stream_naming=broker.implicit_stream_naming,
         subscription_points=broker.subscription_points,
     )
-
-
-async def _until_settled(engine: Engine) -> None:
-    """Until all that was submitted is committed, and what followed from it; applications go on submitting meanwhile."""
-    for _ in range(_FOLLOWING_COMMITS):
-        if engine.is_idle or engine.failed is not None:
-            return
-        await _until_committed(engine)
-
-
-async def _until_committed(engine: Engine) -> None:
-    """Until all that was submitted so far is committed."""
-    committed = asyncio.Event()
-    engine.submit(engine.begin(), lambda _unit: committed.set())
-    while not committed.is_set() and engine.failed is None:
-        await asyncio.sleep(_COMMIT_LOOK_S)
-
-
-async def _until_idle(engine: Engine) -> None:
-    """Until nothing waits for a commit: when nobody submits anything any more."""
-    while not engine.is_idle and engine.failed is None:
-        await asyncio.sleep(_COMMIT_LOOK_S)
 
 
 def _ignore_further_signals() -> None:

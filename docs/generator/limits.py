@@ -3,7 +3,8 @@
 from typing import Final
 
 from docs.generator.markdown import code, sentence, table
-from gateway.config.limits import Answer, Limit
+from gateway.config.limit_row import Answer
+from gateway.config.limits import Limit
 from gateway.limits.refusals import answers_at
 from gateway.mqtt.reason_codes import ReasonCode
 

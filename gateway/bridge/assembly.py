@@ -33,7 +33,8 @@ from gateway.bridge.subscribe import Subscriptions
 from gateway.bridge.sys_topics import SysTopics
 from gateway.bridge.usr_folder import UserPropertyStyle
 from gateway.channels.target import Target
-from gateway.config.limits import Limit, MqttLimits
+from gateway.config.limits import Limit
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.config.routes import Routes
 from gateway.limits.admission import Admission
 from mappings.commands.command import Dialect

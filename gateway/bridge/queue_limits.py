@@ -16,7 +16,8 @@ from typing import Final
 
 from gateway.audit_trail.notes import NoteKind
 from gateway.audit_trail.origin import exchange_of
-from gateway.config.limits import Limit, SessionLimits
+from gateway.config.limits import Limit
+from gateway.config.mqtt_limits import SessionLimits
 from gateway.limits.refusals import Refusals
 from mq_adapters.embedded.dead_letters import ShareFilled
 from mq_adapters.embedded.engine import Engine

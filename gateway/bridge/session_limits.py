@@ -20,7 +20,8 @@ from typing import Final, Protocol
 from gateway.bridge.links import MqttLink
 from gateway.bridge.retained_copies import RetainedCopies
 from gateway.bridge.sessions import ClientSession, Sessions
-from gateway.config.limits import Limit, MqttLimits
+from gateway.config.limits import Limit
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.config.routes import Routes
 from gateway.limits.admission import Admission
 from gateway.limits.budgets import Amount, Owner

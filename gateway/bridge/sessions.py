@@ -12,6 +12,7 @@ from gateway.access.rights import Access, Rights
 from gateway.bridge.retained_marks import RetainedMarks
 from gateway.bridge.session_store import HeldPublish, SessionRow, StoredRegistrations, session_correl_id
 from gateway.bridge.sessions_set_aside import SetAside
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.budgets import Account, Amount, Budgets, Owner
 from gateway.limits.topics import levels_of
 from gateway.mqtt.connection import Connection
@@ -355,21 +356,14 @@ class Sessions:
     """Every session of the gateway, connected or not, by client identifier."""
 
     def __init__(
-        self,
-        engine: Engine,
-        *,
-        maximum_in_flight: int,
-        access: Access,
-        budgets: Budgets,
-        set_aside: SetAside | None = None,
-        maximum_session_expiry_s: int = 0,
+        self, engine: Engine, limits: MqttLimits, *, access: Access, set_aside: SetAside | None = None
     ) -> None:
-        """`maximum_session_expiry_s` 0: as long as each client asks."""
-        self._maximum_session_expiry_s = maximum_session_expiry_s
         self._engine = engine
         self._access = access
-        self.budgets = budgets
-        self._maximum_in_flight = maximum_in_flight
+        self.budgets = Budgets(limits)
+        self._maximum_in_flight = limits.maximum_in_flight
+        #: 0: as long as each client asks.
+        self._maximum_session_expiry_s = limits.maximum_session_expiry_s
         #: Those of the store that are not loaded.
         self.set_aside = set_aside or SetAside()
         self._by_client: dict[str, ClientSession] = {}

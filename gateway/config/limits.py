@@ -3,38 +3,25 @@
 From a row come the key of [mqtt] with its default and its line in `rfhbridge check --example`, the label in the metric
 `rfhbridge_refusals_total`, the Reason String, and the row of the reference.
 
-To add a limit: write a row, name its key in a class below, and refuse with `Limit.NAME` where the limit is enforced.
-A test finds a row that nothing enforces. Where 0 is allowed as a value, it means that there is no limit, unless the
-row says more.
+To add a limit: write a row, name its key in a class of mqtt_limits.py, and refuse with `Limit.NAME` where the limit is
+enforced. A test finds a row that nothing enforces. Where 0 is allowed as a value, it means that there is no limit,
+unless the row says more.
 
 Some limits nest: a client may use what its row allows, and so may its user, its address, and all clients together
 (gateway/limits/budgets.py). Each of these is a row of its own. `LimitRow.of` makes it from the row of one client.
 """
 
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pydantic import Field
 
+from gateway.config.limit_row import Answer, LimitRow, Scope
 from gateway.config.values import (
     MAXIMUM_PACKET_IDENTIFIERS,
     MAXIMUM_REMAINING_LENGTH_BYTES,
     MAXIMUM_TEXT_BYTES,
-    Seconds,
-    Table,
 )
-
-
-class Answer(NamedTuple):
-    """What a client past a limit is told.
-
-    `reason_code` is a name of gateway.mqtt.reason_codes, and the label of the metric. `packets` are those that carry it
-    at MQTT 5; none: the client is closed without an answer, or nobody is refused anything.
-    """
-
-    reason_code: str
-    packets: tuple[str, ...] = ()
-
 
 _QUOTA: Final = "QUOTA_EXCEEDED"
 _CONNECT: Final = (Answer(_QUOTA, ("CONNACK",)),)
@@ -51,71 +38,6 @@ _TOPIC: Final = (
     Answer("TOPIC_NAME_INVALID", ("PUBACK", "PUBREC", "DISCONNECT", "CONNACK")),
     Answer("TOPIC_FILTER_INVALID", ("SUBACK",)),
 )
-
-
-class Scope(Enum):
-    """Whom a limit bounds together, the narrowest first. The value is the end of the key.
-
-    A client with a user counts for its user, any other client for its address and its network.
-    """
-
-    CLIENT = ""
-    USER = "_per_user"
-    ADDRESS = "_per_address"
-    PREFIX = "_per_prefix"
-    ALL = "_in_all"
-
-
-#: The clients that a scope bounds, and the words of the Reason String for "the client".
-_WHOSE: Final = {
-    Scope.USER: ("of one user", "the user"),
-    Scope.ADDRESS: ("of the clients without a user at one address (IPv6: one /64)", "this address"),
-    Scope.PREFIX: ("of the clients without a user in one network (IPv4: one /24, IPv6: one /48)", "this network"),
-    Scope.ALL: ("of all clients", "the gateway"),
-}
-#: A user, an address or a network without a limit of its own has the budget of so many clients. If it has more
-#: sessions than that times `SESSIONS_OF_SHARE`, it has the budget of one client for each `SESSIONS_OF_SHARE` of them.
-LEAST_SHARES: Final = 16
-SESSIONS_OF_SHARE: Final = 20
-_SHARED: Final = f"{LEAST_SHARES} times that of one client, or 1/{SESSIONS_OF_SHARE} of it for each session if more"
-
-
-class LimitRow(NamedTuple):
-    """One limit.
-
-    `key`: the key of [mqtt], "listener." in front of it where it is one of [[listener]], "access." where it is one of
-    [access]; "": the value is fixed.
-    `least`, `most`: the range of its values, both allowed; None: that of the key's type. `meaning`: the limited thing,
-    and what happens past the limit. `answers`: what a client is told, the usual answer first; none: nobody is refused
-    anything. `told`: the Reason String; "": that of the reason code, or what was wrong with the packet. It tells the
-    client what to do, and nothing about other clients. `where`: the module of the gateway that enforces the limit.
-    `scope`: whom it bounds together.
-    """
-
-    key: str
-    default: float
-    unit: str
-    meaning: str
-    where: str
-    least: int | None = 1
-    most: int | None = None
-    answers: tuple[Answer, ...] = ()
-    told: str = ""
-    scope: Scope = Scope.CLIENT
-
-    def of(self, scope: Scope, default: int = 0, *, without: str = _SHARED) -> "LimitRow":
-        """The same limit for a wider scope. `without`: what 0 means; of all clients together it means no limit."""
-        whose, who = _WHOSE[scope]
-        meaning = f"{self.unit} {whose}; 0: {'no limit' if scope is Scope.ALL else without}"
-        return self._replace(
-            key=self.key + scope.value,
-            default=default,
-            least=0,
-            meaning=meaning,
-            told=self.told.replace("the client", who),
-            where="limits.budgets",
-            scope=scope,
-        )
 
 
 class Limit(Enum):
@@ -561,81 +483,3 @@ class Limit(Enum):
         """The key of the configuration, as pydantic declares it."""
         row = self.value
         return Field(default=row.default, ge=row.least, le=row.most, description=row.meaning)
-
-
-class ConnectionLimits(Table):
-    """How many may connect, how often, and how slow they may be."""
-
-    maximum_connections: int = Limit.CONNECTIONS.field
-    maximum_connections_per_user: int = Limit.CONNECTIONS_PER_USER.field
-    maximum_connections_per_address: int = Limit.CONNECTIONS_PER_ADDRESS.field
-    maximum_waiting_connections: int = Limit.WAITING_CONNECTIONS.field
-    connection_rate: int = Limit.CONNECTION_RATE.field
-    connection_rate_per_address: int = Limit.CONNECTION_RATE_PER_ADDRESS.field
-    connect_timeout_s: Seconds = Limit.CONNECT_TIMEOUT.field
-    maximum_unsent_bytes: int = Limit.UNSENT_BYTES.field
-    maximum_unsent_bytes_in_all: int = Limit.UNSENT_BYTES_IN_ALL.field
-    maximum_unfinished_bytes_in_all: int = Limit.UNFINISHED_BYTES_IN_ALL.field
-    slow_reader_timeout_s: Seconds = Limit.SLOW_READER.field
-
-
-class SessionLimits(Table):
-    """What one session may ask for, and what may be kept for it and for all of them."""
-
-    maximum_packet_bytes: int = Limit.PACKET_BYTES.field
-    maximum_in_flight: int = Limit.IN_FLIGHT.field
-    receive_maximum: int = Limit.RECEIVE_MAXIMUM.field
-    topic_alias_maximum: int = Limit.TOPIC_ALIASES.field
-    maximum_keep_alive_s: int = Limit.KEEP_ALIVE.field
-    maximum_held_bytes: int = Limit.HELD_BYTES.field
-    maximum_held_bytes_in_all: int = Limit.HELD_BYTES_IN_ALL.field
-    maximum_topic_bytes: int = Limit.TOPIC_BYTES.field
-    maximum_topic_levels: int = Limit.TOPIC_LEVELS.field
-    maximum_subscriptions: int = Limit.SUBSCRIPTIONS.field
-    maximum_subscriptions_per_user: int = Limit.SUBSCRIPTIONS_PER_USER.field
-    maximum_subscriptions_per_address: int = Limit.SUBSCRIPTIONS_PER_ADDRESS.field
-    maximum_subscriptions_per_prefix: int = Limit.SUBSCRIPTIONS_PER_PREFIX.field
-    maximum_subscriptions_in_all: int = Limit.SUBSCRIPTIONS_IN_ALL.field
-    maximum_subscription_levels: int = Limit.SUBSCRIPTION_LEVELS.field
-    maximum_subscription_levels_per_user: int = Limit.SUBSCRIPTION_LEVELS_PER_USER.field
-    maximum_subscription_levels_per_address: int = Limit.SUBSCRIPTION_LEVELS_PER_ADDRESS.field
-    maximum_subscription_levels_per_prefix: int = Limit.SUBSCRIPTION_LEVELS_PER_PREFIX.field
-    maximum_subscription_levels_in_all: int = Limit.SUBSCRIPTION_LEVELS_IN_ALL.field
-    maximum_subscription_characters: int = Limit.SUBSCRIPTION_CHARACTERS.field
-    maximum_sessions: int = Limit.SESSIONS.field
-    maximum_session_expiry_s: int = Limit.SESSION_EXPIRY.field
-    maximum_sessions_per_user: int = Limit.SESSIONS_PER_USER.field
-    maximum_sessions_per_address: int = Limit.SESSIONS_PER_ADDRESS.field
-    maximum_sessions_per_prefix: int = Limit.SESSIONS_PER_PREFIX.field
-    maximum_session_memory_bytes: int = Limit.SESSION_MEMORY.field
-    message_rate: int = Limit.MESSAGE_RATE.field
-    message_rate_per_user: int = Limit.MESSAGE_RATE_PER_USER.field
-    message_rate_per_address: int = Limit.MESSAGE_RATE_PER_ADDRESS.field
-    message_rate_per_prefix: int = Limit.MESSAGE_RATE_PER_PREFIX.field
-    byte_rate: int = Limit.BYTE_RATE.field
-    byte_rate_per_user: int = Limit.BYTE_RATE_PER_USER.field
-    byte_rate_per_address: int = Limit.BYTE_RATE_PER_ADDRESS.field
-    byte_rate_per_prefix: int = Limit.BYTE_RATE_PER_PREFIX.field
-    new_topic_rate: int = Limit.NEW_TOPIC_RATE.field
-    new_topic_rate_per_user: int = Limit.NEW_TOPIC_RATE_PER_USER.field
-    new_topic_rate_per_address: int = Limit.NEW_TOPIC_RATE_PER_ADDRESS.field
-    new_topic_rate_per_prefix: int = Limit.NEW_TOPIC_RATE_PER_PREFIX.field
-    trail_byte_rate: int = Limit.TRAIL_BYTE_RATE.field
-    trail_byte_rate_per_user: int = Limit.TRAIL_BYTE_RATE_PER_USER.field
-    trail_byte_rate_per_address: int = Limit.TRAIL_BYTE_RATE_PER_ADDRESS.field
-    trail_byte_rate_per_prefix: int = Limit.TRAIL_BYTE_RATE_PER_PREFIX.field
-    maximum_retained_copy_bytes: int = Limit.RETAINED_COPIES.field
-    maximum_retained_copy_bytes_per_user: int = Limit.RETAINED_COPIES_PER_USER.field
-    maximum_retained_copy_bytes_per_address: int = Limit.RETAINED_COPIES_PER_ADDRESS.field
-    maximum_retained_copy_bytes_per_prefix: int = Limit.RETAINED_COPIES_PER_PREFIX.field
-    maximum_retained_copy_bytes_in_all: int = Limit.RETAINED_COPIES_IN_ALL.field
-    maximum_queued_messages: int = Limit.QUEUED_MESSAGES.field
-    maximum_queued_bytes: int = Limit.QUEUED_BYTES.field
-    maximum_queued_age_s: int = Limit.QUEUED_AGE.field
-    maximum_dead_letters: int = Limit.DEAD_LETTERS.field
-    dead_letter_expiry_s: int = Limit.DEAD_LETTER_EXPIRY.field
-    maximum_retained_messages: int = Limit.RETAINED_MESSAGES.field
-
-
-class MqttLimits(ConnectionLimits, SessionLimits):
-    """All of them."""

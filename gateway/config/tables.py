@@ -4,7 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from gateway.config.limits import Limit, MqttLimits
+from gateway.config.limits import Limit
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.config.queue_names import REPLY_QUEUE, SUBSCRIBER_QUEUE
 from gateway.config.tokens import TokenSettings
 from gateway.config.values import (

@@ -17,7 +17,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
-from gateway.config.limits import ConnectionLimits, Limit
+from gateway.config.limits import Limit
+from gateway.config.mqtt_limits import ConnectionLimits
 from gateway.limits.addresses import network_of
 from gateway.limits.connection_log import ConnectionLog
 from gateway.limits.refusals import LimitReached, Refusals, reached

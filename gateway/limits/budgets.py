@@ -40,7 +40,9 @@ from enum import IntEnum
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from gateway.config.limits import LEAST_SHARES, SESSIONS_OF_SHARE, Limit, MqttLimits, Scope
+from gateway.config.limit_row import LEAST_SHARES, SESSIONS_OF_SHARE, Scope
+from gateway.config.limits import Limit
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.addresses import prefix_of
 from gateway.limits.refusals import LimitReached, reached
 

@@ -9,8 +9,8 @@ import resource
 from collections.abc import Iterable
 from typing import Final
 
-from gateway.config.limits import ConnectionLimits
 from gateway.config.listeners import ListenerSettings
+from gateway.config.mqtt_limits import ConnectionLimits
 
 _log = logging.getLogger(__name__)
 

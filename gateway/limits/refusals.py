@@ -8,7 +8,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.config.limits import Answer, Limit
+from gateway.config.limit_row import Answer
+from gateway.config.limits import Limit
 from gateway.mqtt.levels import LEVELS
 from gateway.mqtt.reason_codes import CONNECT_RETURN_CODES, ReasonCode
 

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import Protocol
 
-from gateway.config.limits import ConnectionLimits, Limit
+from gateway.config.limits import Limit
+from gateway.config.mqtt_limits import ConnectionLimits
 from gateway.limits.refusals import REASONS, Refusals
 from gateway.mqtt.reason_codes import ReasonCode
 

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from gateway.config.limits import Limit, SessionLimits
+from gateway.config.limits import Limit
+from gateway.config.mqtt_limits import SessionLimits
 from gateway.limits.refusals import LimitReached, reached
 from gateway.mqtt.reason_codes import ReasonCode
 

@@ -198,8 +198,7 @@ def test_sessions_that_are_idle_end_together_and_others_stay(
 )
 def test_expire_says_what_it_needs(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
     Engine.open(tmp_path).close()
-    command = [sys.executable, "-m", "gateway.cli", "sessions", "expire", *arguments, "--data", str(tmp_path)]
-    done = subprocess.run(command, text=True, check=False, timeout=60, capture_output=True)
+    done = rfhbridge("sessions", "expire", *arguments, "--data", tmp_path)
     assert (done.returncode, said in " ".join(done.stderr.split())) == (2, True), done.stderr
 
 

@@ -24,10 +24,9 @@ from gateway.bridge.sessions_set_aside import sessions_set_aside
 from gateway.bridge.usr_folder import UserPropertyStyle
 from gateway.channels.target import Target
 from gateway.config import RouteSettings, TargetSettings
-from gateway.config.limits import MqttLimits
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.config.routes import Routes
 from gateway.limits.admission import Admission
-from gateway.limits.budgets import Budgets
 from gateway.limits.refusals import Refusals
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.properties import DisconnectProperties
@@ -186,14 +185,7 @@ class World:
         self.access = access = Access(
             publish=publish, subscribe=subscribe, access_list=access_list, dollar_topics=dollar_topics
         )
-        self.sessions = Sessions(
-            self.engine,
-            maximum_in_flight=limits.maximum_in_flight,
-            access=access,
-            budgets=Budgets(limits),
-            maximum_session_expiry_s=limits.maximum_session_expiry_s,
-            set_aside=set_aside,
-        )
+        self.sessions = Sessions(self.engine, limits, access=access, set_aside=set_aside)
         self.refusals = Refusals()
         self.admission = Admission(limits, self.refusals)
         copies = None

@@ -3,7 +3,7 @@
 from itertools import count
 from pathlib import Path
 
-from gateway.config.limits import MqttLimits
+from gateway.config.mqtt_limits import MqttLimits
 from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, remaining_length
 

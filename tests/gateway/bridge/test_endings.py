@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.bridge.publish_command import ToMq
-from gateway.config.limits import MqttLimits
+from gateway.config.mqtt_limits import MqttLimits
 from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, publish_packet, written

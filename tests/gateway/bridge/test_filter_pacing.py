@@ -4,7 +4,7 @@ import pytest
 
 from gateway.bridge.filter_pacing import FILTERS_AT_ONCE
 from gateway.bridge.sessions import ClientSession, Sessions
-from gateway.config.limits import MqttLimits
+from gateway.config.mqtt_limits import MqttLimits
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, remaining_length, written
 

@@ -11,7 +11,7 @@ import ormsgpack
 import pytest
 
 from gateway.bridge.session_store import HeldPublish
-from gateway.config.limits import MqttLimits
+from gateway.config.mqtt_limits import MqttLimits
 from mappings.commands.command import Dialect
 from mq_adapters.message import MQEI_UNLIMITED, Message, MessageDescriptor
 from tests.gateway.bridge.audited import assert_every_conversion_is_as_the_audit_predicts, records

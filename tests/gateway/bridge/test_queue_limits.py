@@ -9,7 +9,8 @@ import pytest
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.outgoing_messages import bytes_in_flight
 from gateway.bridge.queue_limits import QueueLimits
-from gateway.config.limits import Limit, MqttLimits
+from gateway.config.limits import Limit
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.refusals import Refusals
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.operations.redrive import opened

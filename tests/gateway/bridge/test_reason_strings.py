@@ -6,7 +6,8 @@ import pytest
 
 from gateway.access.access_list import AccessList
 from gateway.access.login import Decision, Entrance, Login, Refusal, Refused
-from gateway.config.limits import Limit, MqttLimits
+from gateway.config.limits import Limit
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.mqtt.events import ConnectReceived
 from gateway.mqtt.reason_codes import FAILURE, ReasonCode
 from gateway.mqtt.reason_strings import REASON_STRINGS, reason_string

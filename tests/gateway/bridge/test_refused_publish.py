@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.config.limits import MqttLimits
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.log_rate import LINES_OF_ONE
 from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written

@@ -5,7 +5,8 @@ from itertools import count, product
 import pytest
 
 from gateway.bridge.retained_copies import _QUIET_TICKS
-from gateway.config.limits import Limit, MqttLimits
+from gateway.config.limits import Limit
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.budgets import Amount
 from gateway.mqtt.reason_codes import ReasonCode
 from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, publish_packet, written

@@ -6,7 +6,7 @@ import ormsgpack
 import pytest
 
 from gateway.bridge.sessions import ClientSession
-from gateway.config.limits import MqttLimits
+from gateway.config.mqtt_limits import MqttLimits
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.unit_of_work import StateSpace

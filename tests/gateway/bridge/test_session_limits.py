@@ -7,7 +7,8 @@ import pytest
 
 from gateway.access.login import Admitted, Decision, Entrance, Login
 from gateway.audit_trail.notes import NoteKind
-from gateway.config.limits import Limit, MqttLimits
+from gateway.config.limits import Limit
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.budgets import Amount
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import ConnectReceived, Will

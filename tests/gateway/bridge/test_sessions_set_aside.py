@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.bridge.sessions_set_aside import sessions_set_aside
-from gateway.config.limits import MqttLimits
+from gateway.config.mqtt_limits import MqttLimits
 from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, written
 from tests.gateway.bridge.test_cost_of_filters import deep_filters, subscribe

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.access.access_list import AccessList
 from gateway.audit_trail.notes import NoteKind
-from gateway.config.limits import MqttLimits
+from gateway.config.mqtt_limits import MqttLimits
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, mqrfh2
 from tests.gateway.bridge.test_level_5_sessions import connect
 from tests.gateway.bridge.test_shared_subscriptions import (

@@ -7,7 +7,7 @@ import pytest
 from gateway.access.access_list import AccessList
 from gateway.access.dollar_topics import DollarTopics
 from gateway.audit_trail.notes import NoteKind
-from gateway.config.limits import MqttLimits
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.writer import PacketWriter
 from mappings.commands.command import Dialect

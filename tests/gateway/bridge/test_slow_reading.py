@@ -2,7 +2,8 @@
 
 import pytest
 
-from gateway.config.limits import Limit, MqttLimits
+from gateway.config.limits import Limit
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.mqtt.reason_codes import ReasonCode
 from tests.gateway.bridge.conftest import NOW_US, FakeLink, NewWorld, World, written
 

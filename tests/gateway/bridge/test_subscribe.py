@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.audit_trail.notes import NoteKind
-from gateway.config.limits import MqttLimits
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.log_rate import LINES_OF_ONE
 from mappings.commands.command import Dialect
 from mq_adapters.attributes import Definition, ObjectType

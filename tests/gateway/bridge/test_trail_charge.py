@@ -4,7 +4,7 @@ import pytest
 
 from gateway.audit_trail.notes import NoteKind, pack_batch, trail_bytes
 from gateway.audit_trail.records import Expander
-from gateway.config.limits import MqttLimits
+from gateway.config.mqtt_limits import MqttLimits
 from mq_adapters.embedded.unit_of_work import Note
 from tests.gateway.bridge.conftest import NewWorld, publish_packet
 

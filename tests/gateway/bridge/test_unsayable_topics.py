@@ -6,7 +6,8 @@ import pytest
 
 from gateway.access.login import Admitted, Decision, Entrance, Login
 from gateway.config import RouteSettings, TargetSettings
-from gateway.config.limits import Limit, MqttLimits
+from gateway.config.limits import Limit
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.mqtt.events import ConnectReceived
 from gateway.mqtt.reason_codes import ReasonCode
 from mappings.commands.command import Dialect

@@ -5,7 +5,9 @@ from collections import Counter
 
 import pytest
 
-from gateway.config.limits import Limit, MqttLimits, Scope
+from gateway.config.limit_row import Scope
+from gateway.config.limits import Limit
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.budgets import KEPT_TIMES, LIMITS, RATES, Account, Amount, Budgets, Owner
 from gateway.limits.refusals import LimitReached
 

@@ -4,8 +4,8 @@ import resource
 
 import pytest
 
-from gateway.config.limits import ConnectionLimits
 from gateway.config.listeners import ListenerSettings, TlsSettings
+from gateway.config.mqtt_limits import ConnectionLimits
 from gateway.limits.open_files import OWN_FILES, make_room_for
 
 LIMITS = ConnectionLimits(maximum_connections=3_000, maximum_waiting_connections=100)

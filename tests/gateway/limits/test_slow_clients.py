@@ -1,6 +1,7 @@
 """Clients that do not take what waits for them, and clients that do not finish what they send."""
 
-from gateway.config.limits import Limit, MqttLimits
+from gateway.config.limits import Limit
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.refusals import Refusals
 from gateway.limits.slow_clients import SlowReaders, SlowSenders
 from gateway.mqtt.reason_codes import ReasonCode

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from gateway.config.limits import MqttLimits
+from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.admission import Admission
 from gateway.limits.refusals import Refusals
 from gateway.listener.link import NetworkLink
