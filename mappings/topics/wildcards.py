@@ -9,9 +9,11 @@ section 4.7.
 """
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from itertools import groupby
 
 from mappings.errors import CommandError
 from mappings.reasons import Reason
@@ -65,6 +67,13 @@ def parse_character_pattern(pattern: str) -> CharacterPattern:
     )
 
 
+def literal_texts(parsed: CharacterPattern) -> Iterator[str]:
+    """The unescaped texts between the wildcards of a character pattern."""
+    for is_wildcard, tokens in groupby(parsed.wildcards, _CHARACTER_WILDCARDS.__contains__):
+        if not is_wildcard:
+            yield _literal(tokens)
+
+
 def literal_prefix(character_pattern: str) -> tuple[str, bool]:
     """The unescaped text before the first wildcard, and whether that is the whole pattern."""
     parsed = parse_character_pattern(character_pattern)
@@ -77,7 +86,7 @@ def matches(pattern: str, topic: str, scheme: Scheme) -> bool:
         return _character_expression(pattern).match(topic) is not None
     if scheme is Scheme.MQTT and topic.startswith("$") and pattern[:1] in _TOPIC_WILDCARDS:
         return False
-    return _levels_match(pattern.split("/"), topic.split("/"))
+    return levels_match(pattern.split("/"), topic.split("/"))
 
 
 def compile_character_pattern(pattern: str) -> re.Pattern[str]:
@@ -105,12 +114,15 @@ def _character_tokens(pattern: str) -> list[str]:
     return tokens
 
 
-def _literal(tokens: list[str]) -> str:
+def _literal(tokens: Iterable[str]) -> str:
     return "".join(token[1:] if token[0] == "%" else token for token in tokens)
 
 
-def _levels_match(pattern: list[str], topic: list[str]) -> bool:
-    """Match level by level; each `#` takes as few levels as will do, as in a glob."""
+def levels_match(pattern: list[str], topic: list[str]) -> bool:
+    """Whether a topic matches a pattern of the topic scheme, level by level.
+
+    Each `#` takes as few levels as will do, as in a glob, so the time is bounded by levels times levels.
+    """
     at_pattern = at_topic = 0
     retry: tuple[int, int] | None = None
     while at_topic < len(topic) or at_pattern < len(pattern):

@@ -303,11 +303,11 @@ def test_an_empty_index_keeps_nothing_of_what_was_removed() -> None:
         index.add(pattern, scheme, "x")
         index.remove(pattern, scheme, "x")
         index.remove(pattern, scheme, "x")
-    assert not index._mqtt_tree._root.children
-    assert not index._topic_tree._root.children
-    assert not index._character_buckets._by_ends
-    assert not index._character_buckets._exact
-    assert not index._character_buckets._ends_of_lengths
+    assert index.shapes.weight == len(index.shapes) == 0
+    assert not index._by_characters
+    for by_levels in index._by_levels.values():
+        assert not by_levels
+        assert not by_levels._numbers._uses
 
 
 def test_remembered_answers_are_forgotten_with_each_generation_and_when_they_are_too_many() -> None:

@@ -1,0 +1,291 @@
+"""Patterns of the topic scheme and of MQTT, looked up by shape: a look-up's work has a bound that no topic can pass.
+
+The theory. `levels` are what stands between the slashes. The *shape* of a pattern is the number of its levels, the
+places of its `+`, and whether `#` ends it. A topic matches a pattern if the levels that are not `+` are equal, one by
+one. So for one topic and one shape there is exactly one pattern that can match: the topic with `+` in the places of the
+shape. A dictionary finds it at once. A look-up costs one such step for each shape that the index has, however many
+patterns there are.
+
+A tree by level, which most brokers have, has no such bound. The 2^k patterns `{a,+}^k/z` have 2^k shapes, and one topic
+`a/a/.../a/y` visits a node for each. States that are cached by the beginning of the topic do not help either: each
+topic of the 2^k that have `b` in some places of `a` leads to other states. That is no fault of the tree. To find
+patterns with wildcards in arbitrary places among n is partial match, for which no structure of moderate size is known
+that is much faster than n steps. Whoever wants a bound has to limit something, and shapes are the right thing: those of
+honest patterns are few (a fleet has some twenty, however many devices it has), and a further pattern of a known shape
+costs nothing. The caller limits shapes: `shape` names that of a pattern, `has` tells whether it is known, and `weight`
+is that of all shapes of the index. The weight is the bound, for every topic and every choice of patterns:
+
+- Long levels, equal beginnings, distinct ends, long chains: the steps do not depend on them.
+- `#` at each level: each number of levels in front of `#` is a shape.
+- Many levels: a step takes longer with more levels, so a shape weighs 1 for each eight levels begun.
+- Churn: `add` and `remove` take one step, and nothing has to be built anew.
+- Patterns without a wildcard have no shape. All of them together cost one step.
+- Patterns that match are found in the same steps. Their values cost more, each of them once.
+
+How a step works. Each level that some pattern names has a secret number of 32 bits. The numbers of a topic's levels,
+side by side, make one large integer. A shape is a mask with zeros in the places of `+` and behind its last level. One
+AND makes the key of the only pattern of that shape that can match, and the key is exact, because the numbers are
+unique. They are secret because Python hashes integers without a secret: numbers in order would let a stranger choose
+levels whose keys collide. The number 0 stands for a level that no pattern names, so it matches `+` and `#` alone.
+
+Memory: a pattern without wildcard takes one entry of a dictionary, whose key is the text that the caller has anyway. A
+pattern with wildcards takes an entry and 4 bytes for each level, and each distinct level is kept once. A tree took some
+500 bytes for each level, so 2,000 patterns of 200 levels had taken 127 MiB.
+
+The topic scheme allows `#` in front of other levels too, in commands of MQ applications alone. Such a pattern is found
+by what stands in front of its first `#`, and then compared: one by one among those with the same beginning.
+"""
+
+import secrets
+from collections.abc import Iterable, Iterator
+from itertools import repeat
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from mappings.topics.shapes import Found, Shape, Shapes, Value, Values, with_value, without_value
+from mappings.topics.wildcards import Scheme, levels_match
+
+_NUMBER_BYTES: Final = 4
+_NO_NUMBER: Final = bytes(_NUMBER_BYTES)
+_WHOLE_NUMBER: Final = b"\xff" * _NUMBER_BYTES
+_FIRST_LEVEL: Final = 0xFFFFFFFF
+#: Levels whose numbers are compared in the time that a step takes anyway.
+_LEVELS_OF_A_STEP: Final = 8
+#: Numbers of levels for which the steps are remembered.
+_REMEMBERED_STEPS: Final = 256
+#: To compare a pattern level by level takes as long as so many steps.
+_STEPS_OF_A_COMPARISON: Final = 16
+
+#: The kinds of shape: nothing, a `#`, or a `#` and further levels stand behind the levels of the shape.
+_CLOSED, _OPEN, _INNER = range(3)
+
+
+class _Numbers:
+    """The secret numbers of all levels that patterns name."""
+
+    def __init__(self) -> None:
+        self._number: dict[str, bytes] = {}
+        self._uses: dict[str, int] = {}
+        self._taken = {_NO_NUMBER}
+
+    def key(self, levels: Iterable[str]) -> int:
+        """The numbers of levels side by side, the first one lowest; 0 for `+`, and for a level without a number."""
+        return int.from_bytes(b"".join(map(self._number.get, levels, repeat(_NO_NUMBER))), "little")
+
+    def take(self, levels: Iterable[str]) -> None:
+        """A pattern with these levels is added."""
+        for level in levels:
+            if level == "+":
+                continue
+            if level not in self._number:
+                self._number[level] = self._new()
+            self._uses[level] = self._uses.get(level, 0) + 1
+
+    def give_back(self, levels: Iterable[str]) -> None:
+        """The pattern is gone. A level that no pattern names any more loses its number."""
+        for level in levels:
+            if level == "+":
+                continue
+            self._uses[level] -= 1
+            if not self._uses[level]:
+                del self._uses[level]
+                self._taken.remove(self._number.pop(level))
+
+    def _new(self) -> bytes:
+        while (number := secrets.token_bytes(_NUMBER_BYTES)) in self._taken:
+            continue
+        self._taken.add(number)
+        return number
+
+
+class _Parts(NamedTuple):
+    """A pattern with wildcards: its kind, the levels of its shape, and their mask."""
+
+    kind: int
+    levels: list[str]
+    mask: int
+
+
+def _parts(pattern: str) -> _Parts | None:
+    levels = pattern.split("/")
+    kind = _CLOSED
+    if "#" in levels:
+        place = levels.index("#")
+        kind = _OPEN if place == len(levels) - 1 else _INNER
+        levels = levels[:place]
+    elif "+" not in levels:
+        return None
+    mask = b"".join([_NO_NUMBER if level == "+" else _WHOLE_NUMBER for level in levels])
+    return _Parts(kind, levels, int.from_bytes(mask, "little"))
+
+
+Entry = TypeVar("Entry")
+_Step = tuple[int, dict[int, Entry]]
+"""A mask, and the entries of its shape by key."""
+
+
+class _Tables(Generic[Entry]):
+    """The shapes of one kind with their patterns, by number of levels."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, dict[int, dict[int, Entry]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    def get(self, parts: _Parts, key: int) -> Entry | None:
+        return self._of.get(len(parts.levels), {}).get(parts.mask, {}).get(key)
+
+    def put(self, parts: _Parts, key: int, entry: Entry) -> None:
+        self._of.setdefault(len(parts.levels), {}).setdefault(parts.mask, {})[key] = entry
+
+    def delete(self, parts: _Parts, key: int) -> None:
+        """Deletes an entry. It must be there."""
+        by_mask = self._of[len(parts.levels)]
+        table = by_mask[parts.mask]
+        del table[key]
+        if not table:
+            del by_mask[parts.mask]
+        if not by_mask:
+            del self._of[len(parts.levels)]
+
+    def of(self, levels: int) -> Iterable[_Step[Entry]]:
+        """The masks and tables of the shapes with so many levels."""
+        return self._of.get(levels, {}).items()
+
+    def up_to(self, levels: int) -> Iterator[_Step[Entry]]:
+        """The same for so many levels or less."""
+        return (step for length, by_mask in self._of.items() if length <= levels for step in by_mask.items())
+
+
+class LevelIndex(Generic[Value]):
+    """Patterns of the topic scheme or of MQTT with their values."""
+
+    def __init__(self, scheme: Scheme, shapes: Shapes) -> None:
+        """`shapes` counts those of this index too."""
+        self._scheme = scheme
+        self._shapes = shapes
+        self._numbers = _Numbers()
+        self._exact: dict[str, Values[Value]] = {}
+        self._closed: _Tables[Values[Value]] = _Tables()
+        self._open: _Tables[Values[Value]] = _Tables()
+        #: Patterns with `#` in front of other levels, each with its values, by the levels in front of it.
+        self._inner: _Tables[dict[str, Values[Value]]] = _Tables()
+        #: The steps of a look-up, by the number of the topic's levels, until a shape comes or goes.
+        self._steps: dict[int, tuple[_Step[Values[Value]], ...]] = {}
+
+    def __bool__(self) -> bool:
+        """Whether it has a pattern."""
+        return bool(self._exact or self._closed or self._open or self._inner)
+
+    def shape(self, pattern: str) -> Shape | None:
+        """The shape that a pattern has, or would have; None without a wildcard."""
+        parts = _parts(pattern)
+        if parts is None:
+            return None
+        if parts.kind != _INNER:
+            return self._shape(parts)
+        alike = self._inner.get(parts, self._numbers.key(parts.levels)) or {}
+        return self._shape(parts, len(alike) + (pattern not in alike))
+
+    def add(self, pattern: str, value: Value) -> None:
+        """Adds a value of a pattern."""
+        parts = _parts(pattern)
+        if parts is None:
+            self._exact[pattern] = with_value(self._exact.get(pattern), value)
+        elif parts.kind == _INNER:
+            self._add_inner(parts, pattern, value)
+        else:
+            self._add(parts, value)
+
+    def remove(self, pattern: str, value: Value) -> None:
+        """Removes a value of a pattern, if it is there."""
+        parts = _parts(pattern)
+        if parts is None:
+            left = without_value(self._exact.pop(pattern, ()), value)
+            if left:
+                self._exact[pattern] = left
+        elif parts.kind == _INNER:
+            self._remove_inner(parts, pattern, value)
+        else:
+            self._remove(parts, value)
+
+    def find(self, topic: str, found: Found[Value]) -> None:
+        """Adds the values of each pattern that matches to `found`."""
+        exact = self._exact.get(topic)
+        if exact is not None:
+            found.append(exact)
+        levels = topic.split("/")
+        steps = self._steps.get(len(levels))
+        if steps is None:
+            steps = self._remembered_steps(len(levels))
+        key = self._numbers.key(levels)
+        hides = self._scheme is Scheme.MQTT and topic.startswith("$")
+        for mask, table in steps:
+            values = table.get(key & mask)
+            if values is not None and not (hides and not mask & _FIRST_LEVEL):
+                found.append(values)
+        for mask, patterns in self._inner.up_to(len(levels)):
+            if not (hides and not mask & _FIRST_LEVEL):
+                alike = patterns.get(key & mask, {})
+                found += (each for pattern, each in alike.items() if levels_match(pattern.split("/"), levels))
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _remembered_steps(self, levels: int) -> tuple[_Step[Values[Value]], ...]:
+        if len(self._steps) >= _REMEMBERED_STEPS:
+            self._steps.clear()
+        steps = self._steps[levels] = (*self._closed.of(levels), *self._open.up_to(levels))
+        return steps
+
+    def _shape(self, parts: _Parts, rank: int = 0) -> Shape:
+        """`rank`: the place among patterns that are compared one by one; 0: it needs no comparison."""
+        steps = max(1, -(-len(parts.levels) // _LEVELS_OF_A_STEP)) + (_STEPS_OF_A_COMPARISON if rank else 0)
+        return Shape(self._scheme, (parts.kind, len(parts.levels), parts.mask, rank), steps)
+
+    def _add(self, parts: _Parts, value: Value) -> None:
+        tables = self._open if parts.kind == _OPEN else self._closed
+        values = tables.get(parts, self._numbers.key(parts.levels))
+        if values is None:
+            self._numbers.take(parts.levels)
+            self._shapes.add(shape := self._shape(parts))
+            if self._shapes.patterns(shape) == 1:
+                self._steps.clear()
+        tables.put(parts, self._numbers.key(parts.levels), with_value(values, value))
+
+    def _remove(self, parts: _Parts, value: Value) -> None:
+        tables, key = self._open if parts.kind == _OPEN else self._closed, self._numbers.key(parts.levels)
+        values = tables.get(parts, key)
+        if values is None:
+            return
+        left = without_value(values, value)
+        if left:
+            tables.put(parts, key, left)
+            return
+        tables.delete(parts, key)
+        self._numbers.give_back(parts.levels)
+        self._shapes.remove(shape := self._shape(parts))
+        if shape not in self._shapes:
+            self._steps.clear()
+
+    def _add_inner(self, parts: _Parts, pattern: str, value: Value) -> None:
+        alike = self._inner.get(parts, self._numbers.key(parts.levels))
+        if alike is None or pattern not in alike:
+            self._numbers.take(parts.levels)
+            alike = {} if alike is None else alike
+            self._inner.put(parts, self._numbers.key(parts.levels), alike)
+            self._shapes.add(self._shape(parts, len(alike) + 1))
+        alike[pattern] = with_value(alike.get(pattern), value)
+
+    def _remove_inner(self, parts: _Parts, pattern: str, value: Value) -> None:
+        key = self._numbers.key(parts.levels)
+        alike = self._inner.get(parts, key)
+        if alike is None or pattern not in alike:
+            return
+        alike[pattern] = left = without_value(alike[pattern], value)
+        if left:
+            return
+        self._shapes.remove(self._shape(parts, len(alike)))
+        del alike[pattern]
+        if not alike:
+            self._inner.delete(parts, key)
+        self._numbers.give_back(parts.levels)
