@@ -107,6 +107,7 @@ def build_bridge(
     )
     letters = engine.dead_letters
     letters.client_of, letters.share = client_of, limits.maximum_dead_letters
+    letters.share_bytes = limits.maximum_dead_letter_bytes
     letters.expiry_s = limits.dead_letter_expiry_s
     letters.on_share_reached = partial(admission.refusals.add, Limit.DEAD_LETTERS)
     reached = tuple(targets)

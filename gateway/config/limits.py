@@ -393,6 +393,15 @@ class Limit(Enum):
         answers=_SILENT,
         where="bridge.assembly",
     )
+    DEAD_LETTER_BYTES = LimitRow(
+        key="maximum_dead_letter_bytes",
+        default=4_294_967_296,
+        least=0,
+        unit="bytes",
+        meaning="bytes of the dead letters that one publisher or session may cause; a single letter is always taken;"
+        " past it the publisher waits, or the session keeps its messages, as at `maximum_dead_letters`; 0: no limit",
+        where="bridge.assembly",
+    )
     DEAD_LETTER_EXPIRY = LimitRow(
         key="dead_letter_expiry_s",
         default=2_592_000,  # thirty days

@@ -74,6 +74,7 @@ class SessionLimits(Table):
     maximum_queued_bytes: int = Limit.QUEUED_BYTES.field
     maximum_queued_age_s: int = Limit.QUEUED_AGE.field
     maximum_dead_letters: int = Limit.DEAD_LETTERS.field
+    maximum_dead_letter_bytes: int = Limit.DEAD_LETTER_BYTES.field
     dead_letter_expiry_s: int = Limit.DEAD_LETTER_EXPIRY.field
     maximum_retained_messages: int = Limit.RETAINED_MESSAGES.field
 

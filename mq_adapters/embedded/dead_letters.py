@@ -9,7 +9,8 @@ nobody, is dropped then, and the listener hears of it.
 A letter expires (`expiry_s`) if a client's message itself is to blame, because no header can carry it: it would be
 refused each time that it is put back. Every other letter is kept until somebody takes it.
 
-A share is counted in letters: those on one lane of the dead-letter queue, or those of one client without a CorrelId.
+A share is counted in letters and in their bytes: those on one lane of the dead-letter queue, or those of one client
+without a CorrelId. The bytes of lanes are counted where the queue was measured before it had letters.
 Source of the MQDLH: IBM MQ, "MQDLH - Dead-letter header".
 """
 
@@ -27,7 +28,7 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import MQCI_NONE, MQEI_UNLIMITED, MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
-from mq_adapters.system_queues import HELD_QUEUE, SYSTEM_QUEUES
+from mq_adapters.system_queues import DEAD_LETTER_QUEUE, HELD_QUEUE, SYSTEM_QUEUES
 
 if TYPE_CHECKING:
     from mq_adapters.embedded.engine import Engine
@@ -68,6 +69,8 @@ class DeadLetters:
         self.listener: DeliveryListener = Unheard()
         self.client_of: Callable[[bytes], str] = lambda _origin: ""
         self.share = 0
+        #: Bytes of the letters that one of them may have there, 0: no limit; a single letter is always taken.
+        self.share_bytes = 0
         #: Seconds for which a letter is kept that a client's own message is to blame for; 0: for ever.
         self.expiry_s = 0
         #: Told when a letter was refused its place because of the share.
@@ -160,11 +163,17 @@ class DeadLetters:
 
     def load(self) -> None:
         """At the start, when `client_of` and `share` are known: who waits, and who has how many dead letters."""
-        for origin in self._engine.origins(self._held_queue().numbers()):
+        for origin, _ in self._engine.origins(self._held_queue().numbers()):
             self._wait_for(origin)
-        if self.share:
+        if self.share or self.share_bytes:
             with suppress(QueueManagerError):  # there is no such queue now
                 self._letters_of(self._engine.objects.dead_letter_queue)
+
+    def measure(self) -> None:
+        """When the queues are there: a new dead-letter queue counts the bytes of each subscription from now on."""
+        queue = self._engine.objects.queues.get(DEAD_LETTER_QUEUE)
+        if queue is not None and not queue.depth:
+            queue.measure_lanes()
 
     def tick(self, now_us: int) -> None:
         """Several times a second: what is held goes on, and the log tells what was held."""
@@ -320,13 +329,28 @@ class DeadLetters:
 
     def _has_share(self, unit: UnitOfWork, queue: Queue, letter: Message) -> bool:
         """Whether whoever caused a letter may have one more on the dead-letter queue."""
+        owner = self._owner(letter) if self.share or self.share_bytes else ""
+        if not owner:
+            return True
+        return self._has_bytes(unit, queue, letter, owner) and self._has_place(unit, queue, owner)
+
+    def _has_bytes(self, unit: UnitOfWork, queue: Queue, letter: Message, owner: bytes | str) -> bool:
+        """Whether the bytes of one's letters allow one more."""
+        if not self.share_bytes:
+            return True
+        if isinstance(owner, bytes):
+            has = (queue.lane_bytes or {}).get(owner, 0)
+        else:
+            has = self._letters_of(queue).sizes[owner]
+        has += sum(len(put.body) for found, put in unit.puts if found is queue and self._owner(put) == owner)
+        return not has or has + len(letter.body) <= self.share_bytes
+
+    def _has_place(self, unit: UnitOfWork, queue: Queue, owner: bytes | str) -> bool:
+        """Whether the number of one's letters allows one more."""
         if not self.share:
             return True
         most = max(1, min(self.share, queue.definition.number("MAXDEPTH") // 2))
-        owner = self._owner(letter)
-        if not owner:
-            return True
-        count = len(queue.lanes.get(owner, ())) if isinstance(owner, bytes) else self._letters_of(queue)[owner]
+        count = len(queue.lanes.get(owner, ())) if isinstance(owner, bytes) else self._letters_of(queue).letters[owner]
         if count + len(unit.puts) >= most:  # if all of the unit were his letters
             count += sum(1 for found, put in unit.puts if found is queue and self._owner(put) == owner)
         return count < most
@@ -336,16 +360,16 @@ class DeadLetters:
         correl_id = letter.descriptor.correl_id
         return correl_id if correl_id != MQCI_NONE else self.client_of(letter.origin)
 
-    def _letters_of(self, queue: Queue) -> Counter[str]:
-        """How many letters without a CorrelId each client has on a queue; counted anew where DEADQ names another."""
+    def _letters_of(self, queue: Queue) -> "_Census":
+        """The letters without a CorrelId that each client has on a queue; counted anew where DEADQ names another."""
         if self._census is None or queue.census is not self._census:
             if self._census is not None:
                 self._census.queue.census = None
             self._census = _Census(queue, self.client_of)
-            for origin in self._engine.origins(queue.numbers(MQCI_NONE)):
-                self._census.letters[self.client_of(origin)] += 1
+            for origin, size in self._engine.origins(queue.numbers(MQCI_NONE)):
+                self._census.add(origin, size)
             queue.census = self._census
-        return self._census.letters
+        return self._census
 
 
 class _Departures:
@@ -359,20 +383,29 @@ class _Departures:
 
 
 class _Census:
-    """The number of letters on a queue by client, for letters without a CorrelId."""
+    """The number of letters on a queue by client, and their bytes, for letters without a CorrelId."""
 
     def __init__(self, queue: Queue, client_of: Callable[[bytes], str]) -> None:
         self.queue = queue
         self.letters: Counter[str] = Counter()
+        self.sizes: Counter[str] = Counter()
         self._client_of = client_of
+
+    def add(self, origin: bytes, size: int) -> None:
+        """Counts a letter."""
+        client = self._client_of(origin)
+        self.letters[client] += 1
+        self.sizes[client] += size
 
     def arrived(self, message: Message) -> None:
         if message.descriptor.correl_id == MQCI_NONE:
-            self.letters[self._client_of(message.origin)] += 1
+            self.add(message.origin, len(message.body))
 
     def left(self, message: Message) -> None:
         if message.descriptor.correl_id == MQCI_NONE:
             client = self._client_of(message.origin)
             self.letters[client] -= 1
+            self.sizes[client] -= len(message.body)
             if self.letters[client] <= 0:
                 del self.letters[client]
+                del self.sizes[client]

@@ -127,11 +127,12 @@ class MessageCache:
         found = self._not_persistent.get(sequence) or self._cache.get(sequence)
         return found or self._uncommitted.get(sequence)
 
-    def origins(self, sequences: Iterable[int]) -> list[bytes]:
-        """The private origins of committed messages, without their bodies."""
+    def origins(self, sequences: Iterable[int]) -> list[tuple[bytes, int]]:
+        """Private origin and bytes of the body of committed messages. No body is read."""
         found = {sequence: self.in_memory(sequence) for sequence in sequences}
         elsewhere = [sequence for sequence, held in found.items() if held is None]
-        return [held[1].origin for held in found.values() if held is not None] + self._store.origins(elsewhere)
+        here = [(held[1].origin, len(held[1].body)) for held in found.values() if held is not None]
+        return here + self._store.origins(elsewhere)
 
     def on_disk(self, sequence: int) -> tuple[Queue, Message] | None:
         """One message; it is not kept in memory."""

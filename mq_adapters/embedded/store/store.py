@@ -164,12 +164,12 @@ class Store:
         """The priority of each message of a queue, by its number."""
         return dict(self._read("SELECT sequence, priority FROM message WHERE queue = ?", (queue,)))
 
-    def origins(self, sequences: Sequence[int]) -> list[bytes]:
-        """The private origins of those of the messages that are here; of others nothing."""
+    def origins(self, sequences: Sequence[int]) -> list[tuple[bytes, int]]:
+        """Private origin and bytes of the body of those of the messages that are here; of others nothing."""
         if not sequences:
             return []  # SQLite takes no empty array
         wanted = apsw.carray(array("q", sequences))
-        return [origin for (origin,) in self._read("SELECT origin FROM message WHERE sequence IN carray(?)", (wanted,))]
+        return self._read("SELECT origin, length(body) FROM message WHERE sequence IN carray(?)", (wanted,))
 
     def state(self, space: int, key: bytes) -> bytes | None:
         """One value of a space, as last committed; None where there is none."""

@@ -1,5 +1,7 @@
 """A dead-letter queue that takes nothing holds back who caused the letters, and nobody else."""
 
+from collections.abc import Callable
+
 import pytest
 
 from gateway.audit_trail.notes import NoteKind
@@ -177,3 +179,20 @@ def test_a_will_whose_queue_takes_nothing_can_go_back(new_world: NewWorld) -> No
     assert letter.body[116:124] == b"MQHRF2  "
     assert b"<Topic>a/w</Topic>" in letter.body
     assert letter.body.endswith(b"W")
+
+
+@pytest.mark.parametrize("cause", [closed_topic, full_queue])
+def test_the_bytes_of_letters_are_a_share_too(new_world: NewWorld, cause: Callable[[World], None]) -> None:
+    """Letters without a CorrelId count for their client, and those of a subscription for it; over a restart too."""
+    limits = LIMITS.model_copy(update={"maximum_dead_letter_bytes": 700})
+    world = new_world(limits=limits)
+    cause(world)
+    assert publish(world, world.connect("caus"), 2) == 2
+    world = new_world(limits=limits)
+    again, other = world.connect("caus"), world.connect("othe")
+    assert publish(world, again, 2) == 2
+    held = len(world.messages(HELD))
+    assert 0 < held < 4
+    assert len(world.messages(DEAD)) == 4 - held
+    assert publish(world, again) == 0
+    assert publish(world, other, topic=b"open") == 1
