@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +17,7 @@ from spark_audit.controls import reperformance
 from spark_audit.controls.control import Scope as ControlScope
 from spark_audit.controls.control import Severity
 from spark_audit.judgement import Judgement, Progress
+from spark_audit.kept_frame import kept
 from spark_audit.period import Period
 from spark_audit.personal import SEALED_PREFIX
 from spark_audit.policy import Policy
@@ -27,7 +28,6 @@ from spark_audit.report import figures
 from spark_audit.report.evidence import with_evidence
 from spark_audit.report.exceptions import write_exceptions
 from spark_audit.result import AuditResult, ControlResult, ConversionCount, Scope, Verdict, counted
-from spark_audit.spark_session import ON_DISK
 from spark_audit.verify import LIMITS
 
 STANDARD_POLICY: Final = Policy()
@@ -51,11 +51,10 @@ def audit(
     With a folder for the report, every violation is written there as Parquet. `decryption` makes records with encrypted
     bytes into records in clear.
     """
-    lines = audit_input.lines.drop(*BYTES).persist(ON_DISK)
     conversions = audit_input.lines.where("is_record").where(audit_input.period.holds())
     without = {ControlScope.CONVERSIONS: SEALED} if decryption is None and is_sealed(conversions) else {}
-    outcomes = reperformance.reperformed(decryption(conversions) if decryption else conversions).persist(ON_DISK)
-    try:
+    with ExitStack() as frames:
+        lines = frames.enter_context(kept(audit_input.lines.drop(*BYTES)))
         scope = replace(
             figures.scope(lines, size_bytes=audit_input.size_bytes, torn_files=audit_input.torn),
             from_us=audit_input.period.from_us,
@@ -63,6 +62,8 @@ def audit(
         )
         if reason := why_not_evaluable(lines, scope, audit_input.period):
             return not_evaluable(reason, scope)
+        clear = decryption(conversions) if decryption else conversions
+        outcomes = frames.enter_context(kept(reperformance.reperformed(clear)))
         judgement = Judgement(
             spark=spark,
             audit_input=audit_input,
@@ -84,9 +85,6 @@ def audit(
             if report_folder is None:
                 return result
             return replace(result, exceptions=write_exceptions(spark, judgement.found, report_folder))
-    finally:
-        outcomes.unpersist()
-        lines.unpersist()
 
 
 def not_evaluable(reason: str, scope: Scope | None = None) -> AuditResult:

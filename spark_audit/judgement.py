@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,6 +13,7 @@ from spark_audit.audit_input import AuditInput
 from spark_audit.controls import digests, integrity
 from spark_audit.controls.control import Control, Scope, Severity
 from spark_audit.controls.window_edge import FROM_START
+from spark_audit.kept_frame import kept
 from spark_audit.policy_scope import PolicyScope
 from spark_audit.result import ControlResult, ParameterInForce, Violation, counted
 from spark_audit.verify import Verdict
@@ -19,6 +21,7 @@ from spark_audit.verify import Verdict
 #: Violations of a control that the result shows, with their bytes.
 SAMPLE: Final = 50
 _COLUMNS: Final = ("gateway", "sequence", "subject", "detail")
+_SCHEMA: Final = "gateway string, sequence long, subject string, detail string"
 #: Is told a line for people after each step.
 Progress = Callable[[str], None]
 
@@ -40,6 +43,8 @@ class Judgement:
     not_told_before: Callable[[str, DataFrame], DataFrame] | None = None
     found: list[tuple[ControlResult, DataFrame]] = field(default_factory=list)
     _faults_of_integrity: int = 0
+    _empty: DataFrame | None = None
+    _kept: ExitStack = field(default_factory=ExitStack)
     _switched_off: list[str] = field(default_factory=list)
 
     def judge(self, control: Control) -> None:
@@ -61,8 +66,7 @@ class Judgement:
 
     def close(self) -> None:
         """Lets go of what was kept for the controls."""
-        if Scope.DIGESTS in self.frames:
-            self.frames[Scope.DIGESTS].unpersist()
+        self._kept.close()
 
     def _why_not_evaluable(self, control: Control) -> str:
         if control.scope in self.without:
@@ -97,13 +101,14 @@ class Judgement:
     def _frame(self, scope: Scope) -> DataFrame:
         audit_input = self.audit_input
         if scope == Scope.DIGESTS and audit_input.digests is not None and scope not in self.frames:
-            self.frames[scope] = digests.beside_segments(
+            frame = digests.beside_segments(
                 audit_input.digests,
                 self.frames[Scope.LINES],
                 due=None if audit_input.more_is_to_come else audit_input.period,
                 copies=audit_input.copies,
                 public_key=audit_input.public_key,
-            ).persist()  # some twenty rules look at it, and each would read the digests anew
+            )
+            self.frames[scope] = self._kept.enter_context(kept(frame))
         if scope == Scope.VERDICTS:
             return integrity.verdicts(self.spark, [self._verdicts()])
         return self.frames[scope]
@@ -116,7 +121,9 @@ class Judgement:
         return name, self._faults_of_integrity, faults, worst.reason
 
     def _nothing(self) -> DataFrame:
-        return self.spark.createDataFrame([], "gateway string, sequence long, subject string, detail string")
+        if self._empty is None:
+            self._empty = self.spark.createDataFrame([], _SCHEMA)
+        return self._empty
 
     def _tell(self, control: Control, started: float, told: DataFrame, *, reason: str) -> None:
         is_run = control.severity != Severity.OFF and not reason

@@ -16,16 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 
 from spark_audit.java_classes import EMPTY_FOLDER, archive_is_there
 from spark_audit.java_classes import java_options as options_of_archive
 from spark_audit.options import MEMORY
 
-#: Where a frame waits that is read many times: on the disk, whose pages the system keeps in memory while there is room.
-#: In Java's own memory ten million records left too little to sort with, in 2 GB.
-ON_DISK: Final = StorageLevel.DISK_ONLY
 #: Rows handed to a Python worker at once; a record is about 1 kB.
 _ARROW_ROWS: Final = 5_000
 #: Below this it is faster to interpret plans than to compile each to Java first (measured at 0.3 MB: 9 s, not 21 s).
@@ -35,9 +31,19 @@ _INTERPRETED: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+#: For as little a plan costs more than its rows: fewer filters are inferred, and no more tasks begin than are needed.
+_FEW_TASKS: Final = {
+    "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.files.minPartitionNum": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.limit.initialNumPartitions": "100",
+}
+#: Whether each call of a DataFrame's method looks for the line that makes it, which only an error would name.
+_LINES_OF_CALLS: Final = "spark.sql.dataFrameQueryContext.enabled"
+_PYTHON_LINES_OF_CALLS: Final = "spark.python.sql.dataFrameDebugging.enabled"
 #: For as little Java's second compiler never pays, nor do its collector's threads (measured on two busy cores: an audit
-#: of 0.2 MB in 80 and 106 s, and in 121 and 227 s without these).
-_SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: of 0.2 MB in 80 and 106 s, and in 121 and 227 s without these). The first compiler has room for what it made.
+_SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m -XX:+UseSerialGC"
 #: Bytes of trail for each shuffle partition.
 _PARTITION_BYTES: Final = 32 * 1024 * 1024
 #: How long Python and Java wait for each other when a result is handed over, seconds: on a busy machine one of them may
@@ -114,9 +120,10 @@ def _prepare_environment(place: SparkPlace) -> None:
 
 def _options_of_plans(trail_bytes: int) -> dict[str, str]:
     """What any session may be told while it runs."""
-    sized = _INTERPRETED if trail_bytes < _COMPILED_FROM_BYTES else {}
+    sized = _INTERPRETED | _FEW_TASKS if trail_bytes < _COMPILED_FROM_BYTES else {}
     return {
         **sized,
+        _LINES_OF_CALLS: "false",
         "spark.sql.shuffle.partitions": str(1 + trail_bytes // _PARTITION_BYTES),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
@@ -135,6 +142,7 @@ def _options_of_a_driver(scratch: Path, trail_bytes: int, place: SparkPlace) -> 
     addresses = ("spark.driver.host", "spark.driver.bindAddress") if place.is_on_loopback else ()
     return {
         **dict.fromkeys(addresses, _LOOPBACK_ADDRESS),
+        _PYTHON_LINES_OF_CALLS: "false",
         "spark.ui.enabled": "false",
         "spark.driver.memory": place.memory,
         "spark.local.dir": str(scratch),

@@ -16,7 +16,7 @@ checkpoint, the number of the batch. A kill before the last repeats the batch an
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
@@ -34,13 +34,13 @@ from spark_audit.ingest.ingestion import compacted, small_files
 from spark_audit.ingest.manifest import IngestedSegment, Manifest, UnusableManifest, sync_folder
 from spark_audit.ingest.warehouse import replace_file
 from spark_audit.judgement import Judgement, Progress
+from spark_audit.kept_frame import kept
 from spark_audit.period import EVERYTHING, hour_of
 from spark_audit.policy import Policy
 from spark_audit.read import literal_path
 from spark_audit.report import figures
 from spark_audit.report.files import RESULT_FILE
 from spark_audit.result import AuditResult, ControlResult
-from spark_audit.spark_session import ON_DISK
 
 STREAM_VERSION: Final = 1
 FINDINGS_FILE: Final = "findings.jsonl"
@@ -107,18 +107,18 @@ class Stream:
         self, spark: SparkSession, manifest: Manifest, fresh: Sequence[IngestedSegment], batches: int
     ) -> tuple[AuditResult, list[tuple[ControlResult, DataFrame]]]:
         audit_input = self._audit_input(spark, manifest, fresh)
-        lines = audit_input.lines.drop(*BYTES).persist(ON_DISK)
         of_batch = sf.substring_index("segment", ".", 1).between(fresh[0].stem, fresh[-1].stem)
-        batch = lines.where(of_batch)
         conversions = audit_input.lines.where(of_batch).where("is_record")
         without = {ControlScope.CONVERSIONS: SEALED} if self.decryption is None and is_sealed(conversions) else {}
         clear = self.decryption(conversions) if self.decryption else conversions
-        outcomes = reperformance.reperformed(clear).persist(ON_DISK)
-        try:
+        with ExitStack() as kept_frames:
+            lines = kept_frames.enter_context(kept(audit_input.lines.drop(*BYTES)))
+            batch = lines.where(of_batch)
             size_bytes = sum(segment.size_bytes for segment in fresh)
             scope = figures.scope(batch, size_bytes=size_bytes, torn_files=())
             if reason := why_not_evaluable(batch, scope, EVERYTHING):
                 return not_evaluable(reason, scope), []
+            outcomes = kept_frames.enter_context(kept(reperformance.reperformed(clear)))
             frames = {ControlScope.LINES: batch, ControlScope.CONVERSIONS: outcomes}
             of_records = self._judgement(spark, replace(audit_input, lines=batch), frames, batches)
             of_history = self._judgement(spark, replace(audit_input, lines=lines), frames, batches)
@@ -133,9 +133,6 @@ class Stream:
             policy = self.policy
             named = replace(result, policy=policy.name, policy_sha256=policy.sha256, policy_text=policy.text)
             return named, of_history.found
-        finally:
-            outcomes.unpersist()
-            lines.unpersist()
 
     def _judgement(
         self, spark: SparkSession, audit_input: AuditInput, frames: dict[ControlScope, DataFrame], batches: int

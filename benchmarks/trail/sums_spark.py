@@ -14,10 +14,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from spark_audit.controls import incoming_exchanges, integrity
+from spark_audit.kept_frame import ON_DISK
 from spark_audit.read import read_lines, trail_files
 from spark_audit.report.figures import volumes
 from spark_audit.report.latency import latencies
-from spark_audit.spark_session import ON_DISK, start_session
+from spark_audit.spark_session import start_session
 
 #: What the sums look at: the same that DuckDB keeps, with the place of a line.
 _COLUMNS: Final = (

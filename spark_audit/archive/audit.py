@@ -27,6 +27,7 @@ from spark_audit.controls.archive import HELD_BY_PAIRS, OF_MESSAGES
 from spark_audit.controls.control import Scope as ControlScope
 from spark_audit.controls.control import Severity
 from spark_audit.judgement import Judgement, Progress
+from spark_audit.kept_frame import kept
 from spark_audit.policy_scope import PolicyScope
 from spark_audit.reperform.captured import Wish
 from spark_audit.report import figures
@@ -44,7 +45,6 @@ from spark_audit.result import (
     Violation,
     counted,
 )
-from spark_audit.spark_session import ON_DISK
 
 LIMITS: Final = (
     "An archive has no chain and no digests: what is in it was judged, not whether something is missing or was changed "
@@ -92,8 +92,7 @@ def audit_archive(
     for name, value in _BATCHES.items():
         spark.conf.set(name, value)
     frame, with_pairs = _read(spark, archive)
-    outcomes = examined(frame, wish).persist(ON_DISK)
-    try:
+    with kept(examined(frame, wish)) as outcomes:
         scope = _scope(outcomes, archive)
         if reason := _why_not_evaluable(outcomes):
             return replace(not_evaluable(reason, scope), subject=Subject.ARCHIVE, limits=LIMITS)
@@ -112,8 +111,6 @@ def audit_archive(
             exceptions=write_exceptions(spark, found, report_folder) if report_folder else "",
             limits=LIMITS,
         )
-    finally:
-        outcomes.unpersist()
 
 
 def _read(spark: SparkSession, archive: ArchiveToAudit) -> tuple[DataFrame, bool]:

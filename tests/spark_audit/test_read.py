@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 
 from spark_audit.audit_input import input_of_trails
 from spark_audit.controls import digests
@@ -51,6 +52,15 @@ def test_the_whole_lines_of_an_open_segment_are_read(trail, read) -> None:
     trail.lines.append(b'{"version":1,"sequ')
     folder = trail.write(NEXT_OPEN)
     assert [row["kind"] for row in read(folder).orderBy("sequence").collect()] == ["started", "session"]
+
+
+def test_small_segments_are_read_by_one_task(spark: SparkSession, trail, tmp_path: Path) -> None:
+    for number in range(1, 7):
+        trail.add("started")
+        trail.write(f"{number:012d}-20261120T{6 + number:02d}.jsonl")
+        trail.lines.clear()
+    lines = read_lines(spark, trail_files(trail.folder, tmp_path))
+    assert lines.select(sf.spark_partition_id()).distinct().count() == 1
 
 
 def test_a_line_that_is_longer_than_a_block_is_cut_off_whole(trail, tmp_path: Path) -> None:
