@@ -9,6 +9,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit.controls.catalogue import CONTROLS
+from spark_audit.kept_frame import kept
 from spark_audit.policy import Policy
 from spark_audit.read import read_lines, trail_files
 from spark_audit.spark_session import SparkPlace, start_session
@@ -240,11 +242,12 @@ def sockets_of_spark(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
-def read(spark: SparkSession, tmp_path: Path) -> Callable[[Path], DataFrame]:
-    """Reads a trail's folder as the audit does."""
+def read(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[Path], DataFrame]]:
+    """Reads a trail's folder as the audit does, and keeps its lines for the test."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    return lambda folder: read_lines(spark, trail_files(folder, scratch))
+    with ExitStack() as frames:
+        yield lambda folder: frames.enter_context(kept(read_lines(spark, trail_files(folder, scratch))))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,16 +4,18 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 
-from spark_audit.audit_input import input_of_trails
-from spark_audit.controls.control import Scope
+from spark_audit import kept_frame
+from spark_audit.audit_input import AuditInput, digests_in, input_of_trails
+from spark_audit.controls.control import Scope, all_of
 from spark_audit.controls.integrity import OF_INTEGRITY
 from spark_audit.judgement import Judgement
 from spark_audit.policy import Policy
@@ -23,41 +25,23 @@ from spark_audit.verify import Anchor, Verdict, verify
 from tests.spark_audit.conftest import SignedTrail, TrailBuilder, signing_key
 
 PER_SEGMENT: Final = 4
-NOTHING: Final = Anchor()
+#: No touch at all, and what only looks like an attack.
+NOTHING: Final = "nothing"
+HARMLESS: Final = "what only looks like an attack"
 
 Rows = list[bytes]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """What the auditor kept elsewhere before the attack."""
-
-    key: Anchor
-    copies: Anchor
 
 
 def _fill(signed: SignedTrail, client: str = "boiler") -> SignedTrail:
     """Three segments with their digests, and a quiet time (digest 3) before the last."""
     for number in (1, 2, 3):
         for _ in range(PER_SEGMENT):
-            signed.trail.add("accepted", client=client, message_id=f"{signed.trail.sequence + 1:048x}")
+            message_id = f"{signed.trail.sequence + 1:048x}"
+            signed.trail.add("accepted", gateway=signed.gateway, client=client, message_id=message_id)
         if number == 3:
             signed.digest("interval")
         signed.close()
     return signed
-
-
-@pytest.fixture
-def whole(signed: SignedTrail) -> SignedTrail:
-    """A trail that nobody touched yet."""
-    return _fill(signed)
-
-
-@pytest.fixture
-def kept(whole: SignedTrail, tmp_path: Path) -> Kept:
-    """The public key and a copy of the digests."""
-    copies = shutil.copytree(whole.digests, tmp_path / "kept")
-    return Kept(key=Anchor(public_key=whole.public_key), copies=Anchor.read(digests=copies))
 
 
 def _segment(signed: SignedTrail, number: int) -> Path:
@@ -102,7 +86,7 @@ def _all_anew(key: int) -> Callable[[SignedTrail], None]:
 
     def touch(signed: SignedTrail) -> None:
         shutil.rmtree(signed.folder)
-        _fill(SignedTrail(TrailBuilder(signed.folder), signing_key(key)), client="cooler")
+        _fill(SignedTrail(TrailBuilder(signed.folder), signing_key(key), signed.gateway), client="cooler")
 
     return touch
 
@@ -139,56 +123,130 @@ ATTACKS: dict[str, tuple[Callable[[SignedTrail], None], str]] = {
 }
 
 
-def _found_by_spark(spark: SparkSession, signed: SignedTrail, scratch: Path, anchor: Anchor) -> dict[str, int]:
-    """Violations of each control of integrity that found any, the agreement with `verify` among them."""
-    scratch.mkdir(exist_ok=True)
-    checked = verify(signed.folder, anchor)
-    audit_input = input_of_trails(spark, [trail_files(signed.folder, scratch)], anchor=anchor, verifications=(checked,))
-    lines = audit_input.lines.persist()
-    frames = {Scope.LINES: lines, Scope.RECORDS: lines.where("is_record")}
-    judgement = Judgement(
-        spark=spark, audit_input=audit_input, frames=frames, scope=PolicyScope(), progress=lambda _line: None
+#: What the auditor needs to have kept, for each attack.
+NEEDED: Final = {attack: needed for attack, (_touch, needed) in ATTACKS.items()}
+
+
+def _harmless(signed: SignedTrail) -> None:
+    """Compressed, removed by retention, a key handed over, torn bytes, and records behind the last digest."""
+    signed.remove(1)
+    signed.compress(2)
+    signed.rotate(signing_key(2))
+    signed.records(2, gateway=signed.gateway), signed.close()
+    signed.records(1, gateway=signed.gateway), signed.write(".open")
+    (signed.folder / "000000000005-20261120T11-40.torn").write_bytes(b'{"version":1')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attacked:
+    """A trail of a gateway of its own after an attack, and what the auditor kept elsewhere before it."""
+
+    signed: SignedTrail
+    anchors: dict[str, Anchor]
+
+    def has(self, subject: str) -> bool:
+        """Whether a violation is of this trail: its subject names a file there, or its gateway."""
+        return subject.startswith(f"{self.signed.folder}/") or subject == f"gateway {self.signed.gateway}"
+
+    def verdict(self, kept: str = "") -> Verdict:
+        return verify(self.signed.folder, self.anchors[kept]).verdict
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Attacked]:
+    """A trail for each attack, one that only looks attacked, and one that nobody touched."""
+    touches = {attack: touch for attack, (touch, _needed) in ATTACKS.items()}
+    touches |= {NOTHING: lambda _signed: None, HARMLESS: _harmless}
+    trails: dict[str, Attacked] = {}
+    for number, (name, touch) in enumerate(touches.items(), start=1):
+        folder = tmp_path_factory.mktemp("attacked")
+        signed = _fill(SignedTrail(TrailBuilder(folder / "trail"), signing_key(1), f"{number:024x}"))
+        copies = Anchor.read(digests=shutil.copytree(signed.digests, folder / "kept"))
+        key = Anchor(public_key=signed.public_key)
+        touch(signed)
+        trails[name] = Attacked(signed=signed, anchors={"": Anchor(), "key": key, "copies": copies})
+    return trails
+
+
+def _audit_input(spark: SparkSession, trails: list[Attacked], scratch: Path, kept: str) -> AuditInput:
+    """The audit input of several trails, each beside what was kept of it."""
+    audit_input = input_of_trails(
+        spark,
+        [trail_files(each.signed.folder, scratch) for each in trails],
+        verifications=tuple(verify(each.signed.folder, each.anchors[kept]) for each in trails),
     )
-    with closing(judgement):
+    if kept == "key":
+        return replace(audit_input, public_key=trails[0].signed.public_key)
+    copies = [
+        digests_in(spark, each.anchors[kept].folder, max(each.anchors[kept].numbers)).withColumn(
+            "trail", sf.lit(str(each.signed.folder))
+        )
+        for each in trails
+        if each.anchors[kept].folder
+    ]
+    return replace(audit_input, copies=all_of(*copies)) if copies else audit_input
+
+
+def _subjects(spark: SparkSession, audit_input: AuditInput) -> list[tuple[str, str]]:
+    """Control and subject of every violation of integrity."""
+    with ExitStack() as stack:
+        lines = stack.enter_context(kept_frame.kept(audit_input.lines))
+        frames = {Scope.LINES: lines, Scope.RECORDS: lines.where("is_record")}
+        judgement = Judgement(
+            spark=spark, audit_input=audit_input, frames=frames, scope=PolicyScope(), progress=lambda _line: None
+        )
+        stack.callback(judgement.close)
         for control in Policy().controls():
-            if control.identifier in (*OF_INTEGRITY, "integrity.agreement"):
+            if control.identifier in OF_INTEGRITY:
                 judgement.judge(control)
-    lines.unpersist()
-    return {result.identifier: result.violations for result, _ in judgement.found if result.violations}
+        return [
+            (result.identifier, told.subject)
+            for result, frame in judgement.found
+            for told in (result.sample if len(result.sample) == result.violations else frame.collect())
+        ]
+
+
+@pytest.fixture(scope="module")
+def found(
+    spark: SparkSession, attacked: dict[str, Attacked], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, dict[str, set[str]]]:
+    """By what was kept and by trail: the controls of integrity that find something, one audit for all the trails."""
+    by_kept: dict[str, dict[str, set[str]]] = {}
+    for kept in ("", "key", "copies"):
+        asked = [name for name in attacked if kept in ("", NEEDED.get(name)) or name == NOTHING]
+        of_kept = {name: attacked[name] for name in asked}
+        audit_input = _audit_input(spark, list(of_kept.values()), tmp_path_factory.mktemp("scratch"), kept)
+        subjects = _subjects(spark, audit_input)
+        by_kept[kept] = {
+            name: {identifier for identifier, subject in subjects if trail.has(subject)}
+            for name, trail in of_kept.items()
+        }
+        assert all(any(trail.has(subject) for trail in of_kept.values()) for _identifier, subject in subjects)
+    return by_kept
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_an_attack_is_found_by_verify_and_by_spark(
-    spark: SparkSession, whole: SignedTrail, kept: Kept, tmp_path: Path, attack: str
+    attacked: dict[str, Attacked], found: dict[str, dict[str, set[str]]], attack: str
 ) -> None:
-    touch, needed = ATTACKS[attack]
-    anchor = {"": NOTHING, "key": kept.key, "copies": kept.copies}[needed]
-    touch(whole)
-    assert verify(whole.folder, anchor).verdict is Verdict.VIOLATED
-    found = _found_by_spark(spark, whole, tmp_path / "scratch", anchor)
-    assert found
-    assert "integrity.agreement" not in found
+    needed = NEEDED[attack]
+    assert attacked[attack].verdict(needed) is Verdict.VIOLATED
+    assert found[needed][attack]
     if needed:
-        assert verify(whole.folder).verdict is Verdict.INTACT, "without an anchor nothing can show it"
-        assert not _found_by_spark(spark, whole, tmp_path / "scratch", NOTHING), "and Spark says the same"
+        assert attacked[attack].verdict() is Verdict.INTACT, "without an anchor nothing can show it"
+        assert not found[""][attack], "and Spark says the same"
 
 
-@pytest.mark.parametrize("anchor", ["nothing", "key", "copies"])
+@pytest.mark.parametrize("kept", ["", "key", "copies"])
 def test_a_trail_that_nobody_touched_is_whole_to_both(
-    spark: SparkSession, whole: SignedTrail, kept: Kept, tmp_path: Path, anchor: str
+    attacked: dict[str, Attacked], found: dict[str, dict[str, set[str]]], kept: str
 ) -> None:
-    chosen = {"nothing": NOTHING, "key": kept.key, "copies": kept.copies}[anchor]
-    assert verify(whole.folder, chosen).verdict is (Verdict.INTACT if anchor == "nothing" else Verdict.ANCHORED)
-    assert _found_by_spark(spark, whole, tmp_path / "scratch", chosen) == {}
+    assert attacked[NOTHING].verdict(kept) is (Verdict.ANCHORED if kept else Verdict.INTACT)
+    assert not found[kept][NOTHING]
 
 
-def test_what_only_looks_like_an_attack_is_none(spark: SparkSession, whole: SignedTrail, tmp_path: Path) -> None:
-    """Compressed, removed by retention, a key handed over, torn bytes, and records behind the last digest."""
-    whole.remove(1)
-    whole.compress(2)
-    whole.rotate(signing_key(2))
-    whole.records(2), whole.close()
-    whole.records(1), whole.write(".open")
-    (whole.folder / "000000000005-20261120T11-40.torn").write_bytes(b'{"version":1')
-    assert verify(whole.folder).verdict is Verdict.INTACT
-    assert _found_by_spark(spark, whole, tmp_path / "scratch", NOTHING) == {}
+def test_what_only_looks_like_an_attack_is_none(
+    attacked: dict[str, Attacked], found: dict[str, dict[str, set[str]]]
+) -> None:
+    assert attacked[HARMLESS].verdict() is Verdict.INTACT
+    assert not found[""][HARMLESS]

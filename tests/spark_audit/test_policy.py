@@ -162,11 +162,10 @@ def _scoped_trail(trail) -> None:
 
 def test_a_scope_asks_for_its_records_and_for_what_it_cannot_place(trail, read) -> None:
     _scoped_trail(trail)
-    records = read(trail.write()).persist()
+    records = read(trail.write())
     found = violations(records, subject=gateway_subject(), detail=gateway_subject())
     found = found.unionByName(found.limit(1).selectExpr("'' gateway", "99L sequence", "subject", "detail"))
     told = {
         case: {row["sequence"] for row in scope.within(found, records).collect()} for case, (scope, _) in SCOPES.items()
     }
-    records.unpersist()
     assert told == {case: sequences for case, (_, sequences) in SCOPES.items()}

@@ -8,6 +8,7 @@ import pytest
 from spark_audit.controls import reperformance
 from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.controls.control import Control, Scope
+from spark_audit.kept_frame import kept
 
 LARGEST = 2**63 - 1
 FOLLOWING = bytes.fromhex("22020000 b8040000")
@@ -80,18 +81,17 @@ def test_each_fault_of_a_conversion_is_found_by_the_control_that_names_its_rule(
     retain = _put(trail, PACKET, PUBLISH, _mqrfh2(COMMAND, TOPIC))
     unreadable = _put(trail, SERVED, b"RFH ", _mqrfh2(COMMAND, TOPIC))
     records = read(trail.write()).where("is_record")
-    outcomes = reperformance.reperformed(records).persist()
-    assert _found(reperformance.FIELDS, outcomes) == {field, support}  # a name that has no row, too
-    assert _found(reperformance.SUPPORT, outcomes) == {support}
-    assert _found(reperformance.REPORT, outcomes) == {report}
-    assert _found(reperformance.RETAIN, outcomes) == {retain}
-    assert _found(reperformance.CONTROL, outcomes) == {field, support, report, retain}
-    assert _found(reperformance.UNREADABLE, outcomes) == {unreadable}
-    shown = {row["sequence"]: row for row in outcomes.collect()}
-    assert [shown[number]["status"] for number in range(3, 3 + len(NEAR_MISSES))] == ["match"] * len(NEAR_MISSES)
-    assert base64.b64decode(shown[field]["expected"]) == _mqrfh2(COMMAND, TOPIC)
-    assert shown[field]["byte_offset"] == _mqrfh2(COMMAND, TOPIC).index(b"a/b") + 2
-    outcomes.unpersist()
+    with kept(reperformance.reperformed(records)) as outcomes:
+        assert _found(reperformance.FIELDS, outcomes) == {field, support}  # a name that has no row, too
+        assert _found(reperformance.SUPPORT, outcomes) == {support}
+        assert _found(reperformance.REPORT, outcomes) == {report}
+        assert _found(reperformance.RETAIN, outcomes) == {retain}
+        assert _found(reperformance.CONTROL, outcomes) == {field, support, report, retain}
+        assert _found(reperformance.UNREADABLE, outcomes) == {unreadable}
+        shown = {row["sequence"]: row for row in outcomes.collect()}
+        assert [shown[number]["status"] for number in range(3, 3 + len(NEAR_MISSES))] == ["match"] * len(NEAR_MISSES)
+        assert base64.b64decode(shown[field]["expected"]) == _mqrfh2(COMMAND, TOPIC)
+        assert shown[field]["byte_offset"] == _mqrfh2(COMMAND, TOPIC).index(b"a/b") + 2
 
 
 #: Values of the right type that no gateway writes.
@@ -147,14 +147,12 @@ def hostile(trail):
 
 
 def test_hostile_records_are_violations_and_no_dead_jobs(hostile, read) -> None:
-    rows = read(hostile.write()).persist()
+    rows = read(hostile.write())
     records = rows.where("is_record")
-    outcomes = reperformance.reperformed(records).persist()
-    frames = {Scope.LINES: rows, Scope.RECORDS: records, Scope.CONVERSIONS: outcomes}
-    judged = [control for control in CONTROLS if control.scope in frames]
-    found = {control.identifier: control.find(frames[control.scope]).count() for control in judged}
-    outcomes.unpersist()
-    rows.unpersist()
+    with kept(reperformance.reperformed(records)) as outcomes:
+        frames = {Scope.LINES: rows, Scope.RECORDS: records, Scope.CONVERSIONS: outcomes}
+        judged = [control for control in CONTROLS if control.scope in frames]
+        found = {control.identifier: control.find(frames[control.scope]).count() for control in judged}
     assert found["integrity.lines"] == 6
     assert found["conversion.reperformable"] + found["conversion.reperformance"] == 11
     for identifier in ("integrity.values", "integrity.sequence", "integrity.batch", "reasons", "qos.1", "timeliness"):

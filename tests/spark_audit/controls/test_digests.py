@@ -7,21 +7,26 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from spark_audit.audit_input import input_of_trails
 from spark_audit.controls import digests, integrity
+from spark_audit.kept_frame import kept
 from spark_audit.period import AROUND_US, Period
+from spark_audit.read import trail_files
 from spark_audit.verify import Verdict, verify
+from tests.spark_audit.conftest import SignedTrail, TrailBuilder, signing_key
 
 PER_SEGMENT = 3
 
 
 def _filled(signed, other_key):
     """Three segments of three records, each with its digest; between them a new key (digest 2) and a quiet time (4)."""
-    signed.records(PER_SEGMENT), signed.close(), signed.rotate(other_key)
-    signed.records(PER_SEGMENT), signed.close(), signed.digest("interval")
-    signed.records(PER_SEGMENT), signed.close()
+    of_gateway = {"gateway": signed.gateway}
+    signed.records(PER_SEGMENT, **of_gateway), signed.close(), signed.rotate(other_key)
+    signed.records(PER_SEGMENT, **of_gateway), signed.close(), signed.digest("interval")
+    signed.records(PER_SEGMENT, **of_gateway), signed.close()
     return signed
 
 
@@ -54,7 +59,7 @@ def _replaced(signed) -> None:
     for segment in signed.segments:
         builder.lines = []
         for _ in range(PER_SEGMENT):
-            builder.add("accepted", client="cooler")
+            builder.add("accepted", gateway=signed.gateway, client="cooler")
         builder.write(f"{segment}.jsonl")
 
 
@@ -118,16 +123,43 @@ def test_a_signed_trail_is_whole_with_a_rotation_and_a_quiet_time(spark, whole, 
     assert _details(_frame(spark, whole, read(whole.folder), copies=own, public_key=whole.public_key)) == []
 
 
+@pytest.fixture(scope="module")
+def touched(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The folder of a trail for each touch, each of a gateway of its own."""
+    folders: dict[str, Path] = {}
+    for number, (touch, (change, _words)) in enumerate(TOUCHES.items(), start=1):
+        folder = tmp_path_factory.mktemp("touched") / "trail"
+        signed = _filled(SignedTrail(TrailBuilder(folder), signing_key(1), f"{number:024x}"), signing_key(2))
+        change(signed)
+        folders[touch] = folder
+    return folders
+
+
+@pytest.fixture(scope="module")
+def told(
+    spark: SparkSession, touched: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[list[str], list[str]]]:
+    """By touch: what the control of digests says of its trail, and those of hashes and links; all in one frame."""
+    scratch = tmp_path_factory.mktemp("scratch")
+    audit_input = input_of_trails(spark, [trail_files(folder, scratch) for folder in touched.values()])
+    with kept(audit_input.lines) as rows, kept(digests.beside_segments(audit_input.digests, rows)) as frame:
+        of_digests, records = _details(frame), rows.where("is_record")
+        of_lines = _details(records, integrity.HASHES) + _details(records, integrity.CHAIN)
+    for line in of_digests + of_lines:
+        assert any(line.startswith(f"{folder}/") for folder in touched.values()), line
+    return {
+        touch: tuple([line for line in lines if line.startswith(f"{folder}/")] for lines in (of_digests, of_lines))
+        for touch, folder in touched.items()
+    }
+
+
 @pytest.mark.parametrize("touch", TOUCHES)
-def test_each_touch_is_found_by_spark_and_by_verify(spark, whole, read, touch: str) -> None:
-    change, words = TOUCHES[touch]
-    change(whole)
-    rows = read(whole.folder)
-    told = _details(_frame(spark, whole, rows))
-    assert any(words in line for line in told) == bool(words), told
-    records = rows.where("is_record")
-    is_found = bool(told or _details(records, integrity.HASHES) or _details(records, integrity.CHAIN))
-    assert is_found == (verify(whole.folder).verdict is Verdict.VIOLATED)
+def test_each_touch_is_found_by_spark_and_by_verify(touched, told, touch: str) -> None:
+    _change, words = TOUCHES[touch]
+    of_digests, of_lines = told[touch]
+    assert any(words in line for line in of_digests) == bool(words), of_digests
+    is_found = bool(of_digests or of_lines)
+    assert is_found == (verify(touched[touch]).verdict is Verdict.VIOLATED)
     assert is_found == (touch not in ("nothing", "cut tail and its digest"))
 
 

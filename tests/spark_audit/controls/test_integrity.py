@@ -3,11 +3,15 @@
 from collections.abc import Callable
 
 import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from spark_audit.controls import integrity, values
 from spark_audit.controls.control import Control
+from spark_audit.kept_frame import kept
 from spark_audit.policy import Policy
+from spark_audit.read import read_trails, trail_files
 from spark_audit.verify import Verdict, verify
+from tests.spark_audit.conftest import TrailBuilder
 
 CONTROLS = {
     control.identifier: control
@@ -35,25 +39,58 @@ TOUCHES: dict[str, tuple[Callable[[Lines], Lines], dict[str, set[int]]]] = {
 }
 
 
-def _found(control: Control, frame) -> set[int]:
-    rows = control.find(frame if control.identifier == "integrity.lines" else frame.where("is_record")).collect()
-    return {row["sequence"] or 0 for row in rows}
+def _rows(control: Control, frame: DataFrame) -> list[Row]:
+    return control.find(frame if control.identifier == "integrity.lines" else frame.where("is_record")).collect()
+
+
+def _found(control: Control, frame: DataFrame) -> set[int]:
+    return {row["sequence"] or 0 for row in _rows(control, frame)}
+
+
+@pytest.fixture(scope="module")
+def touched(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrailBuilder]:
+    """A trail for each touch, each of a gateway of its own."""
+    trails: dict[str, TrailBuilder] = {}
+    for number, (touch, (change, _expected)) in enumerate(TOUCHES.items(), start=1):
+        trail = trails[touch] = TrailBuilder(tmp_path_factory.mktemp("touched") / "trail")
+        for exchange in range(1, 7):
+            trail.add("accepted", gateway=f"{number:024x}", client="boiler", exchange=exchange)
+        rows = change(list(trail.lines))
+        trail.lines = rows[:-2]
+        trail.write()
+        trail.lines = rows[-2:]
+        trail.write(NEXT_SEGMENT)
+    return trails
+
+
+def _touch_of(touched: dict[str, TrailBuilder], subject: str) -> str:
+    """The touch whose trail a finding is of: its subject names a file there, or its gateway."""
+    gateways = {f"gateway {number:024x}": touch for number, touch in enumerate(touched, start=1)}
+    return gateways.get(subject) or next(
+        touch for touch, trail in touched.items() if subject.startswith(f"{trail.folder}/")
+    )
+
+
+@pytest.fixture(scope="module")
+def found(
+    spark: SparkSession, touched: dict[str, TrailBuilder], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, dict[str, set[int]]]:
+    """By touch and control the sequences of everything that is found in these trails, which are one frame."""
+    scratch = tmp_path_factory.mktemp("scratch")
+    lines = read_trails(spark, [trail_files(trail.folder, scratch) for trail in touched.values()])
+    with kept(lines) as frame:
+        told = [(name, row) for name, control in CONTROLS.items() for row in _rows(control, frame)]
+    by_touch: dict[str, dict[str, set[int]]] = {touch: {} for touch in touched}
+    for name, row in told:
+        by_touch[_touch_of(touched, row["subject"])].setdefault(name, set()).add(row["sequence"] or 0)
+    return by_touch
 
 
 @pytest.mark.parametrize("touch", TOUCHES)
-def test_each_touch_is_found_by_the_controls_that_it_concerns(trail, read, touch: str) -> None:
-    for exchange in range(1, 7):
-        trail.add("accepted", client="boiler", exchange=exchange)
-    change, expected = TOUCHES[touch]
-    rows = change(list(trail.lines))
-    trail.lines = rows[:-2]
-    trail.write()
-    trail.lines = rows[-2:]
-    frame = read(trail.write(NEXT_SEGMENT)).persist()
-    found = {name: sequences for name, control in CONTROLS.items() if (sequences := _found(control, frame))}
-    frame.unpersist()
-    assert found == expected
-    assert (verify(trail.folder).verdict is Verdict.INTACT) == (not expected), "Spark and verify must agree"
+def test_each_touch_is_found_by_the_controls_that_it_concerns(touched, found, touch: str) -> None:
+    _change, expected = TOUCHES[touch]
+    assert found[touch] == expected
+    assert (verify(touched[touch].folder).verdict is Verdict.INTACT) == (not expected), "Spark and verify must agree"
 
 
 #: What looks like another hash, a line's end, another field or no record, within a record that is one.
@@ -92,7 +129,7 @@ def test_a_missing_group_commit_is_found_though_the_sequence_holds(trail, read) 
 def test_a_trail_that_says_why_it_begins_late_is_no_gap_and_is_told_until_a_policy_names_it(trail, read) -> None:
     trail.add("restored", batch=4, event="trail_begun_late", first_missing_batch=1, last_missing_batch=4)
     trail.add("accepted", batch=5)
-    frame = read(trail.write()).persist()
+    frame = read(trail.write())
     assert {name: _found(control, frame) for name, control in CONTROLS.items()} == {name: set() for name in CONTROLS}
     (told,) = integrity.RESTORED.find(frame.where("is_record")).collect()
     verification = verify(trail.folder)
@@ -104,7 +141,6 @@ def test_a_trail_that_says_why_it_begins_late_is_no_gap_and_is_told_until_a_poli
     (named,) = [each for each in policy.controls() if each.identifier == integrity.RESTORED.identifier]
     assert named.find(frame.where("is_record")).collect() == []
     assert verify(trail.folder, accepted=policy.accepted).verdict is Verdict.INTACT
-    frame.unpersist()
 
 
 @pytest.mark.parametrize(
@@ -126,7 +162,7 @@ def test_a_trail_whose_older_segments_were_removed_is_whole_from_its_first_recor
     for _ in range(6):
         trail.add("accepted")
     trail.lines = trail.lines[2:4] + trail.lines[5:]
-    frame = read(trail.write()).persist()
+    frame = read(trail.write())
     later = {name: control.with_values({"from_start": False}) for name, control in CONTROLS.items()}
     found = {name: sequences for name, control in later.items() if (sequences := _found(control, frame))}
     assert found == {"integrity.chain": {6}, "integrity.sequence": {6}, "integrity.batch": {6}}

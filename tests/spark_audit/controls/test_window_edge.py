@@ -28,12 +28,11 @@ def test_exchanges_and_messages_that_began_before_the_window_are_pending(story, 
     uncopied = story.delivered(4, 1, 61)
     for_nothing = story.acknowledged(5)
     unstored = story.confirmed(5, [8, 8])
-    records = read(story.trail.write()).persist()
+    records = read(story.trail.write())
     assert _found(incoming_exchanges.AT_LEAST_ONCE, records) == {lost}
     assert _found(incoming_exchanges.EXACTLY_ONCE, records) == {unstored}
     assert _found(conservation.CONTROL, records) == {uncopied}
     assert _found(deliveries.ACKNOWLEDGED, records) == {for_nothing}
-    records.unpersist()
 
 
 def test_a_session_that_was_opened_within_the_window_has_begun_within_it(story, read) -> None:

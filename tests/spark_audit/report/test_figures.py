@@ -1,6 +1,6 @@
 """The sums on Spark: counted from a trail written line by line, with what a hostile or damaged one may hold."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ PUBACK, PUBREC, PUBCOMP = 4, 5, 7
 
 
 @pytest.fixture
-def story(trail: TrailBuilder, read: Callable[[Path], DataFrame]) -> Iterator[DataFrame]:
+def story(trail: TrailBuilder, read: Callable[[Path], DataFrame]) -> DataFrame:
     """Three exchanges in, three out, a channel, a dropped field; a doubled, a missing and a foreign line."""
     at = {"at_us": NOON_US}
     who = {"direction": "in", "client": "boiler", "session_epoch": 1}
@@ -64,9 +64,7 @@ def story(trail: TrailBuilder, read: Callable[[Path], DataFrame]) -> Iterator[Da
     trail.lines.append(trail.lines[1])
     del trail.lines[7]
     trail.lines.append(b"nonsense\n")
-    lines = read(trail.write()).persist()
-    yield lines
-    lines.unpersist()
+    return read(trail.write())
 
 
 def test_scope_counts_lines_segments_gateways_and_what_is_missing(story: DataFrame) -> None:
