@@ -72,12 +72,13 @@ audit: ## set up Spark and audit the trail (ARGS="run --data var --out report")
 setup: ## set up everything for tests and work on the code
 	@$(environment) audit test docs
 	@deploy/setup/java.sh
-	@deploy/setup/java-classes.sh
-	@deploy/setup/mosquitto-clients.sh
-	@deploy/setup/mqtt-js.sh
-	@deploy/setup/clients.sh
-	@deploy/setup/ibm-mq-stand-in.sh
-	@deploy/setup/crash-points.sh
+	@$(MAKE) -j 2 $(beside_others)
+
+# What tests alone need, each in a folder of its own; the one that takes longest comes first.
+beside_others := $(addprefix setup-,clients java-classes mqtt-js ibm-mq-stand-in mosquitto-clients crash-points)
+.PHONY: $(beside_others)
+$(beside_others): setup-%:
+	@deploy/setup/$*.sh
 
 lock: ## make the lock files anew from pyproject.toml and requirements/*.in
 	@$(environment) test

@@ -138,7 +138,7 @@ build() {
     fi
 }
 
-await_turn
+await_turn_beside_others
 limit=
 ! command -v timeout >/dev/null 2>&1 || limit="timeout $download_limit_s"
 for toolchain in $toolchains; do

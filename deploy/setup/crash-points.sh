@@ -35,7 +35,7 @@ skip() {
     exit 0
 }
 
-await_turn
+await_turn_beside_others
 if [ -e "$built/stamp" ] && [ "$(cat "$built/stamp")" = "$(fingerprint)" ]; then
     exit 0
 fi

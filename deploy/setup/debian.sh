@@ -17,7 +17,7 @@ apt_get() {
     waited_s=0
     apt_status=0
     until DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -qq -o Acquire::Retries=3 "$@" \
-        </dev/null >"$apt_said" 2>&1 9>&-; do
+        </dev/null >"$apt_said" 2>&1 8>&- 9>&-; do
         if [ "$waited_s" -ge "$apt_limit_s" ] || ! grep -Eq "Could not get lock|by another process" "$apt_said"; then
             apt_status=1
             break

@@ -109,9 +109,12 @@ install_all() {
     echo "set-up: .venv with $*"
     touch .venv/unfinished
     install_locked --require-hashes -r requirements/build.txt
+    files=
     for name in "$@"; do
-        install_locked --require-hashes --use-pep517 -r "requirements/$name.txt"
+        files="$files -r requirements/$name.txt"
     done
+    # shellcheck disable=SC2086
+    install_locked --require-hashes --use-pep517 $files
     install_locked --editable .
     mkdir -p .venv/installed
     echo "$project_folder" >.venv/installed/folder

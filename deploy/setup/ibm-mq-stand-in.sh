@@ -61,7 +61,7 @@ install_binding() {
         --target "$built/python-$1" -r "$built/$1.txt"
 }
 
-await_turn
+await_turn_beside_others
 if [ -e "$built/stamp" ] && [ "$(cat "$built/stamp")" = "$(fingerprint)" ]; then
     exit 0
 fi

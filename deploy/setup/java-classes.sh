@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 archive=.venv/java-classes/spark.jsa
 made_by=.venv/java-classes/made-by
 
-await_turn
+await_turn_beside_others
 
 # Another Java or another PySpark wants another archive.
 versions="$(cat .venv/java-home) $(ls .venv/lib/python3*/site-packages | grep -i '^pyspark-.*info$' || true)"

@@ -43,7 +43,7 @@ require_npm() {
     fail "npm is needed to install Mermaid (apt-get install nodejs npm)"
 }
 
-await_turn
+await_turn_beside_others
 ! is_done || exit 0
 echo "set-up: Mermaid"
 rm -rf "$installed"

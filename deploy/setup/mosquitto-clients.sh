@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 . deploy/setup/debian.sh
 . deploy/setup/turn.sh
 
-await_turn
+await_turn_beside_others
 tried=.venv/installed/mosquitto-clients-tried
 command -v mosquitto_pub >/dev/null 2>&1 && exit 0
 [ ! -e "$tried" ] || exit 0

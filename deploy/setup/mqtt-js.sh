@@ -54,7 +54,7 @@ install_packages() {
         </dev/null >"$installed/npm.log" 2>&1
 }
 
-await_turn
+await_turn_beside_others
 ! is_done || exit 0
 echo "set-up: MQTT.js"
 rm -rf "$installed"
