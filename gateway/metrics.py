@@ -24,7 +24,7 @@ from gateway.access.login import Login, Refusal
 from gateway.bridge.bridge import Bridge
 from gateway.channels.target import Target
 from gateway.free_space import FreeSpace
-from gateway.limits.budgets import RATES
+from gateway.limits.budgets import RATES, Amount
 from gateway.limits.refusals import REASONS
 from gateway.listener.listeners import Listeners
 from gateway.mqtt.levels import LEVELS
@@ -127,7 +127,11 @@ class GatewayCollector(Collector):
         totals.update(self._bridge.admission.refusals.totals)
         refused = (((limit.label, reason_code.name.lower()), count) for (limit, reason_code), count in totals.items())
         yield _counters("refusals", "Refusals, by the limit and the reason code", ("limit", "reason"), refused)
-        slowed = self._bridge.sessions.budgets.slowed
+        budgets = self._bridge.sessions.budgets
+        used = (((amount.name.lower(),), budgets.everybody.amounts[amount]) for amount in Amount)
+        yield _gauges("budget_used", "What all clients together have of each amount with a budget", ("amount",), used)
+        yield _gauge("budget_accounts", "Clients, users, addresses and networks that have a budget", len(budgets))
+        slowed = budgets.slowed
         yield _counters(
             "slow_reads",
             "Times that a client was read more slowly, by whose rate was used up",

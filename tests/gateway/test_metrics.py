@@ -100,6 +100,15 @@ def test_what_limits_refuse_and_what_is_not_carried_on_stands_by_its_reason(worl
     assert values["publishers_held_back"] == values["store_failed"] == 0
 
 
+def test_budgets_show_what_all_clients_together_have(world: World) -> None:
+    link = world.connect("self", flags="00")
+    world.receive(link, "82 0C 0001 0001 'a' 01 0003 'b/c' 01")
+    values = _values(world)
+    assert (values["budget_used sessions"], values["budget_used subscriptions"]) == (1, 2)
+    assert values["budget_accounts"] == 3, "the client, its address and its network"
+    assert values["slow_reads_total client"] == 0
+
+
 def test_the_log_of_the_store_and_its_check_points_are_shown(world: World) -> None:
     values = _values(world)
     assert values["wal_bytes"] >= PAGE_BYTES
