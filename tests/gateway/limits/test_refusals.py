@@ -55,8 +55,14 @@ def test_an_answer_is_that_of_the_clients_level(limit: Limit, answers: list[tupl
 
 
 def test_a_limit_that_refuses_nothing_has_no_reason_code() -> None:
-    silent = {Limit.UNSENT_BYTES, Limit.IN_FLIGHT, Limit.KEEP_ALIVE, Limit.SESSION_EXPIRY, Limit.DEAD_LETTER_EXPIRY}
-    assert {limit for limit in Limit if limit not in REASONS} == silent
+    assert {limit for limit in Limit if limit not in REASONS} == {
+        Limit.UNSENT_BYTES,
+        Limit.IN_FLIGHT,
+        Limit.KEEP_ALIVE,
+        Limit.SESSION_EXPIRY,
+        Limit.DEAD_LETTER_BYTES,
+        Limit.DEAD_LETTER_EXPIRY,
+    }
 
 
 def test_the_log_names_the_key_and_the_client_is_told_what_to_do() -> None:
