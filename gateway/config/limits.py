@@ -266,7 +266,7 @@ class Limit(Enum):
         default=200,
         most=200,
         unit="levels",
-        meaning="levels of a topic name or filter; each level of a filter costs up to 300 bytes of memory",
+        meaning="levels of a topic name or filter; each level of a filter costs up to 64 bytes of memory",
         answers=_TOPIC,
         told="the topic has too many levels",
         where="limits.topics",
@@ -288,7 +288,7 @@ class Limit(Enum):
         key="maximum_subscription_levels",
         default=40_000,
         unit="levels of topic filters",
-        meaning="levels of all topic filters of one session; each takes up to 300 bytes of memory, as long as the"
+        meaning="levels of all topic filters of one session; each takes up to 64 bytes of memory, as long as the"
         " session lives; further filters are refused in the SUBACK",
         answers=_SUBSCRIBE,
         told="the topic filters of the client have too many levels: unsubscribe first",
