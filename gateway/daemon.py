@@ -171,6 +171,7 @@ class Daemon:
         settings = self._settings
         bridge = self._build(engine)
         self._listeners = listeners = Listeners(bridge, settings)
+        self._access_files.recall_logins(settings.data)
         server = Server(engine, settings.data)
         await server.start()
         try:

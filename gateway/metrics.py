@@ -20,7 +20,8 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
-from gateway.access.login import Login, Refusal
+from gateway.access.login import Login
+from gateway.access.refused_logins import Refusal
 from gateway.bridge.bridge import Bridge
 from gateway.channels.target import Target
 from gateway.free_space import FreeSpace
@@ -144,12 +145,13 @@ class GatewayCollector(Collector):
         )
 
     def _logins(self) -> Iterator[Metric]:
-        totals = self._login.refusals
+        totals = self._login.refused.totals
         refused = (((refusal.name.lower(),), totals[refusal]) for refusal in Refusal)
         yield _counters(
             "logins_refused", "CONNECTs that the rules of access refused, by the reason", ("reason",), refused
         )
         yield _gauge("logins_waiting", "Passwords that wait for their check", self._login.waiting)
+        yield _gauge("recent_users", "Users who are known to have logged in lately", len(self._login.recent))
 
     # -- sessions and queues -------------------------------------------------------------------------------------------
 

@@ -11,6 +11,11 @@
 A topic that no rule allows is refused. A topic that one rule denies is refused whatever another allows. The order of
 rules does not matter. `anonymous = true` limits a rule to clients without a user. A subscription is refused if it could
 bring one denied topic.
+
+%c is worth no more than the client identifier: where any user may take any identifier, it may take the topics too. So a
+list with %c needs `[access] bind_client_identifier = true`, or this line above its rules:
+
+    accept_unbound_client_identifiers = true
 """
 
 import tomllib
@@ -20,6 +25,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
+from gateway.access.client_identifiers import Binding
 from gateway.access.filters import RuleFilter
 from gateway.access.text_file import read_text_file
 from gateway.config.complaints import sentence
@@ -31,6 +37,10 @@ MAXIMUM_RULES: Final = 10_000
 _NAMED_PROBLEMS: Final = 5
 #: The longest complaint about a wrong value, in characters with its key.
 _LONGEST_PROBLEM: Final = 200
+_UNBOUND_HINT: Final = (
+    "set bind_client_identifier = true in [access], name %u instead, or write"
+    " 'accept_unbound_client_identifiers = true' as the first line of the file"
+)
 _HINT: Final = "docs/how-to/users-and-access.md shows a right one"
 
 
@@ -78,10 +88,11 @@ class _RuleTable(Table):
 
 
 class _File(Table):
+    accept_unbound_client_identifiers: bool = False
     rule: Annotated[tuple[_RuleTable, ...], BeforeValidator(_as_tuple), Field(max_length=MAXIMUM_RULES)] = ()
 
 
-_KEYS: Final = ("rule", *(f"rule.{key}" for key in _RuleTable.model_fields))
+_KEYS: Final = ("accept_unbound_client_identifiers", "rule", *(f"rule.{key}" for key in _RuleTable.model_fields))
 
 _SHARE: Final = "$share"
 
@@ -106,6 +117,12 @@ class Rule:
         """Whether a filter begins with `$share/`. At MQTT 5 only the filter behind the group's name is compared."""
         return any(each.levels[0].before == _SHARE for each in (*self.subscribe, *self.deny_subscribe))
 
+    @property
+    def names_client_identifier(self) -> bool:
+        """Whether a filter has %c."""
+        filters = (*self.publish, *self.subscribe, *self.deny_publish, *self.deny_subscribe)
+        return any(level.name == "c" for each in filters for level in each.levels)
+
     def concerns(self, user: str | None, client: str) -> bool:
         """Whether it is for this client."""
         if self.is_for_anonymous_alone and user is not None:
@@ -118,8 +135,10 @@ class Rule:
 class AccessList:
     """The rules of a file, found by their names: a rule for one device takes no time of the other devices."""
 
-    def __init__(self, rules: tuple[Rule, ...]) -> None:
+    def __init__(self, rules: tuple[Rule, ...], *, accepts_unbound: bool = False) -> None:
         self.rules = rules
+        #: Whether its author accepts that anybody may take any client identifier.
+        self.accepts_unbound = accepts_unbound
         self._of_user: dict[str, list[Rule]] = {}
         self._of_client: dict[str, list[Rule]] = {}
         #: Rules for everybody, and for names that end in `*`.
@@ -156,12 +175,23 @@ class AccessList:
             if len(problems) > _NAMED_PROBLEMS:
                 problems[_NAMED_PROBLEMS:] = [f"and {len(problems) - _NAMED_PROBLEMS} more"]
             raise ConfigurationError(source, tuple(problems), _HINT) from None
-        return cls(tuple(_rule(table) for table in file.rule))
+        rules = tuple(_rule(table) for table in file.rule)
+        return cls(rules, accepts_unbound=file.accept_unbound_client_identifiers)
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """The rules of a file. Raises ConfigurationError."""
         return cls.parse(read_text_file(path), str(path))
+
+    @classmethod
+    def read_for(cls, path: Path, binding: Binding) -> Self:
+        """The same for a gateway with this binding; ConfigurationError also where it leaves a %c to everybody."""
+        access_list = cls.read(path)
+        unbound = [number for number, rule in enumerate(access_list.rules, 1) if rule.names_client_identifier]
+        if unbound and binding is not True and not access_list.accepts_unbound:
+            problem = f"rule#{unbound[0]} names %c, and users may take each other's client identifiers"
+            raise ConfigurationError(str(path), (problem,), _UNBOUND_HINT)
+        return access_list
 
 
 def _rule(table: _RuleTable) -> Rule:

@@ -2,37 +2,28 @@
 
 A password is checked in a thread (hashing). A successful login is remembered by a keyed digest until the user's line in
 the password file changes. So a fleet that comes back after a network failure is let in at once, even while somebody
-tries passwords. A token is checked at once (tokens). TLS has checked a certificate before the CONNECT came.
+tries passwords. After a restart those who logged in lately are checked first (recent_logins). A token is checked at
+once (tokens). TLS has checked a certificate before the CONNECT came.
 """
 
 import hashlib
 import hmac
 import os
-from collections import Counter
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Final
 
+from gateway.access.client_identifiers import Binding, why_refused
 from gateway.access.external_users import TokenCheck, TokenRefused, is_user_name, looks_like_token
 from gateway.access.hashing import HashingThreads
 from gateway.access.password_hash import PasswordHash
+from gateway.access.recent_logins import RecentLogins
+from gateway.access.refused_logins import Refusal, RefusedLogins, UserClass
 from gateway.access.users import Users
 from gateway.config.limits import Limit
 from gateway.limits.addresses import network_of_peer
 from gateway.mqtt.events import ConnectReceived
-
-#: Between the user name and the rest of a bound client identifier; no user name of the file holds it.
-IDENTIFIER_SEPARATOR: Final = ":"
-
-
-class Refusal(Enum):
-    """Why a client is not let in; the bridge knows the code of each protocol level for it."""
-
-    WRONG_CREDENTIALS = auto()
-    NOT_ALLOWED = auto()
-    WRONG_IDENTIFIER = auto()
-    BUSY = auto()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +72,7 @@ _BUSY: Final = Refused(refusal=Refusal.BUSY, reason="too many logins wait for th
 _IMPOSSIBLE: Final = Refused(refusal=Refusal.BUSY, reason="the password could not be checked", told=_TOLD_BUSY)
 _WRONG: Final = "the user name or the password is wrong"
 _WHOEVER_COMES: Final = Entrance()
+_DAY_US: Final = 86_400_000_000
 #: User names that a client with a token may send beside the token's (MQTT 3.1.1 has no password without one).
 _NO_USER_NAMES: Final = frozenset({None, "", "jwt"})
 
@@ -94,7 +86,7 @@ class Login:
         *,
         tokens: TokenCheck | None = None,
         allows_anonymous: bool = True,
-        binds_client_identifier: bool = False,
+        binding: Binding = False,
         has_certificate_users: bool = False,
         threads: HashingThreads | None = None,
     ) -> None:
@@ -103,11 +95,15 @@ class Login:
         #: The current keys of tokens.
         self.tokens = tokens
         self._allows_anonymous = allows_anonymous
-        self._binds_client_identifier = binds_client_identifier
+        self._binding: Binding = binding
         self._has_certificate_users = has_certificate_users
         self._threads = threads
-        #: The number of refused logins, by reason.
-        self.refusals: Counter[Refusal] = Counter()
+        self.refused = RefusedLogins()
+        #: Who logged in lately; the daemon puts those of the last run in its place.
+        self.recent = RecentLogins()
+        #: The time, microseconds since 1970, and whether a user has a session; the bridge knows better.
+        self.now_us: Callable[[], int] = lambda: time.time_ns() // 1_000
+        self.has_session: Callable[[str], bool] = lambda _user: False
         self._key = os.urandom(32)
         #: Keyed digest of the last right password, by user.
         self._remembered: dict[str, bytes] = {}
@@ -127,7 +123,7 @@ class Login:
 
         def counted(decision: Decision) -> None:
             if isinstance(decision, Refused) and is_wanted():
-                self.refusals[decision.refusal] += 1
+                self.count_refusal(decision.refusal, connect, entrance)
             decided(decision)
 
         self._decide(connect, is_wanted, counted, entrance)
@@ -138,14 +134,12 @@ class Login:
         return 0 if self._threads is None else self._threads.unfinished
 
     def may_have_session(self, user: str | None, owner: str | None) -> bool:
-        """Whether a user may take over the session of `owner`; everybody may if it has no owner.
+        """Whether a user may take over the session of `owner`; everybody may if it has no owner."""
+        return not self._knows_users or owner is None or owner == user
 
-        Counts a refusal.
-        """
-        knows_users = self.users is not None or self.tokens is not None or self._has_certificate_users
-        may_have = not knows_users or owner is None or owner == user
-        self.refusals[Refusal.NOT_ALLOWED] += not may_have
-        return may_have
+    def count_refusal(self, refusal: Refusal, connect: ConnectReceived, entrance: Entrance) -> None:
+        """A client is refused; the bridge says so of clients that were let in and ask for what they may not have."""
+        self.refused.count(refusal, self._class_of(connect, entrance), entrance.peer, self.now_us())
 
     def replace(self, users: Users, changed: Iterable[str]) -> None:
         """Takes a new state of the password file. `changed`: the users whose lines have changed or gone."""
@@ -167,37 +161,38 @@ class Login:
     ) -> None:
         """Asks the certificate first, then the token, then the password file."""
         if entrance.certificate_user:
-            decided(self._certified(entrance.certificate_user, connect))
+            decided(self._certified(entrance, connect))
         elif self.tokens is not None and connect.password is not None and looks_like_token(connect.password):
-            decided(self._let_in_by_token(self.tokens, connect.password, connect))
+            decided(self._let_in_by_token(self.tokens, connect.password, connect, entrance))
         elif connect.user_name is None or (self.users is None and self.tokens is None):
             decided(self._unnamed(connect, entrance))
         elif self.users is None:
             decided(Refused(refusal=Refusal.WRONG_CREDENTIALS, reason="a token is required"))
         else:
-            self._check(self.users, connect.user_name, connect, is_wanted, decided, network_of_peer(entrance.peer))
+            self._check(self.users, connect.user_name, connect, is_wanted, decided, entrance)
 
     def _unnamed(self, connect: ConnectReceived, entrance: Entrance) -> Decision:
         """A client without a user: it sends no user name, or the gateway knows no users."""
         allows = self._allows_anonymous if entrance.allows_anonymous is None else entrance.allows_anonymous
         if not allows:
             return _NAMELESS if connect.user_name is None else _NAMES_ARE_NOTHING
-        owner = connect.client_identifier.partition(IDENTIFIER_SEPARATOR)[0]
-        if self._binds_client_identifier and self.users is not None and owner in self.users.hashes:
-            reason = f"client identifier {connect.client_identifier!r} belongs to a user"
+        if reason := why_refused(self._binding, None, connect.client_identifier, self._is_known):
             return Refused(refusal=Refusal.WRONG_IDENTIFIER, reason=reason)
         return _ANONYMOUS
 
-    def _certified(self, user: str, connect: ConnectReceived) -> Decision:
+    def _certified(self, entrance: Entrance, connect: ConnectReceived) -> Decision:
         """A client whose certificate names the user; its password is ignored."""
+        user = entrance.certificate_user
         if not is_user_name(user):
             return Refused(refusal=Refusal.WRONG_CREDENTIALS, reason="the certificate has a name that no user can have")
         if connect.user_name and connect.user_name != user:
             reason = f"the user name is not that of the certificate, {user!r}"
             return Refused(refusal=Refusal.WRONG_CREDENTIALS, reason=reason)
-        return self._admit(user, connect)
+        return self._admit(user, connect, entrance, is_external=True)
 
-    def _let_in_by_token(self, tokens: TokenCheck, token: bytes, connect: ConnectReceived) -> Decision:
+    def _let_in_by_token(
+        self, tokens: TokenCheck, token: bytes, connect: ConnectReceived, entrance: Entrance
+    ) -> Decision:
         """A client whose password is a token."""
         try:
             external = tokens.check(token)
@@ -206,7 +201,7 @@ class Login:
         if connect.user_name not in _NO_USER_NAMES and connect.user_name != external.user:
             reason = f"the user name is not that of the token, {external.user!r}"
             return Refused(refusal=Refusal.WRONG_CREDENTIALS, reason=reason)
-        decision = self._admit(external.user, connect)
+        decision = self._admit(external.user, connect, entrance, is_external=True)
         if isinstance(decision, Refused):
             return decision
         return Admitted(user=external.user, until_us=external.until_us, fingerprint=external.fingerprint)
@@ -218,12 +213,12 @@ class Login:
         connect: ConnectReceived,
         is_wanted: Callable[[], bool],
         decided: Callable[[Decision], None],
-        origin: bytes,
+        entrance: Entrance,
     ) -> None:
         password = connect.password or b""
         entry = users.hashes.get(user)
         if entry is not None and self._is_remembered(user, entry, password):
-            decided(self._admit(user, connect))
+            decided(self._admit(user, connect, entrance))
             return
         compared = entry or users.decoy(user)
 
@@ -243,20 +238,45 @@ class Login:
                 decided(Refused(refusal=Refusal.WRONG_CREDENTIALS, reason=f"{_WRONG} ({shown})"))
                 return
             self._remembered[user] = self._digest(entry, password)
-            decided(self._admit(user, connect))
+            decided(self._admit(user, connect, entrance))
 
+        origin = network_of_peer(entrance.peer)
+        is_lately = entry is not None and self.recent.knows(user, origin, self._day())
         assert self._threads is not None, "users need threads that check their passwords"
-        if not self._threads.submit(check, done, origin=origin, user=user):
+        if not self._threads.submit(check, done, origin=origin, user=user, is_lately=is_lately):
             decided(_BUSY)
 
-    def _admit(self, user: str, connect: ConnectReceived) -> Decision:
-        client = connect.client_identifier
-        if self._binds_client_identifier and client and client.partition(IDENTIFIER_SEPARATOR)[0] != user:
-            return Refused(
-                refusal=Refusal.WRONG_IDENTIFIER,
-                reason=f"client identifier {client!r} is not user {user!r}, alone or with ':' and more behind it",
-            )
+    def _admit(self, user: str, connect: ConnectReceived, entrance: Entrance, *, is_external: bool = False) -> Decision:
+        if reason := why_refused(self._binding, user, connect.client_identifier, self._is_known):
+            return Refused(refusal=Refusal.WRONG_IDENTIFIER, reason=reason)
+        self.recent.add(user, network_of_peer(entrance.peer), self._day(), is_external=is_external)
         return Admitted(user=user)
+
+    @property
+    def _knows_users(self) -> bool:
+        """Whether anything tells users apart."""
+        return self.users is not None or self.tokens is not None or self._has_certificate_users
+
+    def _is_known(self, user: str) -> bool:
+        """Whether there is a user of that name: in the password file, with a session, or with a recent token or
+        certificate, whose issuers cannot be asked for all of theirs.
+        """
+        if self.users is not None and user in self.users.hashes:
+            return True
+        return self._knows_users and (self.has_session(user) or self.recent.knows_external(user, self._day()))
+
+    def _class_of(self, connect: ConnectReceived, entrance: Entrance) -> UserClass:
+        is_token = self.tokens is not None and connect.password is not None and looks_like_token(connect.password)
+        if entrance.certificate_user or is_token:
+            return UserClass.EXTERNAL
+        if connect.user_name is None:
+            return UserClass.NONE
+        is_known = self.users is not None and connect.user_name in self.users.hashes
+        return UserClass.KNOWN if is_known else UserClass.UNKNOWN
+
+    def _day(self) -> int:
+        """Today, in days since 1970."""
+        return self.now_us() // _DAY_US
 
     def _still_holds(self, user: str, entry: PasswordHash) -> bool:
         """False if the password file was read again during the check, and the user's line has changed."""

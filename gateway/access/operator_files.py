@@ -1,5 +1,6 @@
 """The operator's files of users, rules and keys: login and rights are made from them, and follow their changes."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -10,6 +11,7 @@ from gateway.access.access_list import AccessList
 from gateway.access.dollar_topics import ALL_RESERVED, DollarTopics
 from gateway.access.hashing import HashingThreads
 from gateway.access.login import Login
+from gateway.access.recent_logins import LoginsFile
 from gateway.access.reloading import Reloading, WatchedFile
 from gateway.access.rights import Access
 from gateway.access.users import Users
@@ -50,6 +52,7 @@ class OperatorFiles:
         refusals: Refusals | None = None,
     ) -> None:
         self._follower: Follower | None = None
+        self._recent: LoginsFile | None = None
         self._tokens: Tokens | None = None
         users = access_list = None
         files: list[WatchedFile] = []
@@ -60,8 +63,8 @@ class OperatorFiles:
             _tell_mode("password file", users_path)
         if settings.access_file:
             rules_path = Path(settings.access_file)
-            files.append(WatchedFile(rules_path, partial(self._read_access_list, rules_path)))
-            access_list = AccessList.read(rules_path)
+            files.append(WatchedFile(rules_path, partial(self._read_access_list, rules_path, settings)))
+            access_list = AccessList.read_for(rules_path, settings.bind_client_identifier)
         if settings.token.key_files:
             read_keys = partial(self._read_keys, settings)
             files += [WatchedFile(Path(file), read_keys) for file in settings.token.key_files]
@@ -79,7 +82,7 @@ class OperatorFiles:
             users,
             tokens=self._tokens,
             allows_anonymous=settings.allows_anonymous,
-            binds_client_identifier=settings.bind_client_identifier,
+            binding=settings.bind_client_identifier,
             has_certificate_users=has_certificate_users,
             threads=HashingThreads(maximum_waiting=waiting, refusals=refusals) if users is not None else None,
         )
@@ -90,13 +93,21 @@ class OperatorFiles:
         self._reloading.ask()
 
     async def watch(self, follower: Follower) -> None:
-        """Takes up changes, until it is cancelled."""
+        """Takes up changes, and keeps who logged in lately, until it is cancelled."""
         self._follower = follower
-        await self._reloading.run()
+        keeping = () if self._recent is None else (self._recent.keep(),)
+        await asyncio.gather(self._reloading.run(), *keeping)
+
+    def recall_logins(self, data: Path) -> None:
+        """Takes up who logged in lately, from the data folder; call it before the ports open."""
+        self._recent = LoginsFile(data)
+        self.login.recent = self._recent.logins
 
     def close(self) -> None:
-        """Gives up the checks of passwords that are under way."""
+        """Gives up the checks of passwords that are under way, and writes who logged in lately."""
         self.login.close()
+        if self._recent is not None:
+            self._recent.write()
 
     def _read_users(self, path: Path) -> Callable[[], None]:
         users = Users.read(path)
@@ -121,8 +132,8 @@ class OperatorFiles:
 
         return take_up
 
-    def _read_access_list(self, path: Path) -> Callable[[], None]:
-        access_list = AccessList.read(path)
+    def _read_access_list(self, path: Path, settings: AccessSettings) -> Callable[[], None]:
+        access_list = AccessList.read_for(path, settings.bind_client_identifier)
 
         def take_up() -> None:
             self.access.access_list = access_list

@@ -105,6 +105,7 @@ def build_bridge(
         retained_copies=retained_copies,
         routes=routes,
     )
+    login.now_us, login.has_session = engine.now_us, sessions.budgets.has_user
     letters = engine.dead_letters
     letters.client_of, letters.share = client_of, limits.maximum_dead_letters
     letters.share_bytes = limits.maximum_dead_letter_bytes

@@ -112,6 +112,7 @@ class Bridge:
             call_soon, engine.commit_now, self._next_in_line_goes_on, lambda: sum(traffic.published)
         )
         self.connected_clients = connected_clients
+        self._refused_logins = login.refused
         self._sys_topics = sys_topics
         self.disconnect_handler = DisconnectHandler(
             engine,
@@ -284,6 +285,11 @@ class Bridge:
         if self._confirmations:
             unit = self._engine.begin()
             self._confirmations.note(unit, now_us)
+            self._engine.submit(unit)
+        if self._refused_logins.is_due(now_us, is_last=self.is_stopping):
+            unit = self._engine.begin()
+            unit.notes += self._refused_logins.notes(now_us)
+            unit.notes_are_due = True
             self._engine.submit(unit)
 
     @property

@@ -7,7 +7,8 @@ Source: MQTT 3.1.1 sections 3.1 and 3.2; MQTT 5.0 sections 3.1, 3.2 and 4.1.
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from gateway.access.login import Admitted, Decision, Entrance, Login, Refusal, Refused
+from gateway.access.login import Admitted, Decision, Entrance, Login, Refused
+from gateway.access.refused_logins import Refusal
 from gateway.bridge.disconnect import DisconnectHandler
 from gateway.bridge.links import ConnectedClients, MqttLink
 from gateway.bridge.paused_publishers import PausedPublishers
@@ -32,7 +33,9 @@ _REFUSAL_CODES: Final = {
     Refusal.WRONG_IDENTIFIER: ReasonCode.CLIENT_IDENTIFIER_NOT_VALID,
     Refusal.BUSY: ReasonCode.SERVER_BUSY,
 }
-_OF_ANOTHER_USER: Final = Refused(refusal=Refusal.NOT_ALLOWED, reason="the session is another user's")
+_OF_ANOTHER_USER: Final = Refused(
+    refusal=Refusal.NOT_ALLOWED, reason="the session is another user's ('rfhbridge sessions expire' frees it)"
+)
 #: Earlier levels of MQTT have no return code for a refused will.
 _WILL_NOT_TAKEN: Final = ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR
 
@@ -97,10 +100,7 @@ class ConnectHandler:
             else:
                 self._refuse_connect(link, event.client_identifier, decision)
 
-        entrance = Entrance(
-            certificate_user=link.certificate_user, allows_anonymous=link.rules.allows_anonymous, peer=link.peer
-        )
-        self._login.decide(event, lambda: link.is_open, decided, entrance)
+        self._login.decide(event, lambda: link.is_open, decided, _entrance(link))
 
     @staticmethod
     def _refuse_connect(link: MqttLink, client: str, refused: Refused) -> None:
@@ -117,10 +117,11 @@ class ConnectHandler:
         client = event.client_identifier or self._sessions.unused_client()
         existing = self._disconnect_handler.settled(self._sessions.get(client))
         if existing is not None and not self._login.may_have_session(user, existing.user):
+            self._login.count_refusal(Refusal.NOT_ALLOWED, event, _entrance(link))
             self._refuse_connect(link, client, _OF_ANOTHER_USER)
             return
         if event.will is not None and not self._sessions.may_leave(event.will, user, client):
-            self._login.refusals[Refusal.NOT_ALLOWED] += 1
+            self._login.count_refusal(Refusal.NOT_ALLOWED, event, _entrance(link))
             reason = f"a will on {event.will.topic!r} is not allowed"
             self._refuse_connect(link, client, Refused(refusal=Refusal.NOT_ALLOWED, reason=reason))
             return
@@ -176,3 +177,9 @@ class ConnectHandler:
             link.close("CONNACK is longer than the client's Maximum Packet Size", ReasonCode.PACKET_TOO_LARGE)
             return
         self._opened(link, session, connack)
+
+
+def _entrance(link: MqttLink) -> Entrance:
+    return Entrance(
+        certificate_user=link.certificate_user, allows_anonymous=link.rules.allows_anonymous, peer=link.peer
+    )

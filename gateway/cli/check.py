@@ -10,6 +10,7 @@ import typer
 from gateway.cli.application import ExitCode
 from gateway.cli.configuration_warnings import configuration_warnings
 from gateway.cli.configured_files import configured_files, warnings_about_files
+from gateway.cli.refused_clients import refused_clients
 from gateway.cli.settings_options import ConfigOption
 from gateway.cli.terminal import Json, write_json, write_line
 from gateway.config import Settings, example_toml
@@ -36,10 +37,10 @@ def check(
 
     The command also reads the files that the configuration names: users, access list, keys of tokens, certificates of
     listeners, keys of the trail, passwords of targets. It warns of a configuration that works and may not be meant: a
-    port that is open to everybody, a client library of IBM MQ that is missing, a route that nobody can subscribe to. An
-    unknown key is an error that names the nearest known key; the second of several tables is named with #2. --connect
-    may run beside the gateway: it takes, puts and alters nothing at a target, and holds no queue. Exit code 1 when
-    something is wrong.
+    port that is open to everybody, a client library of IBM MQ that is missing, a route that nobody can subscribe to, a
+    client whose identifier belongs to another user. An unknown key is an error that names the nearest known key; the
+    second of several tables is named with #2. --connect may run beside the gateway: it takes, puts and alters nothing
+    at a target, and holds no queue. Exit code 1 when something is wrong.
     """
     if example:
         sys.stdout.write(example_toml())
@@ -51,6 +52,7 @@ def check(
         *warnings_about_files(settings),
         *_routes_without_subscribers(settings),
         *_reserved_in_store(settings),
+        *refused_clients(settings),
         *(_missing_libraries(settings) if not connect else ()),
     ]
     trials = _trials(settings, timeout_s) if connect else []

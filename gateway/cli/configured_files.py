@@ -91,7 +91,7 @@ def _token_keys(access: AccessSettings) -> Iterator[str]:
 def _access_list(access: AccessSettings) -> Iterator[str]:
     from gateway.access.access_list import AccessList
 
-    rules = AccessList.read(Path(access.access_file))
+    rules = AccessList.read_for(Path(access.access_file), access.bind_client_identifier)
     yield f"access list: {access.access_file}, {counted(len(rules.rules), 'rule')}, valid"
 
 

@@ -132,8 +132,8 @@ def _access_problems(settings: "Settings") -> Iterator[str]:
     """Rules for users without anything that tells users apart."""
     access = settings.access
     has_users = access.tells_users or settings.has_certificate_users
-    if not has_users and (access.anonymous is False or access.bind_client_identifier):
+    if not has_users and (access.anonymous is False or access.bind_client_identifier is True):
         yield (
-            "access: anonymous = false and bind_client_identifier need a password_file, keys of tokens, or a listener"
-            " that takes users from certificates"
+            "access: anonymous = false and bind_client_identifier = true need a password_file, keys of tokens, or a"
+            " listener that takes users from certificates"
         )

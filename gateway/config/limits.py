@@ -121,6 +121,12 @@ class Limit(Enum):
         told="too many logins wait for their check: try again later",
         where="access.hashing",
     )
+    RECENT_LOGINS = LimitRow(
+        "", 65_536, "users", "users kept as logged in within 30 days, by 16 networks each", "access.recent_logins"
+    )
+    REFUSED_LOGINS = LimitRow(
+        "", 64, "records", "audit records of refused logins by network in five minutes", "access.refused_logins"
+    )
     CONNECT_TIMEOUT = LimitRow(
         key="connect_timeout_s",
         default=10.0,

@@ -130,9 +130,10 @@ class AccessSettings(Table):
         description='whether clients without a user name may connect; "auto": only while neither password_file nor'
         " tokens are configured",
     )
-    bind_client_identifier: bool = Field(
-        default=False,
-        description="whether a client identifier must be the user name, alone or with ':' and more behind it",
+    bind_client_identifier: Literal[True, False, "reserved"] = Field(
+        default="reserved",
+        description="whose a client identifier is; true: a client identifier must be the user name, alone or with ':'"
+        ' and more behind it; "reserved": only nobody else may have these of a known user; false: the first that comes',
     )
     maximum_waiting_logins: int = Limit.WAITING_LOGINS.field
     access_file: str = Field(

@@ -225,6 +225,10 @@ class Budgets:
         self._fit_costs(before)
         self._leave(before)
 
+    def has_user(self, user: str) -> bool:
+        """Whether a user has a session."""
+        return (Scope.USER, _short(user)) in self._accounts
+
     # -- rates ---------------------------------------------------------------------------------------------------------
 
     def spend(

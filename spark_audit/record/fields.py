@@ -177,6 +177,16 @@ FIELDS: Final = (
     Field("last_missing", Form.NUMBER, "sequence of the last missing record that is known of", "", _NUMBERED),
     Field("first_missing_batch", Form.NUMBER, "number of the first missing group commit", "", _NUMBERED),
     Field("last_missing_batch", Form.NUMBER, "number of the last missing group commit that is known of", "", _NUMBERED),
+    Field(
+        "user_class",
+        Form.TEXT,
+        "user of refused logins: 'none'; 'known' or 'unknown' to the password file; 'external', of a token or a"
+        " certificate",
+        values=("none", "known", "unknown", "external"),
+    ),
+    Field("network", Form.NAME, "network of refused logins, /24 of IPv4 or /48 of IPv6; none: all other networks"),
+    Field("logins", Form.NUMBER, "number of refused logins", "logins", _NUMBERED),
+    Field("since_us", Form.NUMBER, "time of the first of them", _MICROSECONDS, bounds=(0, _LAST_TIME_US)),
     Field("code_version", Form.TEXT, "version of the program"),
     Field("table_version", Form.TEXT, "version of the field-mapping table"),
     Field("configuration_sha256", Form.HEX, "SHA-256 of the configuration in force", digits=64),

@@ -28,6 +28,7 @@ class Kind(StrEnum):
     OPERATED = "operated"
     CLOCK_JUMPED = "clock_jumped"
     RESTORED = "restored"
+    LOGINS_REFUSED = "logins_refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,17 @@ KINDS: Final = (
         {
             "rolled_back": "an operator accepted a store that had gone back to an earlier state",
             "trail_begun_late": "the trail begins without the records before",
+        },
+    ),
+    RecordKind(
+        Kind.LOGINS_REFUSED,
+        "Clients were not let in: so many of one network and class of user, for one reason, in at most five minutes.",
+        ("event", "user_class", "logins", "since_us"),
+        {
+            "wrong_credentials": "the user name, the password, the token or the certificate was wrong",
+            "not_allowed": "the client needs a user, may not have the session, or may not leave its will",
+            "wrong_identifier": "the client identifier belongs to another user",
+            "busy": "too many logins waited for their check",
         },
     ),
 )

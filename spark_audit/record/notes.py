@@ -50,6 +50,7 @@ class NoteKind(IntEnum):
     OPERATED = 19
     CLOCK_JUMPED = 20
     RESTORED = 21
+    LOGINS_REFUSED = 22
 
 
 class Rule(Enum):
@@ -444,6 +445,12 @@ NOTES: Final = (
                 ),
             ),
         ),
+    ),
+    Note(
+        NoteKind.LOGINS_REFUSED,
+        "Logins were refused.",
+        ("event", "user_class", "network", "logins", "since_us"),
+        (RecordOf(Kind.LOGINS_REFUSED, (*_values("event", "user_class", "logins", "since_us"), _if_any("network"))),),
     ),
 )
 

@@ -1,5 +1,6 @@
 """Users on a running gateway: byte by byte, with paho, while files change, and while somebody tries passwords."""
 
+import json
 import os
 import queue
 import signal
@@ -27,6 +28,8 @@ PATIENCE_S = 30.0
 STORM, ANSWERED = 200, 40
 
 RULES = """
+accept_unbound_client_identifiers = true
+
 [[rule]]
 publish = "own/%u/%c/#"
 subscribe = "own/%u/%c/#"
@@ -191,7 +194,7 @@ def test_paho_logs_in_publishes_and_is_refused_as_its_answers_say(
         assert anna.next() == str(qos)
     assert new_paho("p2", "pump", "wrong", level).connect(guarded.gateway) == "Bad user name or password"
     assert new_paho("p3", None, None, level).connect(guarded.gateway) == "Not authorized"
-    assert new_paho("anna", "pump", "password", level).connect(guarded.gateway) == "Not authorized"
+    assert new_paho("anna", "pump", "password", level).connect(guarded.gateway) == "Client identifier not valid"
     pump.client.publish("own/pump/pump/bar", "still there", 1)
     assert anna.next() == "still there"
 
@@ -294,6 +297,17 @@ def test_a_known_device_is_let_in_while_logins_wait_and_more_than_can_wait_are_t
     _expect_connack(connect(gateway), known, ACCEPTED)
     assert not all(attacker.has_something for attacker in storm), "it waited behind them"
     storm[0].expect("is told that the password is wrong", WRONG_CREDENTIALS)
+    gateway.restart()
+    assert (gateway.data / "recent-logins").stat().st_size == 37 + 8 + 1 + 8, "pump, from one network"
+    lines = [
+        line for file in sorted((gateway.data / "trail").glob("*.jsonl*")) for line in file.read_bytes().split(b"\n")
+    ]
+    told = [json.loads(line) for line in lines if b'"logins_refused"' in line]
+    assert {(record["event"], record["user_class"], record["network"]) for record in told} == {
+        ("wrong_credentials", "known", "127.0.0.0/24"),
+        ("busy", "known", "127.0.0.0/24"),
+    }
+    assert sum(record["logins"] for record in told) <= len(storm)
 
 
 def _expect_connack(client: WireClient, written: str, answer: str) -> None:

@@ -266,6 +266,18 @@ def test_a_jump_of_the_clock_and_a_restored_store_are_told_with_their_numbers() 
     assert not {"gateway_before", "operator", "reason", "first_missing_batch"} & late.keys()
 
 
+def test_refused_logins_are_told_with_their_number_network_and_reason() -> None:
+    of_network, others = _expanded(
+        (NoteKind.LOGINS_REFUSED, AT, "wrong_credentials", "unknown", "192.0.2.0/24", 150, AT - 9),
+        (NoteKind.LOGINS_REFUSED, AT, "busy", "known", "", 7, AT - 9),
+    )
+    assert (of_network["kind"], of_network["event"]) == ("logins_refused", "wrong_credentials")
+    assert (of_network["user_class"], of_network["network"], of_network["logins"]) == ("unknown", "192.0.2.0/24", 150)
+    assert (of_network["since_us"], of_network["at_us"]) == (AT - 9, AT)
+    assert (others["event"], others["logins"]) == ("busy", 7)
+    assert "network" not in others, "of all others"
+
+
 def test_a_message_of_no_client_has_no_exchange() -> None:
     (dead,) = _expanded((NoteKind.DEAD_LETTERED, AT, "", 0, 0, "BOILER.ALARMS", 303, 304, 2053))
     assert not {"direction", "client", "session_epoch", "exchange"} & dead.keys()
@@ -401,6 +413,7 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(translation,
         (NoteKind.OPERATED, AT, "anna", "CLEAR QLOCAL", "BOILER.ALARMS", "panel-7", 12, "why"),
         (NoteKind.CLOCK_JUMPED, AT, "behind", -7, "why"),
         (NoteKind.RESTORED, AT, "rolled_back", "0a" * 12, 41, 60, 7, 9, "anna", "why"),
+        (NoteKind.LOGINS_REFUSED, AT, "busy", "known", "192.0.2.0/24", 9, AT - 7),
     )
     order = [field.name for field in FIELDS]
     for record in records:

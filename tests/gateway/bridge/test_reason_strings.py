@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from gateway.access.access_list import AccessList
-from gateway.access.login import Decision, Entrance, Login, Refusal, Refused
+from gateway.access.login import Decision, Entrance, Login, Refused
+from gateway.access.refused_logins import Refusal
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.mqtt.events import ConnectReceived

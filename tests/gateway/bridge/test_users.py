@@ -9,9 +9,13 @@ import pytest
 
 from gateway.access.access_list import AccessList
 from gateway.access.hashing import Check, Done, HashingThreads
-from gateway.access.login import Login, Refusal
+from gateway.access.login import Login
+from gateway.access.refused_logins import Refusal
 from gateway.access.users import Users
+from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.sessions import ClientSession
+from gateway.limits.budgets import Owner
+from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
 
@@ -234,7 +238,7 @@ def test_a_client_whose_will_its_user_may_not_publish_is_return_code_5_and_the_s
     guarded.checks.run()
     guarded.world.run()
     assert (second.taken(), second.is_open, first.is_open) == (NOT_AUTHORIZED, False, True)
-    assert guarded.login.refusals == {Refusal.NOT_ALLOWED: 1}
+    assert guarded.login.refused.totals == {Refusal.NOT_ALLOWED: 1}
 
 
 def test_at_level_5_a_will_that_is_not_allowed_is_reason_code_87(new_world: NewWorld) -> None:
@@ -312,3 +316,88 @@ def test_many_sessions_take_up_other_rules_in_shares_and_each_takes_up_the_last_
         counts.append(len(taken_up))
     assert max(later - earlier for earlier, later in pairwise(counts)) == 500
     assert {f"s{number}" for number in range(1_200)} <= set(taken_up[before:])
+
+
+# -- client identifiers of others, and the trail -------------------------------------------------------------------
+
+
+def squat(guarded: Guarded) -> None:
+    """Before identifiers were reserved, bob took the identifier `ann:`, and left a session under it."""
+    guarded.login = Login(USERS, threads=guarded.checks)
+    guarded.restart()
+    guarded.world.bridge.lost(guarded.enter("ann:", "bob"))
+    guarded.world.run()
+
+
+def reserve(guarded: Guarded) -> None:
+    guarded.login = Login(USERS, threads=guarded.checks, binding="reserved")
+    guarded.restart()
+
+
+def test_nobody_takes_the_identifier_of_another_user_and_a_fleet_may_share_one(guarded: Guarded) -> None:
+    reserve(guarded)
+    for client, user in (("ann:", "bob"), ("ann:", "ann"), ("pump", "bob"), ("tank", "bob")):
+        link = guarded.connect(client, user)
+        guarded.checks.run()
+        guarded.world.run()
+        assert link.taken() == (ACCEPTED if (client, user) != ("ann:", "bob") else b"\x20\x02\x00\x02"), client
+
+
+def test_an_operator_frees_an_identifier_that_another_user_has_taken(guarded: Guarded) -> None:
+    squat(guarded)
+    reserve(guarded)
+    refused = guarded.connect("ann:", "ann")
+    guarded.checks.run()
+    guarded.world.run()
+    assert refused.taken() == NOT_AUTHORIZED
+    assert "'rfhbridge sessions expire' frees it" in refused.reason
+    answer = CommandServer(guarded.world.engine).execute("PURGE CHANNEL(MQTT) CHLTYPE(MQTT) CLIENTID('ann:')")
+    guarded.world.run()
+    assert answer.succeeded
+    squatter = guarded.connect("ann:", "bob")
+    guarded.checks.run()
+    guarded.world.run()
+    assert squatter.taken() == b"\x20\x02\x00\x02"
+    guarded.enter("ann:", "ann")
+
+
+def test_a_user_who_has_a_session_is_known_whoever_named_it(guarded: Guarded) -> None:
+    """A token's user is in no file; its identifiers are its own as long as it has a session."""
+    guarded.login = Login(USERS, threads=guarded.checks, binding="reserved")
+    guarded.restart()
+    link = guarded.enter("eve:", "bob")
+    assert link.session is not None
+    guarded.world.sessions.give(link.session, Owner("eve"))
+    squatter = guarded.connect("eve:", "ann")
+    guarded.checks.run()
+    guarded.world.run()
+    assert squatter.taken() == b"\x20\x02\x00\x02"
+
+
+def test_refused_logins_are_in_the_trail_once_in_five_minutes(guarded: Guarded) -> None:
+    for _ in range(40):
+        guarded.connect("self", "ann", "wrong")
+    guarded.connect("self", "eve", "wrong")
+    guarded.checks.run()
+    guarded.world.bridge.tick()
+    guarded.world.run()
+    assert [note for note in guarded.world.notes if note[0] == NoteKind.LOGINS_REFUSED] == []
+    guarded.world.now_us += 300_000_000
+    guarded.world.bridge.tick()
+    guarded.world.run()
+    notes = [note for note in guarded.world.notes if note[0] == NoteKind.LOGINS_REFUSED]
+    assert [(note[2], note[3], note[5]) for note in notes] == [
+        ("wrong_credentials", "known", 40),
+        ("wrong_credentials", "unknown", 1),
+    ]
+
+
+def test_a_session_of_another_user_and_a_will_are_refused_logins_too(guarded: Guarded) -> None:
+    guarded.enter("self", "ann")
+    guarded.connect("self", "bob")
+    guarded.checks.run()
+    guarded.world.bridge.is_stopping = True
+    guarded.world.bridge.tick()
+    guarded.world.run()
+    notes = [note for note in guarded.world.notes if note[0] == NoteKind.LOGINS_REFUSED]
+    assert [(note[2], note[3], note[5]) for note in notes] == [("not_allowed", "known", 1)]

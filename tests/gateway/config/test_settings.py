@@ -470,7 +470,7 @@ def test_rules_for_users_need_something_that_tells_users_apart(load, key: str, u
     if is_right:
         assert load(text).access.anonymous in (False, "auto")
         return
-    with pytest.raises(ConfigurationError, match="access: anonymous = false and bind_client_identifier need a"):
+    with pytest.raises(ConfigurationError, match="access: anonymous = false and bind_client_identifier = true need a"):
         load(text)
 
 

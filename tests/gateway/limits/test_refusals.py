@@ -62,6 +62,8 @@ def test_a_limit_that_refuses_nothing_has_no_reason_code() -> None:
         Limit.SESSION_EXPIRY,
         Limit.DEAD_LETTER_BYTES,
         Limit.DEAD_LETTER_EXPIRY,
+        Limit.RECENT_LOGINS,
+        Limit.REFUSED_LOGINS,
     }
 
 
