@@ -460,7 +460,7 @@ class Limit(Enum):
     NEW_TOPIC_RATE_PER_PREFIX = NEW_TOPIC_RATE.of(Scope.PREFIX)
     TRAIL_BYTE_RATE = LimitRow(
         key="trail_byte_rate",
-        default=8_388_608,
+        default=134_217_728,  # nearly 100,000 small publications: some connections gather those of many sensors
         least=0,
         unit="bytes of the trail a second",
         meaning="bytes a second of the audit trail that the packets of one client cause, by an estimate: a PUBLISH of 5"
