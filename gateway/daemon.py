@@ -32,6 +32,7 @@ from gateway.audit_trail.segment_files import OPEN_SUFFIX
 from gateway.audit_trail.supervisor import ExporterSupervisor
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.bridge import Bridge
+from gateway.bridge.filter_shapes import BrokerShapes
 from gateway.bridge.mq_refusals import BrokerClosedTopics
 from gateway.bridge.retained_copies import RetainedCopies
 from gateway.bridge.session_limits import BrokerRetained
@@ -301,6 +302,7 @@ class Daemon:
             limits=settings.mqtt,
             admission=Admission(settings.mqtt, self._refusals),
             retained=BrokerRetained(self._broker, settings.publish.stream, dialect),
+            shapes=BrokerShapes(self._broker, dialect),
             closed=BrokerClosedTopics(self._broker, settings.publish.stream, dialect),
             subscriptions_to=self._broker.audience(settings.publish.stream, dialect).of,
             user_properties=settings.mqtt.user_properties,

@@ -12,6 +12,7 @@ from gateway.bridge.client_commands import ClientCommands
 from gateway.bridge.counts import Counts, Traffic
 from gateway.bridge.deliver import ToMqtt
 from gateway.bridge.deliver_packets import PublishPackets
+from gateway.bridge.filter_shapes import KnownShapes
 from gateway.bridge.links import ConnectedClients
 from gateway.bridge.mq_refusals import ClosedTopics
 from gateway.bridge.outgoing_messages import bytes_in_flight
@@ -58,6 +59,7 @@ def build_bridge(
     admission: Admission,
     retained: RetainedStore = (),
     retained_copies: RetainedCopies | None = None,
+    shapes: KnownShapes | None = None,
     closed: ClosedTopics = (),
     subscriptions_to: SubscriptionsTo | None = None,
     user_properties: UserPropertyStyle = "one_json",
@@ -70,6 +72,7 @@ def build_bridge(
     """The bridge of a gateway. Call `Bridge.load` next: it loads the sessions from the store.
 
     `targets`: the targets of the routes.
+    `shapes`: of the filters at the embedded broker; None: they are not limited.
     `subscriptions_to`: the subscriptions to a topic at the embedded broker; None: they are not known.
     `is_at_work`: whether that broker has taken the command with a MsgId and will answer it later.
     `sys_topics_interval_s`: seconds between two publications below $SYS; 0: never.
@@ -104,6 +107,7 @@ def build_bridge(
         retained=retained,
         retained_copies=retained_copies,
         routes=routes,
+        shapes=shapes,
     )
     login.now_us, login.has_session = engine.now_us, sessions.budgets.has_user
     letters = engine.dead_letters

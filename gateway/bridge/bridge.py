@@ -169,6 +169,8 @@ class Bridge:
             self._registrations.restore(session, session.subscriptions)
             self.disconnect_handler.restore(session)
         self._registrations.end_surplus()
+        if self._quotas.shapes is not None:
+            self._quotas.shapes.load(self.sessions)
         self._registrations.reconcile()
         self._replies.read()
 

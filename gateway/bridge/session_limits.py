@@ -14,15 +14,16 @@ do not keep others from QoS 2. The second bound is needed because sessions outli
 ever new identifiers could hold a small message in each of `maximum_sessions`.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, Protocol
 
+from gateway.bridge.filter_shapes import FilterShapes, KnownShapes
 from gateway.bridge.links import MqttLink
 from gateway.bridge.retained_copies import RetainedCopies
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
-from gateway.config.routes import Routes
+from gateway.config.routes import Registration, Routes
 from gateway.limits.admission import Admission
 from gateway.limits.budgets import Amount, Owner
 from gateway.limits.refusals import LimitReached, reached
@@ -197,8 +198,12 @@ class Quotas:
         retained: RetainedStore,
         retained_copies: RetainedCopies | None = None,
         routes: Routes,
+        shapes: KnownShapes | None = None,
     ) -> None:
-        """`routes` say which topics are published, and retained, at a target, and which topics MQ can carry."""
+        """`routes` say which topics are published, and retained, at a target, and which topics MQ can carry.
+
+        `shapes`: of the filters at the embedded broker; None: they are not limited.
+        """
         self._limits = limits
         self._budgets = sessions.budgets
         self._set_aside = sessions.set_aside
@@ -211,6 +216,7 @@ class Quotas:
         )
         self._held_bytes = HeldBytes(limits.maximum_held_bytes_in_all, sessions)
         self._topics = TopicLimits(limits)
+        self.shapes = None if shapes is None else FilterShapes(limits, shapes)
         #: The disk has less free space than its mark. Publishers are paused, and other requests that fill the disk are
         #: refused: a client that may not publish could fill the disk otherwise, and a full disk stops the gateway.
         self.disk_is_short = False
@@ -229,6 +235,8 @@ class Quotas:
         if self._retained_copies is not None:
             self._retained_copies.tick()
         self._held_bytes.tick()
+        if self.shapes is not None:
+            self.shapes.tick()
 
     def of_publish(self, event: PublishReceived) -> LimitReached | None:
         """The limit that a PUBLISH would pass. At QoS 2 `of_hold` checks the memory too."""
@@ -278,6 +286,10 @@ class Quotas:
             text = f"the disk is short of space, and the session's filters would have more than {_LITTLE} characters"
             return reached(Limit.SUBSCRIPTION_CHARACTERS, text=text)
         return None
+
+    def of_shapes(self, session: ClientSession, wanted: Iterable[Registration]) -> LimitReached | None:
+        """The limit that a filter would pass by a new shape; `wanted`: its registrations."""
+        return None if self.shapes is None else self._counted(self.shapes.refuses(session, wanted))
 
     def of_filter_that_mq_cannot_carry(self) -> LimitReached:
         """The refusal of a topic filter that no header of MQ can carry to one of its destinations."""

@@ -214,6 +214,9 @@ class Subscriptions:
         if full is not None:
             self._tell(session, "subscription refused client=%s filter=%s full_target=%s", topic_filter, full.name)
             return ReasonCode.QUOTA_EXCEEDED
+        if (past := self._quotas.of_shapes(session, wanted)) is not None:
+            self._tell(session, "subscription refused client=%s filter=%s reason=%s", topic_filter, past.text)
+            return past.reason_code
         part = (int(PacketType.SUBSCRIBE), packet.packet_identifier, entry)
         if share is not None:
             packet.groups[topic_filter] = self._shared.group(topic_filter)

@@ -17,11 +17,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from gateway.config.limit_row import Answer, LimitRow, Scope
-from gateway.config.values import (
-    MAXIMUM_PACKET_IDENTIFIERS,
-    MAXIMUM_REMAINING_LENGTH_BYTES,
-    MAXIMUM_TEXT_BYTES,
-)
+from gateway.config.values import MAXIMUM_PACKET_IDENTIFIERS, MAXIMUM_REMAINING_LENGTH_BYTES, MAXIMUM_TEXT_BYTES
 
 _QUOTA: Final = "QUOTA_EXCEEDED"
 _CONNECT: Final = (Answer(_QUOTA, ("CONNACK",)),)
@@ -311,6 +307,23 @@ class Limit(Enum):
         meaning="characters of all topic filters of one session; each new filter writes all of them to the store again",
         answers=_SUBSCRIBE,
         where="bridge.session_limits",
+    )
+    FILTER_SHAPES_IN_ALL = LimitRow(
+        key="maximum_filter_shapes_in_all",
+        default=512,
+        unit="shapes",
+        meaning="shapes of topic filters in all: the number of levels, the places of + and whether # ends it, once for"
+        " each eight levels begun; a known shape is always taken; the last quarter is for users with 8 or less",
+        answers=_SUBSCRIBE,
+        told="there are too many shapes of topic filters: put + in the same levels as other filters do",
+        where="bridge.filter_shapes",
+        scope=Scope.ALL,
+    )
+    FILTER_SHAPES_PER_USER = FILTER_SHAPES_IN_ALL._replace(
+        key="maximum_filter_shapes_per_user",
+        default=64,
+        meaning="shapes that one user has brought, or clients without a user in one network (IPv4 /24, IPv6 /48)",
+        scope=Scope.USER,
     )
     SESSIONS = LimitRow(
         key="maximum_sessions",

@@ -43,6 +43,8 @@ class SessionLimits(Table):
     maximum_subscription_levels_per_prefix: int = Limit.SUBSCRIPTION_LEVELS_PER_PREFIX.field
     maximum_subscription_levels_in_all: int = Limit.SUBSCRIPTION_LEVELS_IN_ALL.field
     maximum_subscription_characters: int = Limit.SUBSCRIPTION_CHARACTERS.field
+    maximum_filter_shapes_in_all: int = Limit.FILTER_SHAPES_IN_ALL.field
+    maximum_filter_shapes_per_user: int = Limit.FILTER_SHAPES_PER_USER.field
     maximum_sessions: int = Limit.SESSIONS.field
     maximum_session_expiry_s: int = Limit.SESSION_EXPIRY.field
     maximum_sessions_per_user: int = Limit.SESSIONS_PER_USER.field

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mappings.table import Dialect
+from mappings.topics.shapes import Shape, Shapes
 from mappings.topics.topics import Scheme
 from mq_adapters.attributes import ObjectType
 from mq_adapters.broker.administration import Administration
@@ -24,7 +25,7 @@ from mq_adapters.broker.retained import RetainedPublications
 from mq_adapters.broker.subscribers import SubscriberCommands
 from mq_adapters.broker.subscriptions import SubscriptionRegistry
 from mq_adapters.broker.topic_permissions import TopicPermissions
-from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
+from mq_adapters.broker.topic_spaces import SCHEME_OF, BrokerDialect, TopicSpaces
 from mq_adapters.broker.updates import CallSoon, MayCopy, Updates
 from mq_adapters.delivery_listener import DeliveryListener, Unheard
 from mq_adapters.embedded.engine import Engine
@@ -185,6 +186,15 @@ class Broker:
             point=self._rules.subscription_points.get(queue_name, ""),
             header=header,
         )
+
+    @property
+    def shapes(self) -> Shapes:
+        """The shapes of the subscriptions on the default stream. Their weight bounds the time to match a new topic."""
+        return self._registry.space(self._spaces.space(DEFAULT_STREAM)).index("").shapes
+
+    def shape(self, pattern: str, header: Dialect) -> Shape | None:
+        """The shape that a pattern has or would have among them; None if it costs nothing."""
+        return self._registry.space(self._spaces.space(DEFAULT_STREAM)).index("").shape(pattern, SCHEME_OF[header])
 
     def administration(self, *, is_audited: bool) -> Administration:
         """The broker's side of administrators' commands. Without an audit a new subscription gets nothing retained."""

@@ -15,6 +15,7 @@ from gateway.access.login import Login
 from gateway.access.rights import Access
 from gateway.audit_trail.notes import BrokerNotes
 from gateway.bridge.assembly import build_bridge
+from gateway.bridge.filter_shapes import BrokerShapes
 from gateway.bridge.mq_refusals import BrokerClosedTopics, ClosedTopics
 from gateway.bridge.publish import SubscriptionsTo
 from gateway.bridge.retained_copies import RetainedCopies
@@ -170,6 +171,7 @@ class World:
         reply_queue = self.engine.ensure(REPLY_QUEUE, "")
         retained: RetainedStore = ()
         closed: ClosedTopics = ()
+        shapes: BrokerShapes | None = None
         subscriptions_to: SubscriptionsTo | None = None
         is_at_work: Callable[[bytes], bool] = self._is_nothing_at_work
         notes = self.engine.dead_letters.listener = BrokerNotes(lambda: self.now_us)
@@ -180,6 +182,7 @@ class World:
             self.retained_topics = lambda pattern: list(broker.retained_topics(DEFAULT_STREAM, pattern))
             is_at_work = broker.is_unanswered
             retained = BrokerRetained(broker, DEFAULT_STREAM, dialect)
+            shapes = BrokerShapes(broker, dialect)
             closed = BrokerClosedTopics(broker, DEFAULT_STREAM, dialect)
             subscriptions_to = broker.audience(DEFAULT_STREAM, dialect).of
         self.access = access = Access(
@@ -213,6 +216,7 @@ class World:
             admission=self.admission,
             retained=retained,
             retained_copies=copies,
+            shapes=shapes,
             closed=closed,
             subscriptions_to=subscriptions_to,
             published=(DEFAULT_STREAM,),

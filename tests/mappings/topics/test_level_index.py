@@ -2,7 +2,7 @@
 
 import random
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from itertools import product
 
@@ -11,25 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from mappings.topics.topics import PatternIndex, Scheme, matches
+from tests.calls import calls_of
 
 #: Calls of a look-up beside its steps, for each level of the topic and for the rest.
 OF_A_LEVEL, OF_THE_REST = 1, 30
-
-
-def calls_of(look_up: Callable[[], object]) -> int:
-    """How many functions are called, those written in C among them: a measure of work that no load disturbs."""
-    calls = 0
-
-    def count(_frame: object, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        look_up()
-    finally:
-        sys.setprofile(None)
-    return calls
 
 
 def index_of(patterns: Iterable[str], scheme: Scheme = Scheme.TOPIC) -> PatternIndex[str]:
