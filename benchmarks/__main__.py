@@ -18,6 +18,7 @@ from benchmarks import (
     headers,
     idle,
     latency,
+    matching,
     one_to_one,
     qos1_offline,
     queues,
@@ -42,6 +43,7 @@ _TIMED: Final[dict[str, Callable[[float], Report]]] = {
         channel,
         channel_ibm_mq,
         subscriptions,
+        matching,
         ways,
         headers,
     )

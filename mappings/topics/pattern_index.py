@@ -14,12 +14,15 @@ from mappings.topics.wildcards import Scheme
 
 LONGEST_CACHED_TOPIC: Final = 1_024  # characters; a longer one is looked up each time: it would fill the memory
 CACHED_TOPICS: Final = 65_536  # topics whose matches an index remembers; a full cache starts again
+_KEPT_VALUES: Final = 4_000_000  # of all remembered answers together, 8 bytes each
+_VALUES_OF_AN_ANSWER: Final = 20  # that take as much memory as an answer beside its values
 
 
 class PatternIndex(Generic[Value]):
     """Patterns with values, and the values whose pattern matches a topic.
 
     `match` remembers its answers; every change begins a new `generation`, and the first `match` after it forgets them.
+    Topics that match the same patterns have one answer in common: the same tuple.
     """
 
     def __init__(self, *, cached_topics: int = CACHED_TOPICS) -> None:
@@ -29,6 +32,9 @@ class PatternIndex(Generic[Value]):
         self._cached_topics = cached_topics
         self._cache: dict[str, tuple[Value, ...]] = {}
         self._cache_generation = 0
+        #: The answers, by the values of the patterns that match (id); and the length of all of them.
+        self._answers: dict[tuple[int, ...], tuple[Value, ...]] = {}
+        self._kept_values = 0
         self._by_characters: CharacterIndex[Value] = CharacterIndex(self.shapes)
         self._by_levels: dict[Scheme, LevelIndex[Value]] = {
             scheme: LevelIndex(scheme, self.shapes) for scheme in (Scheme.TOPIC, Scheme.MQTT)
@@ -59,9 +65,9 @@ class PatternIndex(Generic[Value]):
 
     def match(self, topic: str) -> tuple[Value, ...]:
         """The values of all patterns that match the topic name, each once, in no promised order."""
-        if self._cache_generation != self.generation or len(self._cache) >= self._cached_topics:
-            self._cache.clear()
-            self._cache_generation = self.generation
+        is_full = len(self._cache) >= self._cached_topics or self._kept_values >= _KEPT_VALUES
+        if is_full or self._cache_generation != self.generation:
+            self._forget()
         found = self._cache.get(topic)
         if found is None:
             found = self._find(topic)
@@ -73,7 +79,22 @@ class PatternIndex(Generic[Value]):
         found: Found[Value] = []
         for patterns in self._used:
             patterns.find(topic, found)
-        return tuple(found[0]) if len(found) == 1 else tuple(dict.fromkeys(chain.from_iterable(found)))
+        if len(found) == 1 and isinstance(found[0], tuple):
+            return found[0]
+        of_patterns = tuple(map(id, found))
+        answer = self._answers.get(of_patterns)
+        if answer is None:
+            answer = tuple(dict.fromkeys(chain.from_iterable(found)))
+            self._answers[of_patterns] = answer
+            self._kept_values += len(answer) + len(of_patterns) + _VALUES_OF_AN_ANSWER
+        return answer
+
+    def _forget(self) -> None:
+        """Forgets all answers. Until the next change the values of a pattern are the same object."""
+        self._cache.clear()
+        self._answers.clear()
+        self._kept_values = 0
+        self._cache_generation = self.generation
 
     def _patterns(self, scheme: Scheme) -> LevelIndex[Value] | CharacterIndex[Value]:
         return self._by_characters if scheme is Scheme.CHARACTER else self._by_levels[scheme]

@@ -18,7 +18,7 @@ from mq_adapters.broker.received import UnreadableCommand, received_command
 from mq_adapters.broker.responses import CommandRefusal, Responder, refusal_of, remaining_expiry
 from mq_adapters.broker.retained import RetainedPublication, RetainedPublications
 from mq_adapters.broker.subscription import Identity, Subscription
-from mq_adapters.broker.subscriptions import SubscriptionRegistry, interested
+from mq_adapters.broker.subscriptions import Interested, SubscriptionRegistry
 from mq_adapters.broker.topic_permissions import TopicPermissions, publish_refusal
 from mq_adapters.broker.topic_spaces import SCHEME_OF, TopicSpaces
 from mq_adapters.command_header import DIALECT_OF_FORMAT, CommandHeader
@@ -55,6 +55,7 @@ class InputQueue:
         self._spaces = spaces
         self._space = spaces.space(queue_name)
         self._index = registry.space(self._space).index(point)
+        self._interested = Interested(self._index, spaces)
         self._retained = retained
         self._distributor = distributor
         self._responder = responder
@@ -119,7 +120,7 @@ class InputQueue:
         return candidates == plan.candidates
 
     def _candidates(self, published: CommandHeader, routing_topics: tuple[str, ...]) -> tuple[Subscription, ...]:
-        matching = interested(self._index, routing_topics, self._spaces, self._engine.now_us())
+        matching = self._interested.of(routing_topics, self._engine.now_us())
         return self._distributor.candidates(published, matching)
 
     def _read(

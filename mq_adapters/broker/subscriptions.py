@@ -8,6 +8,7 @@ because each change goes into a unit of work.
 import heapq
 import itertools
 from collections.abc import Container, Iterable
+from typing import Final
 
 from mappings.commands.options import RegistrationOption
 from mappings.topics.topics import PatternIndex
@@ -16,6 +17,9 @@ from mq_adapters.broker.topic_spaces import TopicSpaces
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 
 Owner = tuple[str, bool]
+#: Subscriptions in all answers that `Interested` remembers, 16 bytes each; it finds few ones as fast as it remembers.
+_KEPT: Final = 1_000_000
+_FEW: Final = 8
 
 
 class SpaceSubscriptions:
@@ -166,18 +170,47 @@ class SubscriptionRegistry:
             heapq.heappush(self._expiring, (subscription.expires_us, next(self._tie_breaker), subscription))
 
 
-def interested(
-    index: PatternIndex[Subscription], routing_topics: Iterable[str], spaces: TopicSpaces, now_us: int
-) -> tuple[Subscription, ...]:
-    """Every subscription that matches publications on these topics now, those with DupsOK first, then by age."""
-    matching = {
-        found
-        for topic in routing_topics
-        for found in index.match(topic)
-        if not spaces.spans_streams(found.interest.pattern, topic)
-    }
-    living = (found for found in matching if not found.expires_us or found.expires_us > now_us)
-    return tuple(sorted(living, key=_duplicates_first))
+class Interested:
+    """Finds the subscriptions that publications of one topic space and subscription point match.
+
+    Subscribers may have many filters that match one topic. So the answer for a topic is remembered by what the index
+    has found: another topic that matches the same patterns costs no more for them.
+    """
+
+    def __init__(self, index: PatternIndex[Subscription], spaces: TopicSpaces) -> None:
+        self._index = index
+        self._spaces = spaces
+        self._generation = 0
+        #: What the index has found, and the answer; by the id of the former.
+        self._known: dict[int, tuple[tuple[Subscription, ...], tuple[Subscription, ...]]] = {}
+        self._kept = 0
+
+    def of(self, routing_topics: tuple[str, ...], now_us: int) -> tuple[Subscription, ...]:
+        """Every subscription that matches publications on these topics now, those with DupsOK first, then by age."""
+        if len(routing_topics) != 1 or not self._spaces.are_apart:
+            return self._ordered(routing_topics, now_us)
+        if self._generation != self._index.generation or self._kept >= _KEPT:
+            self._known.clear()
+            self._generation, self._kept = self._index.generation, 0
+        matching = self._index.match(routing_topics[0])
+        known = self._known.get(id(matching))
+        if known is not None:
+            return known[1]
+        ordered = self._ordered(routing_topics, now_us)
+        if len(matching) > _FEW and not any(found.expires_us for found in matching):
+            self._known[id(matching)] = matching, ordered
+            self._kept += len(matching)
+        return ordered
+
+    def _ordered(self, routing_topics: tuple[str, ...], now_us: int) -> tuple[Subscription, ...]:
+        matching = {
+            found
+            for topic in routing_topics
+            for found in self._index.match(topic)
+            if not self._spaces.spans_streams(found.interest.pattern, topic)
+        }
+        living = (found for found in matching if not found.expires_us or found.expires_us > now_us)
+        return tuple(sorted(living, key=_duplicates_first))
 
 
 def recipients(candidates: Iterable[Subscription]) -> tuple[Subscription, ...]:

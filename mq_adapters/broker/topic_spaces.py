@@ -89,8 +89,13 @@ class TopicSpaces:
             if any("#" in level for level in inner):
                 raise CommandRefusal(Reason.MQRCCF_TOPIC_ERROR, ("Topic", pattern))
 
+    @property
+    def are_apart(self) -> bool:
+        """Whether each stream is a topic space of its own, so that no pattern can span streams."""
+        return self.dialect is BrokerDialect.MQ6
+
     def spans_streams(self, routing_pattern: str, routing_topic: str) -> bool:
         """Whether a pattern would reach a topic of another stream by a wildcard, which is not allowed."""
-        if self.dialect is BrokerDialect.MQ6 or not routing_topic.startswith(_PREFIX_ROOT):
+        if self.are_apart or not routing_topic.startswith(_PREFIX_ROOT):
             return False
         return not routing_pattern.startswith(_PREFIX_ROOT)

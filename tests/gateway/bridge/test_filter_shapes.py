@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -261,3 +262,4 @@ class ShapesMachine(RuleBasedStateMachine):
 
 
 TestShapesMachine = ShapesMachine.TestCase
+TestShapesMachine.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import product
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -57,6 +58,20 @@ def test_a_look_up_takes_no_more_steps_than_the_shapes_weigh(attack: str) -> Non
         assert calls_of(partial(index.match, other)) <= most, topic
 
 
+def test_topics_that_match_the_same_patterns_have_one_answer() -> None:
+    index: PatternIndex[int] = PatternIndex()
+    for number in range(100):
+        index.add("a/#", Scheme.TOPIC, number)
+        index.add("+/+", Scheme.TOPIC, -number)
+    assert len(index.match("a/0")) == 199
+    assert all(index.match(f"a/{number}") is index.match("a/0") for number in range(100))
+    assert index._kept_values < 250
+    for number in range(100):
+        index.add(f"a/{number}", Scheme.TOPIC, number + 1_000)
+        assert set(index.match(f"a/{number}")) == {*range(-99, 100), number + 1_000}
+        assert set(index.match("a/x")) == {*range(-99, 100)}
+
+
 def test_a_pattern_of_a_known_shape_adds_no_step() -> None:
     index = index_of([f"site/+/device{number}/#" for number in range(10)] + ["a/b", "a/c"])
     index.match("site/x/device1/y")
@@ -65,6 +80,7 @@ def test_a_pattern_of_a_known_shape_adds_no_step() -> None:
         assert index.shape(f"site/+/device{number}/#", Scheme.TOPIC) in index.shapes
         index.add(f"site/+/device{number}/#", Scheme.TOPIC, "")
     assert len(index.shapes) == index.shapes.weight == 1
+    index.match("site/x/device1/y")
     assert calls_of(partial(index.match, "site/x/device1100/y")) == before
 
 
@@ -153,3 +169,4 @@ class IndexMachine(RuleBasedStateMachine):
 
 
 TestIndexMachine = IndexMachine.TestCase
+TestIndexMachine.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
