@@ -12,21 +12,26 @@ topic of the 2^k that have `b` in some places of `a` leads to other states. That
 patterns with wildcards in arbitrary places among n is partial match, for which no structure of moderate size is known
 that is much faster than n steps. Whoever wants a bound has to limit something, and shapes are the right thing: those of
 honest patterns are few (a fleet has some twenty, however many devices it has), and a further pattern of a known shape
-costs nothing. The caller limits shapes: `shape` names that of a pattern, `has` tells whether it is known, and `weight`
-is that of all shapes of the index. The weight is the bound, for every topic and every choice of patterns:
+costs nothing. The caller limits shapes (gateway/bridge/filter_shapes.py): `shape` names that of a pattern, and `Shapes`
+has those of the index with their weight. The weight is the bound, for every topic and every choice of patterns:
 
 - Long levels, equal beginnings, distinct ends, long chains: the steps do not depend on them.
 - `#` at each level: each number of levels in front of `#` is a shape.
 - Many levels: a step takes longer with more levels, so a shape weighs 1 for each eight levels begun.
-- Churn: `add` and `remove` take one step, and nothing has to be built anew.
+- Churn: `add` and `remove` take one step. If a shape comes or goes, the list of steps is made anew, once.
 - Patterns without a wildcard have no shape. All of them together cost one step.
-- Patterns that match are found in the same steps. Their values cost more, each of them once.
+- Patterns that match are found in the same steps. Their values cost more, once for all topics that match the same
+  patterns (`PatternIndex`).
 
 How a step works. Each level that some pattern names has a secret number of 32 bits. The numbers of a topic's levels,
 side by side, make one large integer. A shape is a mask with zeros in the places of `+` and behind its last level. One
 AND makes the key of the only pattern of that shape that can match, and the key is exact, because the numbers are
-unique. They are secret because Python hashes integers without a secret: numbers in order would let a stranger choose
-levels whose keys collide. The number 0 stands for a level that no pattern names, so it matches `+` and `#` alone.
+unique. The number 0 stands for a level that no pattern names, so it matches `+` and `#` alone.
+
+Numbers are secret because Python hashes integers without a secret, modulo 2^61 - 1. With numbers in order a stranger
+could choose levels whose keys collide. In that hash a number counts times a power of 2. The powers of 61 levels in a
+row differ, so levels that change places change the hash. But level 61 has the power of level 0 again. So each block of
+60 levels has numbers of its own.
 
 Memory: a pattern without wildcard takes one entry of a dictionary, whose key is the text that the caller has anyway. A
 pattern with wildcards takes an entry and 4 bytes for each level, and each distinct level is kept once. A tree took some
@@ -45,6 +50,8 @@ from mappings.topics.shapes import Found, Shape, Shapes, Value, Values, with_val
 from mappings.topics.wildcards import Scheme, levels_match
 
 _NUMBER_BYTES: Final = 4
+#: Levels in a row whose numbers are drawn together.
+_BLOCK: Final = 60
 _NO_NUMBER: Final = bytes(_NUMBER_BYTES)
 _WHOLE_NUMBER: Final = b"\xff" * _NUMBER_BYTES
 _FIRST_LEVEL: Final = 0xFFFFFFFF
@@ -60,16 +67,19 @@ _CLOSED, _OPEN, _INNER = range(3)
 
 
 class _Numbers:
-    """The secret numbers of all levels that patterns name."""
+    """The secret numbers of the levels that patterns name in one block."""
 
     def __init__(self) -> None:
         self._number: dict[str, bytes] = {}
         self._uses: dict[str, int] = {}
         self._taken = {_NO_NUMBER}
 
-    def key(self, levels: Iterable[str]) -> int:
-        """The numbers of levels side by side, the first one lowest; 0 for `+`, and for a level without a number."""
-        return int.from_bytes(b"".join(map(self._number.get, levels, repeat(_NO_NUMBER))), "little")
+    def __len__(self) -> int:
+        return len(self._number)
+
+    def side_by_side(self, levels: Iterable[str]) -> bytes:
+        """The numbers of levels; 0 for `+`, and for a level without a number."""
+        return b"".join(map(self._number.get, levels, repeat(_NO_NUMBER)))
 
     def take(self, levels: Iterable[str]) -> None:
         """A pattern with these levels is added."""
@@ -118,6 +128,10 @@ def _parts(pattern: str) -> _Parts | None:
     return _Parts(kind, levels, int.from_bytes(mask, "little"))
 
 
+def _blocks(levels: list[str]) -> Iterator[list[str]]:
+    return (levels[place : place + _BLOCK] for place in range(0, len(levels), _BLOCK))
+
+
 Entry = TypeVar("Entry")
 _Step = tuple[int, dict[int, Entry]]
 """A mask, and the entries of its shape by key."""
@@ -164,7 +178,8 @@ class LevelIndex(Generic[Value]):
         """`shapes` counts those of this index too."""
         self._scheme = scheme
         self._shapes = shapes
-        self._numbers = _Numbers()
+        #: The numbers by block.
+        self._numbers = [_Numbers()]
         self._exact: dict[str, Values[Value]] = {}
         self._closed: _Tables[Values[Value]] = _Tables()
         self._open: _Tables[Values[Value]] = _Tables()
@@ -184,7 +199,7 @@ class LevelIndex(Generic[Value]):
             return None
         if parts.kind != _INNER:
             return self._shape(parts)
-        alike = self._inner.get(parts, self._numbers.key(parts.levels)) or {}
+        alike = self._inner.get(parts, self._key(parts.levels)) or {}
         return self._shape(parts, len(alike) + (pattern not in alike))
 
     def add(self, pattern: str, value: Value) -> None:
@@ -218,7 +233,7 @@ class LevelIndex(Generic[Value]):
         steps = self._steps.get(len(levels))
         if steps is None:
             steps = self._remembered_steps(len(levels))
-        key = self._numbers.key(levels)
+        key = self._key(levels)
         hides = self._scheme is Scheme.MQTT and topic.startswith("$")
         for mask, table in steps:
             values = table.get(key & mask)
@@ -230,6 +245,22 @@ class LevelIndex(Generic[Value]):
                 found += (each for pattern, each in alike.items() if levels_match(pattern.split("/"), levels))
 
     # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _key(self, levels: list[str]) -> int:
+        """The numbers of levels side by side, the first one lowest."""
+        if len(levels) <= _BLOCK:
+            return int.from_bytes(self._numbers[0].side_by_side(levels), "little")
+        blocks = (numbers.side_by_side(block) for numbers, block in zip(self._numbers, _blocks(levels), strict=False))
+        return int.from_bytes(b"".join(blocks), "little")
+
+    def _take(self, levels: list[str]) -> None:
+        self._numbers += (_Numbers() for _ in range(len(self._numbers), -(-len(levels) // _BLOCK)))
+        for numbers, block in zip(self._numbers, _blocks(levels), strict=False):
+            numbers.take(block)
+
+    def _give_back(self, levels: list[str]) -> None:
+        for numbers, block in zip(self._numbers, _blocks(levels), strict=False):
+            numbers.give_back(block)
 
     def _remembered_steps(self, levels: int) -> tuple[_Step[Values[Value]], ...]:
         if len(self._steps) >= _REMEMBERED_STEPS:
@@ -244,16 +275,16 @@ class LevelIndex(Generic[Value]):
 
     def _add(self, parts: _Parts, value: Value) -> None:
         tables = self._open if parts.kind == _OPEN else self._closed
-        values = tables.get(parts, self._numbers.key(parts.levels))
+        values = tables.get(parts, self._key(parts.levels))
         if values is None:
-            self._numbers.take(parts.levels)
+            self._take(parts.levels)
             self._shapes.add(shape := self._shape(parts))
             if self._shapes.patterns(shape) == 1:
                 self._steps.clear()
-        tables.put(parts, self._numbers.key(parts.levels), with_value(values, value))
+        tables.put(parts, self._key(parts.levels), with_value(values, value))
 
     def _remove(self, parts: _Parts, value: Value) -> None:
-        tables, key = self._open if parts.kind == _OPEN else self._closed, self._numbers.key(parts.levels)
+        tables, key = self._open if parts.kind == _OPEN else self._closed, self._key(parts.levels)
         values = tables.get(parts, key)
         if values is None:
             return
@@ -262,22 +293,22 @@ class LevelIndex(Generic[Value]):
             tables.put(parts, key, left)
             return
         tables.delete(parts, key)
-        self._numbers.give_back(parts.levels)
+        self._give_back(parts.levels)
         self._shapes.remove(shape := self._shape(parts))
         if shape not in self._shapes:
             self._steps.clear()
 
     def _add_inner(self, parts: _Parts, pattern: str, value: Value) -> None:
-        alike = self._inner.get(parts, self._numbers.key(parts.levels))
+        alike = self._inner.get(parts, self._key(parts.levels))
         if alike is None or pattern not in alike:
-            self._numbers.take(parts.levels)
+            self._take(parts.levels)
             alike = {} if alike is None else alike
-            self._inner.put(parts, self._numbers.key(parts.levels), alike)
+            self._inner.put(parts, self._key(parts.levels), alike)
             self._shapes.add(self._shape(parts, len(alike) + 1))
         alike[pattern] = with_value(alike.get(pattern), value)
 
     def _remove_inner(self, parts: _Parts, pattern: str, value: Value) -> None:
-        key = self._numbers.key(parts.levels)
+        key = self._key(parts.levels)
         alike = self._inner.get(parts, key)
         if alike is None or pattern not in alike:
             return
@@ -288,4 +319,4 @@ class LevelIndex(Generic[Value]):
         del alike[pattern]
         if not alike:
             self._inner.delete(parts, key)
-        self._numbers.give_back(parts.levels)
+        self._give_back(parts.levels)

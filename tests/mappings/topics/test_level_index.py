@@ -107,9 +107,27 @@ def test_long_patterns_take_a_few_bytes_for_a_level() -> None:
     assert max(map(sys.getsizeof, table)) < 200 * 5
 
 
-def test_equal_keys_are_out_of_reach_because_numbers_are_drawn() -> None:
-    numbers = [index_of(["a/+"])._by_levels[Scheme.TOPIC]._numbers.key(["a"]) for _ in range(4)]
-    assert len(set(numbers)) > 1
+def hashes_of(index: PatternIndex[str]) -> list[int]:
+    """The hashes of the keys in all tables of the index."""
+    by_length = index._by_levels[Scheme.TOPIC]._closed._of.values()
+    return [hash(key) for by_mask in by_length for table in by_mask.values() for key in table]
+
+
+def test_numbers_of_levels_are_drawn_so_nobody_can_choose_levels_whose_keys_collide() -> None:
+    assert len({tuple(hashes_of(index_of(["a/+"]))) for _ in range(4)}) > 1
+
+
+@pytest.mark.parametrize("distance", [1, 30, 59, 60, 61, 62, 122])
+def test_keys_do_not_collide_when_levels_change_places(distance: int) -> None:
+    patterns = set()
+    for swapped in product([False, True], repeat=6):
+        levels = ["x"] * 199
+        for place, is_swapped in zip(range(0, 12, 2), swapped, strict=True):
+            levels[place], levels[place + distance] = ("b", "a") if is_swapped else ("a", "b")
+        patterns.add("/".join([*levels, "+"]))
+    found = hashes_of(index_of(patterns))
+    assert len(set(found)) == len(found) == len(patterns)
+    assert index_of(patterns).match(f"{min(patterns)[:-1]}new") == (min(patterns),)
 
 
 LEVEL = st.sampled_from(["a", "b", "+", "$c", ""])

@@ -307,7 +307,7 @@ def test_an_empty_index_keeps_nothing_of_what_was_removed() -> None:
     assert not index._by_characters
     for by_levels in index._by_levels.values():
         assert not by_levels
-        assert not by_levels._numbers._uses
+        assert not any(by_levels._numbers)
 
 
 def test_remembered_answers_are_forgotten_with_each_generation_and_when_they_are_too_many() -> None:
