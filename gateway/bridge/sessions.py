@@ -5,11 +5,11 @@ Source: MQTT 3.1.1 section 3.1.2.4; MQTT 5.0 section 3.1.2.11.2; IBM MQ, identit
 
 import struct
 import sys
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 
 from gateway.access.rights import Access, Rights
+from gateway.bridge.matching_filters import MatchingFilters
 from gateway.bridge.retained_marks import RetainedMarks
 from gateway.bridge.session_store import HeldPublish, SessionRow, StoredRegistrations, session_correl_id
 from gateway.bridge.sessions_set_aside import SetAside
@@ -21,17 +21,12 @@ from gateway.mqtt.events import DisconnectReceived, Will
 from gateway.mqtt.properties import NEVER_EXPIRES_S
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.session import Session
-from mappings.topics.level_index import LevelIndex
-from mappings.topics.shapes import Found, Shapes
-from mappings.topics.topics import Scheme, matches
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import PublicationCounter, StateSpace, UnitOfWork
 
 _FLOW_KEY: Final = struct.Struct(">QH")
 #: Entries of a session's topic cache before it is emptied.
 _GRANTED_CACHE_ENTRIES: Final = 1_000
-#: Up to so many filters are compared with a topic one by one, which takes less memory than an index of them.
-_FEW_FILTERS: Final = 8
 #: Topics longer than this (characters) are not cached: they would fill the memory.
 _LONGEST_KEPT_TOPIC: Final = 1_024
 #: A client without a user, of an unknown network.
@@ -193,8 +188,7 @@ class ClientSession:
         self.may_be_registered = False
         self.incoming_exchange = first_exchange
         self.origin_suffix = mqtt.client_identifier.encode()
-        #: Its filters that the access list allows, if they are many; None: not made yet.
-        self._filters: LevelIndex[str] | None = None
+        self._filters = MatchingFilters()
         self._granted: dict[str, int | None] = {}
         self._entitlements: dict[tuple[str, bool], Entitlement | None] = {}
 
@@ -284,18 +278,8 @@ class ClientSession:
         """Filter and QoS of each subscription that matches a topic and that the access list still allows."""
         if not self.rights.may_receive(topic):
             return []
-        return [(each, self.subscriptions[each]) for each in self._matching_filters(topic)]
-
-    def _matching_filters(self, topic: str) -> Iterable[str]:
-        if len(self.subscriptions) <= _FEW_FILTERS:
-            return filter(self.rights.may_subscribe, [f for f in self.subscriptions if matches(f, topic, Scheme.MQTT)])
-        if self._filters is None:
-            self._filters = LevelIndex(Scheme.MQTT, Shapes())
-            for each in filter(self.rights.may_subscribe, self.subscriptions):
-                self._filters.add(each, each)
-        found: Found[str] = []
-        self._filters.find(topic, found)
-        return chain.from_iterable(found)
+        matching = self._filters.of(topic, self.subscriptions, self.rights.may_subscribe)
+        return [(each, self.subscriptions[each]) for each in matching]
 
     def grant(self, topic_filter: str, qos: int, wishes: Wishes = _NO_WISHES) -> None:
         """Adds a subscription, or replaces its QoS and wishes."""
@@ -305,16 +289,14 @@ class ClientSession:
         self.wishes.pop(topic_filter, None)
         if wishes != _NO_WISHES:
             self.wishes[topic_filter] = wishes
-        if self._filters is not None and self.rights.may_subscribe(topic_filter):
-            self._filters.add(topic_filter, topic_filter)
+        self._filters.add(topic_filter, self.rights.may_subscribe)
         self._forget_grants()
 
     def revoke(self, topic_filter: str) -> None:
         if self.subscriptions.pop(topic_filter, None) is not None:
             self._charge(topic_filter, -1)
         self.wishes.pop(topic_filter, None)
-        if self._filters is not None:
-            self._filters.remove(topic_filter, topic_filter)
+        self._filters.remove(topic_filter)
         self._forget_grants()
 
     def _forget_grants(self) -> None:
@@ -342,13 +324,13 @@ class ClientSession:
         """Gives the session to a user."""
         self.user = user
         self.rights = rights
-        self._filters = None
+        self._filters.forget()
         self._forget_grants()
 
     def forget_access(self) -> None:
         """The access list has changed: forgets decisions by the old rules."""
         self.rights.forget()
-        self._filters = None
+        self._filters.forget()
         self._forget_grants()
 
     def row(self) -> SessionRow:
