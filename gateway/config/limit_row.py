@@ -1,7 +1,9 @@
 """A row of the table of limits (limits.py): its key, its range, what a client past it is told, and whom it bounds."""
 
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from pydantic import Field
 
 
 class Answer(NamedTuple):
@@ -65,6 +67,11 @@ class LimitRow(NamedTuple):
     told: str = ""
     scope: Scope = Scope.CLIENT
 
+    @property
+    def field(self) -> Any:
+        """The key of the configuration, as pydantic declares it."""
+        return Field(default=self.default, ge=self.least, le=self.most, description=self.meaning)
+
     def of(self, scope: Scope, default: int = 0, *, without: str = _SHARED) -> "LimitRow":
         """The same limit for a wider scope. `without`: what 0 means; of all clients together it means no limit."""
         whose, who = _WHOSE[scope]
@@ -78,3 +85,15 @@ class LimitRow(NamedTuple):
             where="limits.budgets",
             scope=scope,
         )
+
+
+#: What happens to whoever is past a rate.
+SLOWER: Final = (
+    "after a quiet time those of ten seconds come at once; past it the client is read more slowly, and who is a minute"
+    " ahead nevertheless is disconnected; 0: no limit"
+)
+#: The answers about a topic name and a topic filter.
+TOPIC: Final = (
+    Answer("TOPIC_NAME_INVALID", ("PUBACK", "PUBREC", "DISCONNECT", "CONNACK")),
+    Answer("TOPIC_FILTER_INVALID", ("SUBACK",)),
+)

@@ -4,8 +4,7 @@ From a row come the key of [mqtt] with its default and its line in `rfhbridge ch
 `rfhbridge_refusals_total`, the Reason String, and the row of the reference.
 
 To add a limit: write a row, name its key in a class of mqtt_limits.py, and refuse with `Limit.NAME` where the limit is
-enforced. A test finds a row that nothing enforces. Where 0 is allowed as a value, it means that there is no limit,
-unless the row says more.
+enforced. A test finds a row that nothing enforces. Where 0 is allowed, it means no limit, unless the row says more.
 
 Some limits nest: a client may use what its row allows, and so may its user, its address, and all clients together
 (gateway/limits/budgets.py). Each of these is a row of its own. `LimitRow.of` makes it from the row of one client.
@@ -14,9 +13,7 @@ Some limits nest: a client may use what its row allows, and so may its user, its
 from enum import Enum
 from typing import Any, Final
 
-from pydantic import Field
-
-from gateway.config.limit_row import Answer, LimitRow, Scope
+from gateway.config.limit_row import SLOWER, TOPIC, Answer, LimitRow, Scope
 from gateway.config.values import MAXIMUM_PACKET_IDENTIFIERS, MAXIMUM_REMAINING_LENGTH_BYTES, MAXIMUM_TEXT_BYTES
 
 _QUOTA: Final = "QUOTA_EXCEEDED"
@@ -26,14 +23,6 @@ _SUBSCRIBE: Final = (Answer(_QUOTA, ("SUBACK",)),)
 _SILENT: Final = (Answer(_QUOTA),)
 _RATE: Final = (Answer("CONNECTION_RATE_EXCEEDED", ("CONNACK",)),)
 _TOO_FAST: Final = (Answer("MESSAGE_RATE_TOO_HIGH", ("DISCONNECT",)),)
-_SLOWER: Final = (
-    "after a quiet time those of ten seconds come at once; past it the client is read more slowly, and who is a minute"
-    " ahead nevertheless is disconnected; 0: no limit"
-)
-_TOPIC: Final = (
-    Answer("TOPIC_NAME_INVALID", ("PUBACK", "PUBREC", "DISCONNECT", "CONNACK")),
-    Answer("TOPIC_FILTER_INVALID", ("SUBACK",)),
-)
 
 
 class Limit(Enum):
@@ -249,7 +238,7 @@ class Limit(Enum):
         most=MAXIMUM_TEXT_BYTES,
         unit="bytes",
         meaning="bytes of a topic name or filter, in UTF-8; MQ carries no more than 10,240 characters",
-        answers=_TOPIC,
+        answers=TOPIC,
         told="the topic has too many bytes",
         where="limits.topics",
     )
@@ -259,7 +248,7 @@ class Limit(Enum):
         unit="characters",
         meaning="characters of a topic as MQ carries it, with a stream's prefix and MQRFH's escapes; an MQRFH2 carries"
         " only characters of XML 1.0",
-        answers=_TOPIC,
+        answers=TOPIC,
         told="MQ cannot carry the topic: it is too long, or has a character that an MQ header cannot hold",
         where="bridge.session_limits",
     )
@@ -269,7 +258,7 @@ class Limit(Enum):
         most=200,
         unit="levels",
         meaning="levels of a topic name or filter; each level of a filter costs up to 64 bytes of memory",
-        answers=_TOPIC,
+        answers=TOPIC,
         told="the topic has too many levels",
         where="limits.topics",
     )
@@ -315,7 +304,6 @@ class Limit(Enum):
         meaning="shapes of topic filters in all: the number of levels, the places of + and whether # ends it, once for"
         " each eight levels begun; a known shape is always taken; the last quarter is for users with 8 or less",
         answers=_SUBSCRIBE,
-        told="there are too many shapes of topic filters: put + in the same levels as other filters do",
         where="bridge.filter_shapes",
         scope=Scope.ALL,
     )
@@ -436,7 +424,7 @@ class Limit(Enum):
         default=100_000,  # more than one core takes of one connection
         least=0,
         unit="messages a second",
-        meaning=f"PUBLISH packets a second of one client; {_SLOWER}",
+        meaning=f"PUBLISH packets a second of one client; {SLOWER}",
         answers=_TOO_FAST,
         told="the client sends too many messages: send more slowly",
         where="limits.budgets",
@@ -449,7 +437,7 @@ class Limit(Enum):
         default=104_857_600,
         least=0,
         unit="bytes a second",
-        meaning=f"bytes a second that one client sends; {_SLOWER}",
+        meaning=f"bytes a second that one client sends; {SLOWER}",
         answers=_TOO_FAST,
         told="the client sends too many bytes: send more slowly",
         where="limits.budgets",
@@ -463,7 +451,7 @@ class Limit(Enum):
         least=0,
         unit="new topics a minute",
         meaning="topics a minute that one client publishes on and that are not among the last 10,000 of all clients;"
-        f" {_SLOWER}",
+        f" {SLOWER}",
         answers=_TOO_FAST,
         told="the client publishes on too many new topics: send more slowly",
         where="limits.budgets",
@@ -477,7 +465,7 @@ class Limit(Enum):
         least=0,
         unit="bytes of the trail a second",
         meaning="bytes a second of the audit trail that the packets of one client cause, by an estimate: a PUBLISH of 5"
-        f" bytes makes 1,400; {_SLOWER}",
+        f" bytes makes 1,400; {SLOWER}",
         answers=_TOO_FAST,
         told="the client causes too many audit records: send more slowly",
         where="limits.budgets",
@@ -509,5 +497,4 @@ class Limit(Enum):
     @property
     def field(self) -> Any:
         """The key of the configuration, as pydantic declares it."""
-        row = self.value
-        return Field(default=row.default, ge=row.least, le=row.most, description=row.meaning)
+        return self.value.field
