@@ -50,6 +50,7 @@ from gateway.limits.admission import Admission
 from gateway.limits.refusals import Refusals
 from gateway.listener import Listeners, OpenListener, cannot_listen
 from gateway.operations.rollback import check_trail
+from gateway.private_process import forbid_inspection
 from gateway.settling import until_idle, until_settled
 from mappings.commands.command import Dialect
 from mappings.table import TABLE_VERSION
@@ -58,6 +59,7 @@ from mq_adapters.broker.topic_spaces import BrokerDialect
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.gateway_queues import GatewayQueues
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.rights import EXPORTER
 from mq_adapters.embedded.socket.server import Server
 from mq_adapters.embedded.store.rescue import rescued_in
 from mq_adapters.embedded.store.store import FILE_NAME
@@ -184,7 +186,7 @@ class Daemon:
             await server.stop()
             raise
         if self._exporter is not None:
-            self._exporter.begin()
+            self._exporter.begin(lambda end: server.adopt(end, EXPORTER))
         self._watching = (
             asyncio.create_task(self._access_files.watch(bridge)),
             asyncio.create_task(listeners.watch()),
@@ -476,6 +478,7 @@ def run(
         finally:
             _ignore_further_signals()
 
+    forbid_inspection()
     sys.setswitchinterval(_SWITCH_S)
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLD)

@@ -183,7 +183,7 @@ _HINTS: Final = {
     ReasonCode.MQRC_HANDLE_NOT_AVAILABLE: "read the open browses to their end, or close them",
     ReasonCode.MQRC_HCONN_ERROR: "the connection was closed; connect again",
     ReasonCode.MQRC_SYNCPOINT_LIMIT_REACHED: "commit in smaller units of work",
-    ReasonCode.MQRC_NOT_AUTHORIZED: "only the gateway's own user may open its socket",
+    ReasonCode.MQRC_NOT_AUTHORIZED: "run as the gateway's user, or give the program rights with [[application]]",
     ReasonCode.MQRC_UOW_IN_PROGRESS: "commit or back out the open unit of work first",
     ReasonCode.MQRC_UOW_NOT_AVAILABLE: "begin a unit of work first",
     ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE: "start the gateway, or name the right data folder with --data",

@@ -22,7 +22,7 @@ __all__ = [
     "Owner",
     "SystemQueue",
     "has_any_depth",
-    "is_put_by_gateway_alone",
+    "is_closed_to_applications",
 ]
 
 DEAD_LETTER_QUEUE: Final = "SYSTEM.DEAD.LETTER.QUEUE"
@@ -56,8 +56,8 @@ class SystemQueue:
     owner: Owner
     is_made_at_start: bool = True
     has_any_depth: bool = False
-    #: An application may not put on it.
-    is_put_by_gateway_alone: bool = False
+    #: No application puts on it, takes from it, clears it or alters it.
+    is_closed_to_applications: bool = False
     #: A setting may name it as an input queue of the broker.
     is_stream: bool = False
 
@@ -89,7 +89,7 @@ SYSTEM_QUEUES: Final[Mapping[str, SystemQueue]] = {
             description="audit notes on their way to the trail",
             use="the audit trail is written from it",
             owner=Owner.GATEWAY,
-            is_put_by_gateway_alone=True,
+            is_closed_to_applications=True,
         ),
         SystemQueue(
             name=HELD_QUEUE,
@@ -117,7 +117,7 @@ def has_any_depth(name: str) -> bool:
     return row is not None and row.has_any_depth
 
 
-def is_put_by_gateway_alone(name: str) -> bool:
-    """Whether a queue takes nothing from applications: the trail is made of what the gateway itself puts there."""
+def is_closed_to_applications(name: str) -> bool:
+    """Whether a queue is the gateway's alone: the trail is made of all that it puts there, and of nothing else."""
     row = SYSTEM_QUEUES.get(name)
-    return row is not None and row.is_put_by_gateway_alone
+    return row is not None and row.is_closed_to_applications

@@ -2,16 +2,18 @@
 
 The last station on the way of a PUBLISH, in a process of its own that the daemon starts:
 
-    python -m gateway.audit_trail.exporter --data DIR
+    python -m gateway.audit_trail.exporter --data DIR --socket NUMBER
 
-It gets batches in a unit of work, writes and syncs their lines, and then commits the get. When it dies in between, the
-batches come again and the trail itself says how far it had come. SIGTERM: writes what waits, closes the segment, ends.
-When the gateway goes away it exits 1 and leaves the segment open for the next exporter.
+The daemon gives it one end of a socket pair: over that alone can notes be taken off the queue. It gets batches in a
+unit of work, writes and syncs their lines, and then commits the get. When it dies in between, the batches come again
+and the trail itself says how far it had come. SIGTERM: writes what waits, closes the segment, ends. When the gateway
+goes away it exits 1 and leaves the segment open for the next exporter.
 """
 
 import argparse
 import logging
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -33,6 +35,7 @@ from gateway.audit_trail.segment import Trail, TrailInUse
 from gateway.audit_trail.termination import StopRequest, TerminationSignal
 from gateway.audit_trail.trail_end import head_of
 from gateway.config import ConfigurationError
+from gateway.private_process import forbid_inspection
 from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.message import Message
 from mq_adapters.plausible_clock import PlausibleClock
@@ -45,11 +48,11 @@ IDLE_S: Final = 1.0
 #: Batches or bytes of batches written under one sync and one commit of the get.
 UNIT_BATCHES: Final = 64
 UNIT_BYTES: Final = 4 * 1024 * 1024
-#: How long a starting exporter waits for the gateway's socket, seconds.
-CONNECT_WAIT_S: Final = 10.0
+#: How long a starting exporter waits for the trail, of which another one may be letting go, seconds.
+_OPEN_WAIT_S: Final = 10.0
+_OPEN_PAUSE_S: Final = 0.05
 _APPLICATION_NAME: Final = "rfhbridge exporter"
 _KEEPER_NAME: Final = "rfhbridge trail keeper"
-_CONNECT_PAUSE_S: Final = 0.05
 #: Added to the process's niceness: the gateway's own work goes first.
 _NICENESS: Final = 10
 _INCARNATION: Final = slice(4, 16)  # of a MsgId, see Message.msg_id
@@ -289,22 +292,9 @@ def run(
         trail.close_segment()
 
 
-def connect_patiently(data: Path, stop: StopRequest, parent: int = 0) -> SocketClient:
-    """Connects to a gateway that may still be starting. QueueManagerError 2059 when it does not come up."""
-    deadline = time.monotonic() + CONNECT_WAIT_S
-    while True:
-        check_parent(parent)
-        try:
-            return SocketClient(data, application_name=_APPLICATION_NAME)
-        except QueueManagerError as error:
-            unavailable = error.reason_code == ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE
-            if not unavailable or time.monotonic() >= deadline or stop.wait(_CONNECT_PAUSE_S):
-                raise
-
-
 def open_patiently(folder: Path, plan: TrailPlan, parent: int, clock: PlausibleClock) -> Trail:
     """Opens the trail; the exporter of a gateway that was killed may still be letting go of it. TrailInUse at last."""
-    deadline = time.monotonic() + CONNECT_WAIT_S
+    deadline = time.monotonic() + _OPEN_WAIT_S
     while True:
         check_parent(parent)
         try:
@@ -312,7 +302,7 @@ def open_patiently(folder: Path, plan: TrailPlan, parent: int, clock: PlausibleC
         except TrailInUse:
             if time.monotonic() >= deadline:
                 raise
-            time.sleep(_CONNECT_PAUSE_S)
+            time.sleep(_OPEN_PAUSE_S)
 
 
 def check_parent(parent: int) -> None:
@@ -323,6 +313,7 @@ def check_parent(parent: int) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """The process. Exit 0: stopped as asked; 1: the gateway went away or the disk failed (one line says which)."""
+    forbid_inspection()
     options = _options(arguments)
     log.configure(options.log_level, options.log_format)
     folder = options.data / TRAIL_FOLDER
@@ -332,7 +323,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         plan = TrailPlan.kept(folder) if options.plan is None else TrailPlan.from_json(options.plan)
         with (
-            connect_patiently(options.data, stop, options.parent) as queue_manager,
+            SocketClient(socket.socket(fileno=options.socket), application_name=_APPLICATION_NAME) as queue_manager,
             open_patiently(folder, plan, options.parent, clock) as trail,
         ):
             check_parent(options.parent)
@@ -351,6 +342,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m gateway.audit_trail.exporter", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the gateway's data folder")
+    parser.add_argument("--socket", type=int, required=True, metavar="NUMBER", help="descriptor of its socket")
     parser.add_argument("--plan", metavar="JSON", help="how the trail is written; without it as before (plan.py)")
     parser.add_argument("--parent", type=int, default=0, metavar="PID", help="end when this process is gone")
     parser.add_argument("--once", action="store_true", help="write what waits, close the segment and end")

@@ -5,8 +5,9 @@ import contextlib
 import errno
 import logging
 import os
+import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,9 @@ _RESTART_S: Final = 5.0
 #: How an exporter is started: -P, for the folder that the gateway was started in is no place for programs.
 _COMMAND: Final = (sys.executable, "-P", "-m", "gateway.audit_trail.exporter")
 
+#: Takes one end of a socket pair, whose other end the exporter inherits.
+Adopt = Callable[[socket.socket], Awaitable[None]]
+
 _log = logging.getLogger(__name__)
 
 
@@ -36,6 +40,7 @@ class ExporterSupervisor:
         self._stop = asyncio.Event()
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
+        self._adopt: Adopt
         _make_folder(settings.data)  # before the keys, which lie in it: its name may be what is wrong
         trail = settings.data / TRAIL_FOLDER
         _make_folder(trail)  # so that the gateway sees from its start on whether it is there
@@ -43,8 +48,9 @@ class ExporterSupervisor:
             ready_personal_key(Path(self._plan.personal_key), trail)
         ready_key(Path(self._plan.signing_key), key_in_force(trail))
 
-    def begin(self) -> None:
-        """Starts the exporter; the gateway's socket must be there."""
+    def begin(self, adopt: Adopt) -> None:
+        """Starts the exporter. `adopt` makes one end of a socket pair its connection to the queue manager."""
+        self._adopt = adopt
         self._task = asyncio.create_task(self._keep_exporting())
 
     async def end(self, *, kill: bool, has_batches: Callable[[], bool]) -> None:
@@ -87,6 +93,13 @@ class ExporterSupervisor:
                 await asyncio.wait_for(self._stop.wait(), _RESTART_S)
 
     async def _start(self, *options: str) -> asyncio.subprocess.Process:
+        """An exporter with a connection of its own, which no other program can make."""
+        here, there = socket.socketpair()
+        with there:
+            await self._adopt(here)
+            return await self._process_with(there.fileno(), *options)
+
+    async def _process_with(self, connection: int, *options: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
             *_COMMAND,
             "--data",
@@ -97,10 +110,13 @@ class ExporterSupervisor:
             self._settings.log.level,
             "--log-format",
             self._settings.log.format,
+            "--socket",
+            str(connection),
             "--parent",
             str(os.getpid()),
             *options,
             start_new_session=True,
+            pass_fds=(connection,),
         )
 
     def _terminate(self) -> None:

@@ -36,7 +36,7 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQCI_NONE, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode
-from mq_adapters.system_queues import is_put_by_gateway_alone
+from mq_adapters.system_queues import is_closed_to_applications
 
 _PERSISTENCE_TOKENS: Final = frozenset({"NonPers", "Pers", "PersAsPub", "PersAsQueue"})
 #: With one of these options a RegSub brings no retained publications.
@@ -177,7 +177,7 @@ class SubscriberCommands:
             raise CommandRefusal(
                 Reason.MQRCCF_Q_NAME_ERROR, ("ErrorId", str(int(error.reason_code))), ("QName", name)
             ) from None
-        if queue.handler is not None or is_put_by_gateway_alone(queue.name):
+        if queue.handler is not None or is_closed_to_applications(queue.name):
             error_id = str(int(ReasonCode.MQRC_PUT_INHIBITED))
             raise CommandRefusal(Reason.MQRCCF_Q_NAME_ERROR, ("ErrorId", error_id), ("QName", name))
         return queue

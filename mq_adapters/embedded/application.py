@@ -16,12 +16,13 @@ from mq_adapters.embedded.operators_act import OperatorsAct, tell_removals
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.queue_administration import check_not_in_doubt, destroying
 from mq_adapters.embedded.redrive import check_redriven
+from mq_adapters.embedded.rights import EVERY_QUEUE, EVERYTHING, Right, Rights
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import MQMT_REQUEST, MQPER_PERSISTENCE_AS_Q_DEF, Message
 from mq_adapters.queue_manager import QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.reports import ANY_REPORT, MQFB_COA, MQFB_COD, ReportOption, has_unknown_options
-from mq_adapters.system_queues import is_put_by_gateway_alone
+from mq_adapters.system_queues import is_closed_to_applications
 from mq_adapters.transmission import inner_msg_id
 
 #: Bytes of bodies in one unit of work, which is a list in memory until it commits; one larger message may be alone.
@@ -37,11 +38,14 @@ Done = Callable[[], None]
 class Application:
     """A connected application. Not thread-safe: it lives in the engine's thread."""
 
-    def __init__(self, engine: Engine, name: str = "", *, user: str = "", operator: str = "") -> None:
+    def __init__(
+        self, engine: Engine, name: str = "", *, user: str = "", operator: str = "", rights: Rights = EVERYTHING
+    ) -> None:
         """`user` is whom it acts as, where a message does not say it; `operator` is the same user, in full."""
         self.name = name.encode(errors="replace")[:_APPLICATION_NAME_BYTES].decode(errors="ignore")
         self.user = user
         self.operator = operator or user
+        self.rights = rights
         self._engine = engine
         self._unit: UnitOfWork | None = None
         self._unit_bytes = 0
@@ -68,6 +72,7 @@ class Application:
 
     def operate(self, command: str, reason: str = "") -> None:
         """The open unit of work is an operator's act, by that command: its commit tells so; 2255 without one."""
+        self.check_everything(command)
         if self._unit is None:
             raise QueueManagerError(ReasonCode.MQRC_UOW_NOT_AVAILABLE, command)
         self._act = self.act(command, reason=reason)
@@ -122,13 +127,14 @@ class Application:
     def put(self, queue_name: str, message: Message, done: Done) -> None:
         """Puts a message that nobody else holds; its `msg_id` is known on return."""
         message.written = None  # an application's header is read, whatever the application says of it
+        self.rights.check(Right.PUT, queue_name, f"put on {queue_name}")
         target = self._engine.objects.putting(queue_name)
         self._complete_descriptor(message, target, f"put on {queue_name}")
         self._check_limit(len(message.body), f"put on {queue_name}")
         if target.queue.lacks_space:
             raise QueueManagerError(ReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE, f"put on {queue_name}")
         is_closed = target.queue.is_put_inhibited or target.queue.is_paused
-        if is_closed or is_put_by_gateway_alone(target.queue.name):
+        if is_closed or is_closed_to_applications(target.queue.name):
             raise QueueManagerError(ReasonCode.MQRC_PUT_INHIBITED, f"put on {queue_name}")
         if self._has_held_letters and target.queue.handler is not None:
             self._check_held_letters(f"put on {queue_name}")
@@ -141,6 +147,11 @@ class Application:
             done()
         else:
             self._submit(unit, done)
+
+    def getting(self, queue_name: str) -> Queue:
+        """The queue to get from. 2035 without the right to."""
+        self.rights.check(Right.GET, queue_name, f"get from {queue_name}")
+        return self._engine.objects.getting(queue_name)
 
     def take(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> Message | None:
         """The first message that matches, taken and not yet removed: `remove` or `give_back` must follow."""
@@ -169,7 +180,7 @@ class Application:
 
     def take_batch(self, queue_name: str, *, most_messages: int, most_bytes: int) -> list[Message]:
         """The oldest messages, at least one where there is one, into the open unit of work; 2255 without one."""
-        queue = self._engine.objects.getting(queue_name)
+        queue = self.getting(queue_name)
         if self._unit is None:
             raise QueueManagerError(ReasonCode.MQRC_UOW_NOT_AVAILABLE, f"take a batch from {queue_name}")
         self._check_getting(queue)
@@ -185,6 +196,7 @@ class Application:
         return batch
 
     def browse(self, queue_name: str, correl_id: bytes | None, msg_id: bytes | None) -> Iterator[Message]:
+        self.rights.check(Right.BROWSE, queue_name, f"browse {queue_name}")
         return iter(self._engine.browse(self._engine.objects.getting(queue_name), correl_id, msg_id))
 
     # -- queues ------------------------------------------------------------------------------------------------------
@@ -195,7 +207,8 @@ class Application:
         `done` is called with the local queue's name when all that was submitted before is committed: whoever then
         looks at the queue sees all that its last holder did.
         """
-        queue = self._engine.objects.getting(queue_name)
+        queue = self.getting(queue_name)
+        self.rights.check_open(queue.name, f"open queue {queue_name} exclusively")
         users = self._engine.objects.users
         if queue.exclusive_holder is not None or any(user.is_getting_from(queue) for user in users):
             raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, f"open queue {queue_name} exclusively")
@@ -210,7 +223,12 @@ class Application:
             queue.exclusive_holder = None
 
     def create_dynamic(self, model_name: str, name: str) -> str:
-        """Makes a temporary dynamic queue, which lives as long as this application; returns its full name."""
+        """Makes a temporary dynamic queue, which lives as long as this application; returns its full name.
+
+        Whoever makes one may get from the model, and from the queue that it becomes.
+        """
+        for each in (model_name, name):
+            self.rights.check(Right.GET, each, f"open model queue {model_name} as {name}")
         queue = self._engine.objects.create_dynamic(model_name, name)
         self._dynamic_queues.append(queue)
         return queue.name
@@ -220,6 +238,7 @@ class Application:
         objects = self._engine.objects
         if not name:
             return objects.queue_manager
+        self.check_known(name)
         found = objects.find_queue(name)
         if found is None or found.object_type == ObjectType.QALIAS:
             return self._engine.queue(name).definition
@@ -230,12 +249,34 @@ class Application:
 
         2042 where somebody holds the queue, or messages on it are in doubt.
         """
+        operation = f"clear queue {queue_name}"
+        self.rights.check(Right.ADMIN, queue_name, operation)
         queue = self._engine.queue(queue_name)
-        self._check_holder(queue, f"clear queue {queue.name}")
+        self.rights.check_open(queue.name, operation)
+        self._check_holder(queue, operation)
         unit = destroying(self._engine, queue, self.act("queue clear"))
         self._submit(unit, lambda: done(len(unit.removals)))
 
+    def define(self, queue_name: str, description: str) -> None:
+        """Defines a local queue, durably."""
+        self.rights.check(Right.ADMIN, queue_name, f"define queue {queue_name}")
+        self._engine.define(queue_name, description=description)
+
+    def depth(self, queue_name: str) -> int:
+        self.check_known(queue_name)
+        return self._engine.queue(queue_name).depth
+
+    def check_known(self, queue_name: str) -> None:
+        """2035 for a queue of which the application may not even know."""
+        if not self.rights.has_any(queue_name):
+            self.rights.check(Right.BROWSE, queue_name, f"inquire {queue_name}")
+
+    def check_everything(self, operation: str) -> None:
+        """2035 unless the application may change every queue."""
+        self.rights.check(Right.ADMIN, EVERY_QUEUE, operation)
+
     def queues(self) -> tuple[QueueStatus, ...]:
+        """The queues that the application may know of."""
         return tuple(
             QueueStatus(
                 name=queue.name,
@@ -244,6 +285,7 @@ class Application:
                 description=queue.description,
             )
             for queue in self._engine.queues()
+            if self.rights.has_any(queue.name)
         )
 
     # -- inside ------------------------------------------------------------------------------------------------------
@@ -281,6 +323,7 @@ class Application:
 
     def _check_getting(self, queue: Queue) -> None:
         operation = f"get from {queue.name}"
+        self.rights.check_open(queue.name, operation)
         if queue.is_deleted:
             raise QueueManagerError(ReasonCode.MQRC_Q_DELETED, operation)
         if queue.is_get_inhibited:

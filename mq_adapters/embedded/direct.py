@@ -15,6 +15,7 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.queue_administration import CLEAR_MESSAGES
+from mq_adapters.embedded.rights import EVERYTHING, Rights
 from mq_adapters.embedded.socket.peer import own_name, own_user
 from mq_adapters.exclusive_queue import ExclusiveQueue
 from mq_adapters.message import Message
@@ -37,6 +38,7 @@ class Direct:
         application_name: str = "",
         wait_s: float = 0.0,
         prepare: Callable[[Engine], None] = lambda _engine: None,
+        rights: Rights = EVERYTHING,
     ) -> None:
         """Opens or makes the store. QueueManagerError 2042 where somebody else owns it for longer than `wait_s`.
 
@@ -47,7 +49,9 @@ class Direct:
         self.name = self._engine.name
         self.incarnation = self._engine.incarnation
         self.identifier = queue_manager_identifier(self.incarnation)
-        self._application = Application(self._engine, application_name, user=own_user(), operator=own_name())
+        self._application = Application(
+            self._engine, application_name, user=own_user(), operator=own_name(), rights=rights
+        )
 
     # -- messages ----------------------------------------------------------------------------------------------------
 
@@ -61,7 +65,8 @@ class Direct:
     def get(
         self, queue_name: str, *, wait_s: float = 0.0, msg_id: bytes | None = None, correl_id: bytes | None = None
     ) -> Message:
-        queue = self._open().objects.getting(queue_name)
+        self._open()
+        queue = self._application.getting(queue_name)
         message = self._application.take(queue, checked_identifier(correl_id), checked_identifier(msg_id))
         if message is None:
             raise QueueManagerError(ReasonCode.MQRC_NO_MSG_AVAILABLE, f"get from {queue_name}")
@@ -76,7 +81,8 @@ class Direct:
             return ((message.sequence, self._delivered(message)) for message in found)
 
         def take(sequence: int) -> Message:
-            queue = self._open().objects.getting(queue_name)
+            self._open()
+            queue = self._application.getting(queue_name)
             return self._removed(queue, self._application.take_number(queue, sequence))
 
         return Cursor(queue_name, start, take)
@@ -116,7 +122,8 @@ class Direct:
     # -- queues ------------------------------------------------------------------------------------------------------
 
     def define(self, queue_name: str, *, description: str = "") -> None:
-        self._open().define(queue_name, description=description)
+        self._open()
+        self._application.define(queue_name, description)
 
     def clear(self, queue_name: str) -> int:
         self._open()
@@ -134,7 +141,8 @@ class Direct:
         return self._open().maintenance.compact_some()
 
     def depth(self, queue_name: str) -> int:
-        return self._open().queue(queue_name).depth
+        self._open()
+        return self._application.depth(queue_name)
 
     def queues(self) -> tuple[QueueStatus, ...]:
         self._open()
@@ -152,7 +160,8 @@ class Direct:
         return longest_message_bytes(self.inquire(queue_name), self.inquire(""))
 
     def mqsc(self, command: str) -> MqscAnswer:
-        answer = CommandServer(self._open(), self._application.user, self._application.operator).execute(command)
+        engine, application = self._open(), self._application
+        answer = CommandServer(engine, application.user, application.operator, application.rights).execute(command)
         self._check_store()
         return answer
 

@@ -142,7 +142,9 @@ class Engine:
         if not self.counters.has_begun:
             self.counters.begin(self._queues.values(), held=self._store.count_states(StateSpace.SESSION_INCOMING))
         for row in MADE_AT_START:
-            self.ensure(row.name, row.description)
+            queue = self.ensure(row.name, row.description)
+            if row.is_closed_to_applications:
+                self._restore(queue, row.description)
         self.dead_letters.measure()
 
     @property
@@ -165,7 +167,13 @@ class Engine:
 
     def ensure(self, name: str, description: str) -> Queue:
         """The queue of that name; where it is missing it is defined now, first in, first out."""
-        return self._queues.get(name) or self._define(name, {"DESCR": description, "MSGDLVSQ": "FIFO"})
+        return self._queues.get(name) or self._define(name, _made_as(description))
+
+    def _restore(self, queue: Queue, description: str) -> None:
+        """Takes back what an earlier version let an operator say of a queue that is the gateway's alone."""
+        said = _made_as(description)
+        if queue.definition.said != said:
+            self.objects.alter(Definition(object_type=ObjectType.QLOCAL, name=queue.name, said=said))
 
     def _define(self, name: str, said: dict[str, Value]) -> Queue:
         self._check_alive()
@@ -468,6 +476,11 @@ class Engine:
     def _check_alive(self) -> None:
         if self.failed is not None:
             raise self.failed
+
+
+def _made_as(description: str) -> dict[str, Value]:
+    """The attributes of a queue that the engine makes: first in, first out."""
+    return {"DESCR": description, "MSGDLVSQ": "FIFO"}
 
 
 _AUDIT_DESCRIPTOR: Final = MessageDescriptor(persistence=MQPER_PERSISTENT, format=b"RFHBAUD ")

@@ -13,18 +13,21 @@ from mq_adapters.embedded.operators_act import OperatorsAct, tell, tell_removals
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.reasons import QueueManagerError, ReasonCode
-from mq_adapters.system_queues import CHANNEL_STATE_QUEUE, Owner
+from mq_adapters.system_queues import CHANNEL_STATE_QUEUE, Owner, is_closed_to_applications
 
 #: Messages that are destroyed in one unit of work.
 CLEAR_MESSAGES: Final = 1_000
 
 
 def alter(engine: Engine, definition: Definition) -> None:
-    """Replaces what was said of an object that is there, durably.
+    """Replaces what was said of an object that is there, durably. 2042 for the queue that is the gateway's alone.
 
     A served queue whose gets are inhibited keeps its puts, until gets are enabled: then they are handed over.
     """
     _check_alive(engine)
+    if is_closed_to_applications(definition.name):
+        why = "the audit trail is written from it, and no attribute of it changes that"
+        raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, f"alter {definition.name}", why)
     engine.objects.alter(definition)
     queue = engine.objects.queues.get(definition.name) if definition.object_type == ObjectType.QLOCAL else None
     if queue is None:

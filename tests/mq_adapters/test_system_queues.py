@@ -25,7 +25,7 @@ def test_an_application_may_put_on_each_queue_but_those_that_the_gateway_alone_p
         if not row.is_made_at_start:
             queue_manager.define(row.name)
         message = Message(MessageDescriptor(format=b"MQSTR   "), b"words")
-        if not row.is_put_by_gateway_alone:
+        if not row.is_closed_to_applications:
             queue_manager.put(row.name, message)
             return
         with pytest.raises(QueueManagerError) as refused:

@@ -20,6 +20,7 @@ from gateway.audit_trail.exporter import export_pending
 from gateway.audit_trail.notes import Arrival, NoteKind, Translation, pack_batch
 from mq_adapters.delivery_listener import Delivery
 from mq_adapters.embedded.direct import Direct
+from mq_adapters.embedded.rights import EXPORTER
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from spark_audit.__main__ import main
 from spark_audit.audit import audit
@@ -112,7 +113,7 @@ def _put_batch(queue_manager: Direct, batch: bytes) -> None:
 def data(tmp_path: Path) -> Path:
     """A data folder whose trail the exporter wrote from hand-made notes."""
     folder = tmp_path / "data"
-    with Direct(folder) as queue_manager:
+    with Direct(folder, rights=EXPORTER) as queue_manager:
         _put_batch(queue_manager, pack_batch(1, _notes()))
         export_pending(queue_manager, folder / "trail", close_segment=True)
     return folder

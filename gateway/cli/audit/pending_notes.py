@@ -43,9 +43,10 @@ def _is_exported_here(data_folder: Path) -> bool:
     from gateway.audit_trail.exporter import TRAIL_FOLDER
     from gateway.audit_trail.exporter import export_pending as export
     from mq_adapters.embedded.direct import Direct
+    from mq_adapters.embedded.rights import EXPORTER
 
     try:
-        queue_manager = Direct(data_folder)
+        queue_manager = Direct(data_folder, rights=EXPORTER)
     except QueueManagerError as error:
         if error.reason_code != ReasonCode.MQRC_OBJECT_IN_USE:
             raise

@@ -162,7 +162,8 @@ def get(
     """Take the oldest message and show it.
 
     Error 2033 says that no message matches. The message leaves the queue only after it was written out. A message of
-    the gateway's own queues is taken only with --force. The audit trail records that, and who took a dead letter.
+    the gateway's own queues is taken only with --force. The audit trail records that, and who took a dead letter. Audit
+    notes are never taken: browse shows them.
     """
     _check_form(as_json, as_bytes)
     with connected(folder_with_store(config, data)) as queue_manager:
@@ -269,7 +270,7 @@ def clear(
     """Remove every message of a queue.
 
     The command prints how many there were, and the audit trail records it. A queue of the gateway's own is cleared only
-    with --force. A batch in doubt keeps its messages until 'rfhbridge channel resolve'.
+    with --force, that of audit notes never. A batch in doubt keeps its messages until 'rfhbridge channel resolve'.
     """
     with connected(folder_with_store(config, data)) as queue_manager:
         if _owner(queue_manager, name) is Owner.GATEWAY:

@@ -30,6 +30,7 @@ from mq_adapters.embedded.mqsc.display import (
 )
 from mq_adapters.embedded.mqsc.values import MqscRefused, name_of, not_found, refuse_others, syntax_error, values_of
 from mq_adapters.embedded.operators_act import OperatorsAct, tell_alone
+from mq_adapters.embedded.rights import EVERY_QUEUE, EVERYTHING, Right, Rights
 from mq_adapters.mqsc import MqscAnswer, MqscCommand, MqscSyntaxError, read_command
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
@@ -77,6 +78,7 @@ _REFUSALS: Final[Mapping[int, str]] = {
     ReasonCode.MQRC_OBJECT_ALREADY_EXISTS: "AMQ8150E: The object already exists.",
     ReasonCode.MQRC_Q_NOT_EMPTY: "AMQ8143E: The queue is not empty; clear it, or add PURGE.",
     ReasonCode.MQRC_OBJECT_IN_USE: "AMQ8148E: The object is in use.",
+    ReasonCode.MQRC_NOT_AUTHORIZED: "AMQ8135E: Not authorized.",
     ReasonCode.MQRC_OBJECT_NAME_ERROR: "AMQ8140E: The name has 1 to 48 letters, digits and . / _ % .",
 }
 
@@ -84,8 +86,9 @@ _REFUSALS: Final[Mapping[int, str]] = {
 class CommandServer:
     """Carries out commands for one application, whose user is `user`; `operator` is the same user, in full."""
 
-    def __init__(self, engine: Engine, user: str = "", operator: str = "") -> None:
+    def __init__(self, engine: Engine, user: str = "", operator: str = "", rights: Rights = EVERYTHING) -> None:
         self._engine = engine
+        self._rights = rights
         self._user = user
         self._operator = operator or user
 
@@ -109,6 +112,7 @@ class CommandServer:
     def _carried_out(self, command: MqscCommand) -> list[str]:
         verb = _VERBS.get(command.verb, command.verb)
         word = command.target.keyword
+        self._check_rights(verb, command)
         if word in ("CHANNEL", "CHL", "CHSTATUS", "CHS"):
             return self._channel(verb, command)
         if verb not in _KNOWN_VERBS:
@@ -133,6 +137,15 @@ class CommandServer:
         if verb == "ALTER":
             return self._alter(kind, command)
         return self._delete(kind, command) if verb == "DELETE" else self._clear(kind, command)
+
+    def _check_rights(self, verb: str, command: MqscCommand) -> None:
+        """2035 without admin for the local queue that is named; any other command needs admin for every queue.
+
+        An alias, a channel or a subscription leads to queues that its own name does not say.
+        """
+        kinds = _OBJECTS.get(command.target.keyword)
+        name = name_of(command) if kinds == (ObjectType.QLOCAL,) else EVERY_QUEUE
+        self._rights.check(Right.ADMIN, name, f"{verb} {command.target.keyword}")
 
     # -- verbs --------------------------------------------------------------------------------------------------------
 

@@ -42,9 +42,12 @@ class SocketClient:
     commit that was under way took place cannot be known from here.
     """
 
-    def __init__(self, data_dir: Path, *, application_name: str = "") -> None:
-        """Connects. Raises QueueManagerError 2059 where no gateway listens, 2035 where it is another user's."""
-        self._socket: socket.socket | None = connected_socket(data_dir)
+    def __init__(self, where: Path | socket.socket, *, application_name: str = "") -> None:
+        """Connects to the gateway of a data folder, or takes a socket that is connected to one, and closes it.
+
+        Raises QueueManagerError 2059 where no gateway listens, 2035 where it is another user's.
+        """
+        self._socket: socket.socket | None = connected_socket(where) if isinstance(where, Path) else where
         self._stream: BufferedReader = self._socket.makefile("rb")
         self._number = 0
         self._is_broken = False
@@ -55,7 +58,7 @@ class SocketClient:
             self.close()
             if error.reason_code != ReasonCode.MQRC_CONNECTION_BROKEN:
                 raise
-            raise QueueManagerError(ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE, f"connect to {data_dir}") from error
+            raise QueueManagerError(ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE, f"connect to {_told(where)}") from error
         self.name = hello.name()
         self.incarnation = hello.take(_INCARNATION_BYTES)
         self.identifier = queue_manager_identifier(self.incarnation)
@@ -228,6 +231,10 @@ class SocketClient:
         if len(data) < length:
             raise ConnectionError("the gateway closed the connection")
         return data
+
+
+def _told(where: Path | socket.socket) -> str:
+    return "the gateway that started this process" if isinstance(where, socket.socket) else str(where)
 
 
 def _wait_ms(wait_s: float) -> int:

@@ -14,6 +14,7 @@ from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.rights import EVERYTHING, Rights
 from mq_adapters.embedded.socket import frames
 from mq_adapters.embedded.socket.frames import FrameBuffer, FrameError, FrameFields, Verb, answer_frame, u32, u64
 from mq_adapters.embedded.socket.peer import peer_name, peer_user
@@ -58,9 +59,10 @@ class _WaitingGet:
 class _OpenBrowse:
     """A browse: the pages that are still to come, and the sequence numbers of the last one that was sent."""
 
-    __slots__ = ("last_page", "pages", "queue")
+    __slots__ = ("last_page", "name", "pages", "queue")
 
-    def __init__(self, queue: Queue, pages: Iterator[list[Message]]) -> None:
+    def __init__(self, name: str, queue: Queue, pages: Iterator[list[Message]]) -> None:
+        self.name = name
         self.queue = queue
         self.pages = pages
         self.last_page: list[int] = []
@@ -69,8 +71,9 @@ class _OpenBrowse:
 class SocketConnection(asyncio.Protocol):
     """One application's connection: reads its requests, carries them out in order, writes the answers."""
 
-    def __init__(self, engine: Engine, connections: "set[SocketConnection]") -> None:
+    def __init__(self, engine: Engine, connections: "set[SocketConnection]", *, rights: Rights = EVERYTHING) -> None:
         self._engine = engine
+        self._rights = rights
         self._connections = connections
         self._application: Application | None = None
         self._transport: asyncio.Transport
@@ -198,6 +201,10 @@ class SocketConnection(asyncio.Protocol):
         assert self._application is not None, "HELLO comes first"
         return self._application
 
+    def _command_server(self) -> CommandServer:
+        application = self._call()
+        return CommandServer(self._engine, application.user, application.operator, application.rights)
+
     def _message_field(self, message: Message) -> bytes:
         mqmd = write_mqmd(message, now_us=self._engine.now_us())
         return u32(len(mqmd) + len(message.body)) + mqmd + message.body
@@ -210,7 +217,9 @@ class SocketConnection(asyncio.Protocol):
         if version != frames.PROTOCOL_VERSION:
             raise FrameError(f"protocol version {version}; this gateway speaks {frames.PROTOCOL_VERSION}")
         peer = self._transport.get_extra_info("socket")
-        self._application = Application(self._engine, name, user=peer_user(peer), operator=peer_name(peer))
+        self._application = Application(
+            self._engine, name, user=peer_user(peer), operator=peer_name(peer), rights=self._rights
+        )
         self._input.maximum_bytes = frames.MAXIMUM_FRAME_BYTES
         self._answer(Verb.HELLO, number, frames.name_field(self._engine.name), self._engine.incarnation)
 
@@ -224,7 +233,7 @@ class SocketConnection(asyncio.Protocol):
         msg_id, correl_id = fields.match()
         wait_ms = fields.u32()
         fields.end()
-        queue = self._engine.objects.getting(queue_name)
+        queue = self._call().getting(queue_name)
         if self._get_now(number, queue, correl_id, msg_id):
             return
         if not wait_ms:
@@ -289,7 +298,7 @@ class SocketConnection(asyncio.Protocol):
         browse, self._next_browse = self._next_browse, self._next_browse % 0xFFFF_FFFF + 1
         found = self._call().browse(queue_name, correl_id, msg_id)
         queue = self._call().read_queues[browse] = self._engine.queue(queue_name)
-        self._browses[browse] = _OpenBrowse(queue, frames.pages(found))
+        self._browses[browse] = _OpenBrowse(queue_name, queue, frames.pages(found))
         self._answer(Verb.BROWSE_OPEN, number, u32(browse))
 
     def _browse_next(self, number: int, fields: FrameFields) -> None:
@@ -313,6 +322,7 @@ class SocketConnection(asyncio.Protocol):
         opened = self._open_browse(browse)
         if place >= len(opened.last_page):
             raise QueueManagerError(ReasonCode.MQRC_NO_MSG_UNDER_CURSOR, f"get from {opened.queue.name}")
+        self._call().getting(opened.name)
         message = self._call().take_number(opened.queue, opened.last_page[place])
         self._deliver(Verb.TAKE_BROWSED, number, opened.queue, message)
 
@@ -350,7 +360,7 @@ class SocketConnection(asyncio.Protocol):
     def _define(self, number: int, fields: FrameFields) -> None:
         queue_name, description = fields.name(), fields.text()
         fields.end()
-        self._engine.define(queue_name, description=description)
+        self._call().define(queue_name, description)
         self._answer(Verb.DEFINE, number)
 
     def _clear(self, number: int, fields: FrameFields) -> None:
@@ -378,6 +388,7 @@ class SocketConnection(asyncio.Protocol):
         maintenance = self._engine.maintenance
         call = maintenance.compact_some if fields.u8() else maintenance.compaction
         fields.end()
+        self._call().check_everything("compact the store")
 
         def compact() -> None:
             try:
@@ -395,7 +406,7 @@ class SocketConnection(asyncio.Protocol):
     def _depth(self, number: int, fields: FrameFields) -> None:
         queue_name = fields.name()
         fields.end()
-        self._answer(Verb.DEPTH, number, u64(self._engine.queue(queue_name).depth))
+        self._answer(Verb.DEPTH, number, u64(self._call().depth(queue_name)))
 
     def _queues(self, number: int, fields: FrameFields) -> None:
         fields.end()
@@ -440,7 +451,7 @@ class SocketConnection(asyncio.Protocol):
     def _mqsc(self, number: int, fields: FrameFields) -> None:
         command = fields.text()
         fields.end()
-        answer = CommandServer(self._engine, self._call().user, self._call().operator).execute(command)
+        answer = self._command_server().execute(command)
         fields_of_answer = bytes((answer.succeeded,)), u32(len(answer.lines)), *map(frames.text_field, answer.lines)
         # Behind whatever the command itself submitted.
         self._engine.submit(self._engine.begin(), lambda _unit: self._answer(Verb.MQSC, number, *fields_of_answer))

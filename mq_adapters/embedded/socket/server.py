@@ -4,10 +4,12 @@ Runs in the daemon's event loop, on its engine; each application has a Connectio
 """
 
 import asyncio
+import socket
 from pathlib import Path
 from typing import Final
 
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.rights import Rights
 from mq_adapters.embedded.socket.connection import SocketConnection
 from mq_adapters.embedded.socket.socket_file import listening_socket, remove_socket_file
 from mq_adapters.embedded.store.files import FilesGone
@@ -32,6 +34,14 @@ class Server:
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_unix_server(
             lambda: SocketConnection(self.engine, self.connections), sock=listening
+        )
+
+    async def adopt(self, connected: socket.socket, rights: Rights) -> None:
+        """Takes one end of a socket pair, whose other end a process inherits that has these rights by that alone."""
+        loop = asyncio.get_running_loop()
+        connected.setblocking(False)
+        await loop.connect_accepted_socket(
+            lambda: SocketConnection(self.engine, self.connections, rights=rights), connected
         )
 
     async def stop(self) -> None:

@@ -1,6 +1,7 @@
 """A store with batches on its audit queue, as a gateway leaves it, and what reads the trail back."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,12 +11,16 @@ import pytest
 from gateway.audit_trail.notes import pack_batch
 from gateway.audit_trail.records import Chain
 from mq_adapters.embedded.direct import Direct
+from mq_adapters.embedded.rights import EVERYTHING
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 
 GATEWAY = "a" * 24
 NOON = datetime(2026, 11, 20, 12, 50, tzinfo=UTC)
 NOON_US = 1_795_179_000_000_000
 AUDIT_QUEUE = "SYSTEM.RFHBRIDGE.AUDIT"
+
+#: A program of tests may do everything, and take notes too.
+NOTE_TAKER = replace(EVERYTHING, takes_notes=True)
 
 
 class Store:
@@ -57,7 +62,7 @@ class Store:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     """An empty store with an empty trail beside it."""
-    with Direct(tmp_path / "data") as queue_manager:
+    with Direct(tmp_path / "data", rights=NOTE_TAKER) as queue_manager:
         yield Store(queue_manager, tmp_path / "data" / "trail")
 
 

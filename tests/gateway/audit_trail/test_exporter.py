@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from mq_adapters.embedded.direct import Direct
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 from spark_audit.verify import Verdict, verify
+from tests.gateway.audit_trail.conftest import NOTE_TAKER
 
 AT = 1_795_158_000_000_000
 
@@ -161,7 +163,7 @@ def test_a_group_whose_notes_were_divided_is_exported_whole_and_in_order(store, 
 def test_another_store_continues_the_chain_with_its_own_numbers(store, tmp_path: Path) -> None:
     store.commit(_session("a"))
     export_pending(store.queue_manager, store.trail, close_segment=True)
-    with Direct(tmp_path / "other") as other:
+    with Direct(tmp_path / "other", rights=NOTE_TAKER) as other:
         type(store)(other, store.trail).commit(_session("b"))
         export_pending(other, store.trail, close_segment=True)
     store.commit(_session("c"))
@@ -218,15 +220,32 @@ def test_sigterm_ends_the_wait_at_once_and_sigint_is_ignored() -> None:
 
 
 def test_exporter_that_gives_up_says_why_in_the_log_of_its_gateway(tmp_path: Path) -> None:
-    """The process that is said to have started it did not."""
-    command = [sys.executable, "-m", "gateway.audit_trail.exporter", "--data", str(tmp_path), "--log-format", "json"]
-    ended = subprocess.run(
-        [*command, "--parent", str(os.getppid())], capture_output=True, text=True, timeout=60, check=False
-    )
+    """The process that started it has gone before it could connect."""
+    here, there = socket.socketpair()
+    here.close()
+    with there:
+        number = there.fileno()
+        command = [
+            sys.executable,
+            "-m",
+            "gateway.audit_trail.exporter",
+            "--data",
+            str(tmp_path),
+            "--log-format",
+            "json",
+        ]
+        ended = subprocess.run(
+            [*command, "--socket", str(number)],
+            pass_fds=(number,),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
     assert ended.returncode == 1
     (line,) = map(json.loads, ended.stderr.splitlines())
     assert (line["level"], line["module"]) == ("error", "gateway.audit_trail.exporter")
-    assert (line["event"], "2009 MQRC_CONNECTION_BROKEN" in line["reason"]) == ("exporter gave up", True)
+    assert (line["event"], "2059 MQRC_Q_MGR_NOT_AVAILABLE" in line["reason"]) == ("exporter gave up", True)
 
 
 def test_exporter_loads_no_settings_no_store_and_no_readers_of_headers() -> None:

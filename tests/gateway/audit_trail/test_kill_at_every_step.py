@@ -21,6 +21,7 @@ from gateway.audit_trail.plan import TrailPlan
 from gateway.audit_trail.segment import Trail
 from gateway.audit_trail.segment_files import segment_files
 from mq_adapters.embedded.direct import Direct
+from mq_adapters.embedded.rights import EXPORTER
 from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.system_queues import AUDIT_QUEUE
 from spark_audit.digest import DigestKind, parse_digest
@@ -49,7 +50,7 @@ def _life(data: Path, keep_days: float) -> None:
     """What an exporter does from its start to its end, its housekeeper's work included."""
     plan = _plan(data, keep_days)
     with (
-        Direct(data) as queue_manager,
+        Direct(data, rights=EXPORTER) as queue_manager,
         Trail.open(data / "trail", limits=plan.limits, signing_key=Path(plan.signing_key)) as trail,
     ):
         housekeeper = Housekeeper.of(plan, trail, lambda: Direct(data), PlausibleClock())

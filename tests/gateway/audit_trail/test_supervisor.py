@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -87,6 +88,11 @@ def _supervise(data: Path, use: Callable[[ExporterSupervisor], Awaitable[None]])
     asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
 
 
+async def _adopt(end: socket.socket) -> None:
+    """In the place of the gateway's socket server."""
+    end.close()
+
+
 async def _until(is_so: Callable[[], bool]) -> None:
     while not is_so():
         await asyncio.sleep(0.01)
@@ -106,7 +112,7 @@ def test_what_waits_behind_an_exporter_that_somebody_else_told_to_end_is_written
     monkeypatch.setattr(supervisor, "_RESTART_S", PATIENCE_S)
 
     async def use(supervised: ExporterSupervisor) -> None:
-        supervised.begin()
+        supervised.begin(_adopt)
         await _until(lambda: "exporter ended exit_code=0" in caplog.text)
         await supervised.end(kill=False, has_batches=lambda: has_batches)
 
@@ -123,7 +129,7 @@ def test_an_exporter_that_cannot_be_started_is_tried_again(
     monkeypatch.setattr(supervisor, "_COMMAND", (str(tmp_path / "nowhere"),))
 
     async def use(supervised: ExporterSupervisor) -> None:
-        supervised.begin()
+        supervised.begin(_adopt)
         await _until(lambda: "exporter not started" in caplog.text)
         monkeypatch.setattr(supervisor, "_COMMAND", exporters.command)
         await _until(lambda: bool(exporters.options))
@@ -138,7 +144,7 @@ def test_a_gateway_whose_exporter_cannot_be_started_stops_all_the_same(
     monkeypatch.setattr(supervisor, "_COMMAND", (str(tmp_path / "nowhere"),))
 
     async def use(supervised: ExporterSupervisor) -> None:
-        supervised.begin()
+        supervised.begin(_adopt)
         await _until(lambda: "exporter not started" in caplog.text)
         await supervised.end(kill=False, has_batches=lambda: True)
 

@@ -126,9 +126,9 @@ def test_a_transmission_queue_pauses_its_own_publishers_alone(new_world: NewWorl
 
 
 def test_the_audit_queue_closed_or_full_stops_nobody(world: World) -> None:
-    hand = Connection(world.engine, "a test")
-    assert hand.mqsc("ALTER QLOCAL(SYSTEM.RFHBRIDGE.AUDIT) PUT(DISABLED) MAXDEPTH(0) MAXMSGL(1)").succeeded
-    hand.close()
+    """No operator can do that any more; a store of an earlier version may be so until it is opened again."""
+    said = {"PUT": "DISABLED", "MAXDEPTH": 0, "MAXMSGL": 1}
+    world.engine.objects.alter(world.engine.queue("SYSTEM.RFHBRIDGE.AUDIT").definition.altered(said))
     link = world.connect("self")
     world.receive(link, "32 08 0003 'a/b' 0001 'A'")
     assert link.taken() == written("40 02 0001")

@@ -19,6 +19,7 @@ from mq_adapters.embedded.store.store import FILE_NAME
 from mq_adapters.embedded.store.witness import MARKER_NAME, StoreWentBack
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
+from tests.gateway.audit_trail.conftest import NOTE_TAKER
 
 pytestmark = pytest.mark.usefixtures("interpreter_as_it_was")
 
@@ -112,7 +113,7 @@ def test_notes_that_waited_go_to_the_trail_under_the_incarnation_of_before(data_
     engine.close()
     (data_folder / MARKER_NAME).unlink()
     done = accept(data_folder, operator="anna", findings=("the marker is missing",), is_audited=True)
-    with Direct(data_folder) as queue_manager:
+    with Direct(data_folder, rights=NOTE_TAKER) as queue_manager:
         queue_manager.define("ORDERS")
         queue_manager.put("ORDERS", Message(MessageDescriptor(), b"x"))
         assert export_pending(queue_manager, data_folder / "trail", close_segment=True) == 2

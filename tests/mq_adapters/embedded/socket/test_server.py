@@ -21,12 +21,14 @@ from mq_adapters import connect
 from mq_adapters.attributes import ObjectType
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.direct import Direct
+from mq_adapters.embedded.rights import EXPORTER
 from mq_adapters.embedded.socket import connection as connection_module
 from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.embedded.socket.server import Server
 from mq_adapters.embedded.socket.socket_file import SOCKET_NAME, listening_socket
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
+from mq_adapters.system_queues import AUDIT_QUEUE
 from tests.mq_adapters.adapters import STEP_S
 
 HELLO, PUT, GET, BROWSE_OPEN, BROWSE_NEXT, BEGIN, COMMIT, DEPTH, HOLD, RELEASE = 1, 2, 3, 4, 5, 7, 8, 12, 19, 20
@@ -115,6 +117,55 @@ def wait_until(gateway, condition) -> None:
     deadline = time.monotonic() + STEP_S
     while not gateway.call(condition):
         assert time.monotonic() < deadline, "it did not come to pass"
+
+
+def _adopt(gateway, rights) -> SocketClient:
+    """The client at the other end of a socket pair that the gateway takes with these rights."""
+    here, there = socket.socketpair()
+    asyncio.run_coroutine_threadsafe(gateway.server.adopt(here, rights), gateway.loop).result(STEP_S)
+    return SocketClient(there, application_name="inherited")
+
+
+def _note(gateway, body: bytes) -> None:
+    def put() -> None:
+        engine = gateway.engine
+        unit = engine.begin()
+        engine.put(unit, engine.queue(AUDIT_QUEUE), Message(MessageDescriptor(format=b"RFHBAUD "), body))
+        engine.submit(unit)
+
+    gateway.call(put)
+
+
+def test_only_who_inherited_the_exporters_connection_takes_audit_notes(gateway, client):
+    """Whatever name another program of the same user gives itself."""
+    _note(gateway, b"packed notes")
+    wait_until(gateway, lambda: gateway.engine.queue(AUDIT_QUEUE).depth == 1)
+    with SocketClient(gateway.data_dir, application_name="rfhbridge exporter") as other:
+        other.begin()
+        with pytest.raises(QueueManagerError, match="2035"):
+            other.take_batch(AUDIT_QUEUE, most_messages=64, most_bytes=4_194_304)
+    with _adopt(gateway, EXPORTER) as exporter:
+        exporter.begin()
+        batch = exporter.take_batch(AUDIT_QUEUE, most_messages=64, most_bytes=4_194_304)
+        exporter.commit()
+        assert [message.body for message in batch] == [b"packed notes"]
+        with pytest.raises(QueueManagerError, match="2035"):
+            exporter.get("ORDERS")
+    assert client.depth(AUDIT_QUEUE) == 0
+
+
+def test_notes_that_an_exporter_took_and_did_not_commit_go_back_when_it_dies(gateway, client):
+    _note(gateway, b"packed notes")
+    exporter = _adopt(gateway, EXPORTER)
+    exporter.begin()
+    assert len(exporter.take_batch(AUDIT_QUEUE, most_messages=64, most_bytes=4_194_304)) == 1
+    exporter.close()
+    wait_until(gateway, lambda: gateway.engine.queue(AUDIT_QUEUE).depth == 1)
+    with _adopt(gateway, EXPORTER) as following:
+        following.begin()
+        assert len(following.take_batch(AUDIT_QUEUE, most_messages=64, most_bytes=4_194_304)) == 1
+        following.commit()
+    assert client.depth(AUDIT_QUEUE) == 0
 
 
 def test_hello_names_the_queue_manager_and_its_store(gateway):

@@ -1,0 +1,69 @@
+"""What an application may do with which queues: put, get, browse, and change or clear them (admin).
+
+A queue is meant by its name, or by the beginning of names with `*` behind it, as IBM MQ's generic names are. The name
+that counts is the one that the application says: an alias is a right of its own.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE, HELD_QUEUE, is_closed_to_applications
+
+#: Every queue, and what belongs to no queue. As a name only the pattern `*` covers it.
+EVERY_QUEUE: Final = "*"
+
+
+class Right(StrEnum):
+    """Something that an application may do with a queue."""
+
+    PUT = "put"
+    GET = "get"
+    BROWSE = "browse"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rights:
+    """The rights of an application: for each right the patterns of the queues' names."""
+
+    put: tuple[str, ...] = ()
+    get: tuple[str, ...] = ()
+    browse: tuple[str, ...] = ()
+    admin: tuple[str, ...] = ()
+    #: Whether it takes audit notes off their queue, to write them to the trail.
+    takes_notes: bool = False
+
+    def has(self, right: Right, queue_name: str) -> bool:
+        """Whether a right covers the queue of that name."""
+        patterns: tuple[str, ...] = getattr(self, right)
+        return any(covers(pattern, queue_name) for pattern in patterns)
+
+    def has_any(self, queue_name: str) -> bool:
+        """Whether any right covers the queue: whoever has one may know of it."""
+        return any(self.has(right, queue_name) for right in Right)
+
+    def check(self, right: Right, queue_name: str, operation: str) -> None:
+        """QueueManagerError 2035 without the right."""
+        if not self.has(right, queue_name):
+            why = f"{operation}: the application has no right {right!s} for {queue_name}"
+            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why)
+
+    def check_open(self, base_name: str, operation: str) -> None:
+        """2035 for a local queue that is closed to applications; audit notes are for the trail alone."""
+        if is_closed_to_applications(base_name) and not self.takes_notes:
+            why = f"{operation}: {base_name} is the gateway's alone; browse it"
+            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why)
+
+
+def covers(pattern: str, queue_name: str) -> bool:
+    """Whether a pattern is the name, or its beginning and `*`."""
+    return queue_name.startswith(pattern[:-1]) if pattern.endswith("*") else queue_name == pattern
+
+
+_ALL: Final = (EVERY_QUEUE,)
+#: Of whoever runs as the gateway's own user.
+EVERYTHING: Final = Rights(put=_ALL, get=_ALL, browse=_ALL, admin=_ALL)
+#: Of the process that writes the trail. A batch that cannot be read goes on to the dead letters.
+EXPORTER: Final = Rights(get=(AUDIT_QUEUE,), put=(DEAD_LETTER_QUEUE, HELD_QUEUE), takes_notes=True)
