@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import uvloop
 
+from gateway.access.application_roles import application_socket, roles_of
 from gateway.access.dollar_topics import DollarTopics
 from gateway.access.operator_files import OperatorFiles
 from gateway.audit_trail.acts import note_acts
@@ -60,6 +61,7 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.gateway_queues import GatewayQueues
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.rights import EXPORTER
+from mq_adapters.embedded.socket.applications import Applications
 from mq_adapters.embedded.socket.server import Server
 from mq_adapters.embedded.store.rescue import rescued_in
 from mq_adapters.embedded.store.store import FILE_NAME
@@ -106,7 +108,9 @@ class Daemon:
             has_certificate_users=settings.has_certificate_users,
             dollar_topics=DollarTopics.of(settings.mqtt),
             refusals=self._refusals,
+            token_file=settings.queue_manager.token_file,
         )
+        self._applications = Applications(roles_of(settings), self._access_files.token_digests)
         self._listeners: Listeners | None = None
         #: Take up changes of the operator's files.
         self._watching: tuple[asyncio.Task[None], ...] = ()
@@ -175,11 +179,12 @@ class Daemon:
         bridge = self._build(engine)
         self._listeners = listeners = Listeners(bridge, settings)
         self._access_files.recall_logins(settings.data)
-        server = Server(engine, settings.data)
+        server = Server(engine, settings.data, applications=self._applications, second=application_socket(settings))
+        self._access_files.on_tokens_changed = server.token_changed
         await server.start()
         try:
             opened = await listeners.start()
-            http = await self._start_http(engine, bridge, listeners)
+            http = await self._start_http(engine, bridge, listeners, server)
         except ConfigurationError:
             self._exit_code = 1
             await listeners.stop()
@@ -206,7 +211,9 @@ class Daemon:
         await until_idle(engine)  # the store is closed next, and a thread may be committing for an application
         return self._exit_code
 
-    async def _start_http(self, engine: Engine, bridge: Bridge, listeners: Listeners) -> "HttpServer | None":
+    async def _start_http(
+        self, engine: Engine, bridge: Bridge, listeners: Listeners, server: Server
+    ) -> "HttpServer | None":
         settings = self._settings.http
         if not settings.enabled:
             return None
@@ -224,8 +231,9 @@ class Daemon:
             subscriber_queue=engine.queue(self._settings.subscribe.queue),
             targets=self._channels.targets.values(),
             space=self._space,
+            socket_refusals=server.refusals,
         )
-        server = HttpServer(
+        http = HttpServer(
             maximum_request_bytes=settings.maximum_request_bytes,
             maximum_connections=settings.maximum_connections,
             request_timeout_s=settings.request_timeout_s,
@@ -233,10 +241,10 @@ class Daemon:
             metrics=MetricsPage(collector).page,
         )
         try:
-            await server.start(settings.address.host, settings.address.port)
+            await http.start(settings.address.host, settings.address.port)
         except OSError as error:
             raise cannot_listen("http.listen", settings.listen, error) from error
-        return server
+        return http
 
     def _is_ready(self, engine: Engine) -> bool:
         is_short = self._space is not None and self._space.is_short

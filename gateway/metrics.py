@@ -6,7 +6,7 @@ there are as many lines as the configuration has listeners, limits, queues and c
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Final
 
@@ -34,10 +34,14 @@ from mq_adapters.embedded.balance import running_publications, running_queues
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.group_commit import BOUNDS_S
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.reasons import ReasonCode
 from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE
 
 _PREFIX: Final = "rfhbridge_"
 _VERSIONS: Final = {0: "none"} | {number: level.version for number, level in LEVELS.items()}
+#: Why an application cannot connect.
+_SOCKET_REASONS: Final = (ReasonCode.MQRC_NOT_AUTHORIZED, ReasonCode.MQRC_MAX_CONNS_LIMIT_REACHED)
+_NOBODY: Final[Mapping[ReasonCode, int]] = {}
 _SECOND_US: Final = 1_000_000
 
 _Rows = Iterable[tuple[tuple[str, ...], float]]
@@ -57,6 +61,7 @@ class GatewayCollector(Collector):
         subscriber_queue: Queue,
         targets: Iterable[Target],
         space: FreeSpace | None = None,
+        socket_refusals: Mapping[ReasonCode, int] = _NOBODY,
     ) -> None:
         self._engine = engine
         self._bridge = bridge
@@ -66,6 +71,7 @@ class GatewayCollector(Collector):
         self._subscriber_queue = subscriber_queue
         self._targets = tuple(targets)
         self._space = space
+        self._socket_refusals = socket_refusals
 
     def collect(self) -> Iterator[Metric]:
         """Every metric, as it is now."""
@@ -143,6 +149,10 @@ class GatewayCollector(Collector):
         yield _counters(
             "not_carried_on", "Messages that the gateway did not carry on, by the reason", ("reason",), reasons
         )
+
+        unlet = (((code.name.lower(),), self._socket_refusals.get(code, 0)) for code in _SOCKET_REASONS)
+        meaning = "Applications that could not connect to the socket, by the reason code"
+        yield _counters("applications_refused", meaning, ("reason",), unlet)
 
     def _logins(self) -> Iterator[Metric]:
         totals = self._login.refused.totals

@@ -35,6 +35,7 @@ def connect(
     data_dir: "str | Path",
     *,
     application_name: str = "",
+    token: str = "",
     may_own: bool = True,
 ) -> "QueueAdministration":
     """Connect to the queue manager of a data folder. One thread uses the connection, and closes it (`with` does).
@@ -43,17 +44,26 @@ def connect(
     gateway's client. Where none runs, it owns the store until it is closed: its calls never wait, and a gateway that
     starts meanwhile waits for it, 10 seconds at most. A program that runs beside a gateway for long and connects again
     after a loss says `may_own=False`: without a gateway it gets 2059. `application_name` becomes PutApplName; it is the
-    program's name by default.
+    program's name by default. `token` is that of an application with rights of its own. Such a program names the
+    gateway's `queue_manager.socket_folder`, and never owns the store.
 
     Raises QueueManagerError: 2059 where no gateway runs and `may_own` is False, 2042 where another process owns the
-    store and opens no socket, 2035 where the gateway belongs to another user. Raises StoreError where the store cannot
-    be opened.
+    store and opens no socket, 2035 where the gateway belongs to another user and has no [[application]] for this
+    one. Raises StoreError where the store cannot be opened.
     """
-    return connect_prepared(data_dir, lambda _engine: None, application_name=application_name, may_own=may_own)
+    owns = may_own and not token
+    return connect_prepared(
+        data_dir, lambda _engine: None, application_name=application_name, token=token, may_own=owns
+    )
 
 
 def connect_prepared(
-    data_dir: "str | Path", prepare: "Callable[[Engine], None]", *, application_name: str = "", may_own: bool = True
+    data_dir: "str | Path",
+    prepare: "Callable[[Engine], None]",
+    *,
+    application_name: str = "",
+    token: str = "",
+    may_own: bool = True,
 ) -> "QueueAdministration":
     """`connect` for the gateway's own commands, which note what their operator does.
 
@@ -71,7 +81,7 @@ def connect_prepared(
     deadline = time.monotonic() + STARTING_GATEWAY_WAIT_S
     while True:
         try:
-            return SocketClient(folder, application_name=name)
+            return SocketClient(folder, application_name=name, token=token)
         except QueueManagerError as error:
             if error.reason_code != ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE or not may_own:
                 raise

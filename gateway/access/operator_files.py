@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from gateway.access.access_list import AccessList
+from gateway.access.application_tokens import TokenHash, read_application_tokens
 from gateway.access.dollar_topics import ALL_RESERVED, DollarTopics
 from gateway.access.hashing import HashingThreads
 from gateway.access.login import Login
@@ -50,10 +51,14 @@ class OperatorFiles:
         has_certificate_users: bool = False,
         dollar_topics: DollarTopics = ALL_RESERVED,
         refusals: Refusals | None = None,
+        token_file: str = "",
     ) -> None:
         self._follower: Follower | None = None
         self._recent: LoginsFile | None = None
         self._tokens: Tokens | None = None
+        self._application_tokens: Mapping[str, TokenHash] = {}
+        #: Told of the applications whose tokens have changed or gone.
+        self.on_tokens_changed: Callable[[frozenset[str]], None] = lambda _names: None
         users = access_list = None
         files: list[WatchedFile] = []
         if settings.password_file:
@@ -71,6 +76,11 @@ class OperatorFiles:
             self._tokens = _tokens(settings)
             for path in _secret_files(settings):
                 _tell_mode("key file", path)
+        if token_file:
+            tokens_path = Path(token_file)
+            files.append(WatchedFile(tokens_path, partial(self._read_application_tokens, tokens_path)))
+            self._application_tokens = read_application_tokens(tokens_path)
+            _tell_mode("token file", tokens_path)
         self.access = Access(
             publish=settings.publish,
             subscribe=settings.subscribe,
@@ -129,6 +139,20 @@ class OperatorFiles:
             self._tokens = self.login.tokens = tokens
             if self._follower is not None:
                 self._follower.keys_gone(gone)
+
+        return take_up
+
+    def token_digests(self) -> Mapping[str, bytes]:
+        """The SHA-256 of the token of each application that has one."""
+        return {name: entry.digest for name, entry in self._application_tokens.items()}
+
+    def _read_application_tokens(self, path: Path) -> Callable[[], None]:
+        tokens = read_application_tokens(path)
+        changed = frozenset(name for name, entry in self._application_tokens.items() if tokens.get(name) != entry)
+
+        def take_up() -> None:
+            self._application_tokens = tokens
+            self.on_tokens_changed(changed)
 
         return take_up
 

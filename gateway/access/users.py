@@ -9,13 +9,23 @@ at either end. The passwords themselves are not stored.
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Protocol, Self, TypeVar
 
 from gateway.access.password_hash import PasswordHash
 from gateway.access.text_file import read_text_file
 from gateway.config.error import ConfigurationError
+
+Entry = TypeVar("Entry")
+
+
+class WrittenEntry(Protocol):
+    """What stands behind a name."""
+
+    @property
+    def text(self) -> str: ...
+
 
 _LONGEST_NAME: Final = 256
 _HINT: Final = "'rfhbridge user add NAME --file FILE' writes a right line"
@@ -45,26 +55,7 @@ class Users:
     @classmethod
     def parse(cls, text: str, source: str) -> Self:
         """The users of the file's text. Raises ConfigurationError, which repeats nothing that may be a secret."""
-        hashes: dict[str, PasswordHash] = {}
-        problems: list[str] = []
-        for number, line in enumerate(text.split("\n"), 1):
-            if not line.strip() or line.startswith("#"):
-                continue
-            name, colon, entry = line.rstrip("\r").partition(":")
-            try:
-                if not colon:
-                    raise ValueError("has no ':' between a name and a hash")
-                check_user_name(name)
-                if name in hashes:
-                    raise ValueError(f"user {name!r} is there a second time")
-                hashes[name] = PasswordHash.parse(entry)
-            except ValueError as problem:
-                problems.append(f"line {number}: {problem}")
-        if len(problems) > _NAMED_PROBLEMS:
-            problems[_NAMED_PROBLEMS:] = [f"and {len(problems) - _NAMED_PROBLEMS} more"]
-        if problems:
-            raise ConfigurationError(source, tuple(problems), _HINT)
-        return cls(hashes)
+        return cls(entries_of(text, source, PasswordHash.parse, hint=_HINT))
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -84,7 +75,31 @@ class Users:
         return self._decoys[int.from_bytes(digest) % len(self._decoys)]
 
 
-def with_user(text: str, name: str, entry: PasswordHash) -> str:
+def entries_of(text: str, source: str, parse: Callable[[str], Entry], *, hint: str) -> dict[str, Entry]:
+    """The entries of a file's text, each behind a name and `:`. Raises ConfigurationError, which repeats none."""
+    entries: dict[str, Entry] = {}
+    problems: list[str] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, colon, entry = line.rstrip("\r").partition(":")
+        try:
+            if not colon:
+                raise ValueError("has no ':' between a name and a hash")
+            check_user_name(name)
+            if name in entries:
+                raise ValueError(f"user {name!r} is there a second time")
+            entries[name] = parse(entry)
+        except ValueError as problem:
+            problems.append(f"line {number}: {problem}")
+    if len(problems) > _NAMED_PROBLEMS:
+        problems[_NAMED_PROBLEMS:] = [f"and {len(problems) - _NAMED_PROBLEMS} more"]
+    if problems:
+        raise ConfigurationError(source, tuple(problems), hint)
+    return entries
+
+
+def with_user(text: str, name: str, entry: WrittenEntry) -> str:
     """The file's text with a user's line: in its old place, or as the last one. Raises ValueError for the name."""
     check_user_name(name)
     lines = text.splitlines(keepends=True)

@@ -60,6 +60,8 @@ def _readers(settings: Settings) -> Iterator[tuple[str, Callable[[], Iterable[st
         yield "access.token.key_files: ", lambda: _token_keys(access)
     if access.access_file:
         yield "access.access_file: ", lambda: _access_list(access)
+    if settings.application:
+        yield "", lambda: _applications(settings)
     for listener in settings.listeners:
         if listener.is_secure:
             yield f"listener {listener.name}: ", partial(_certificates, listener)
@@ -72,6 +74,17 @@ def _data_folder(folder: Path) -> Iterator[str]:
     if folder.exists() and not folder.is_dir():
         raise ConfigurationError(str(folder), ("is there and no folder",), "name another one, or remove it")
     yield from ()
+
+
+def _applications(settings: Settings) -> Iterator[str]:
+    from gateway.access.application_roles import roles_of
+    from gateway.access.application_tokens import read_application_tokens
+
+    roles = roles_of(settings)
+    file = settings.queue_manager.token_file
+    tokens = read_application_tokens(Path(file)) if file else {}
+    named = {role.name for role in roles if role.user_ids} | (tokens.keys() & {role.name for role in roles})
+    yield f"applications: {counted(len(roles), 'table')}, {len(named)} of them with a user or a token, valid"
 
 
 def _users(access: AccessSettings) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`rfhbridge user`: the password file of the MQTT server's users."""
+"""`rfhbridge user`: the password file of the MQTT server's users, and the tokens of applications."""
 
 import contextlib
 import errno
@@ -11,6 +11,12 @@ from typing import Annotated, Final
 
 import typer
 
+from gateway.access.application_tokens import (
+    TokenHash,
+    new_token,
+    parse_application_tokens,
+    read_application_tokens,
+)
 from gateway.access.password_hash import PasswordHash
 from gateway.access.text_file import read_text_file
 from gateway.access.users import Users, check_user_name, with_user, without_user
@@ -116,6 +122,71 @@ def list_users(
         write_json([{"name": name, "hash": "argon2id", "cost": entry.cost} for name, entry in users.hashes.items()])
         return
     write_table(("user", "hash", "cost"), [(name, "argon2id", entry.cost) for name, entry in users.hashes.items()])
+
+
+token = typer.Typer(
+    help="Keep the tokens of applications that use the queues. A running gateway takes up a change in two seconds.",
+    epilog=epilog("rfhbridge user token add billing --file tokens", "rfhbridge user token list --file tokens"),
+    rich_markup_mode=None,
+)
+user.add_typer(token, name="token")
+TokenFileOption = Annotated[
+    Path | None,
+    typer.Option("--file", metavar="FILE", readable=False, help="File of tokens. Default: the configured file."),
+]
+ApplicationName = Annotated[
+    str,
+    typer.Argument(metavar="NAME", callback=user_name, help="Name of the application, as in [[application]]."),
+]
+
+
+@token.command("add", epilog=epilog("rfhbridge user token add billing --file tokens > billing.token"))
+def add_token(name: ApplicationName, file: TokenFileOption = None, config: ConfigOption = None) -> None:
+    """Make a token for an application, and print it.
+
+    The application shows it when it connects: rfhbridge.connect(FOLDER, token=TOKEN). The file keeps its hash alone, so
+    nobody can show the token again. A second token takes the place of the first, and ends its connections.
+    """
+    made = new_token()
+    path = _token_file(file, config)
+    with _locked(path):
+        text = read_text_file(path) if path.exists() else ""
+        parse_application_tokens(text, str(path))
+        write_whole(path, with_user(text, name, TokenHash.of(made)).encode(), mode=_mode(path))
+    write_line(made)
+
+
+@token.command("remove", epilog=epilog("rfhbridge user token remove billing --file tokens"))
+def remove_token(name: ApplicationName, file: TokenFileOption = None, config: ConfigOption = None) -> None:
+    """Remove the token of an application.
+
+    A running gateway closes the connections that were made with it.
+    """
+    path = _token_file(file, config)
+    with _locked(path):
+        text = read_text_file(path)
+        if name not in parse_application_tokens(text, str(path)):
+            raise CommandFailed(f"there is no token of {name!r} in {path} (see 'rfhbridge user token list')")
+        write_whole(path, without_user(text, name).encode(), mode=_mode(path))
+    write_line(f"removed {name}")
+
+
+@token.command("list", epilog=epilog("rfhbridge user token list --file tokens --json"))
+def list_tokens(file: TokenFileOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """List the applications that have a token."""
+    names = list(read_application_tokens(_token_file(file, config)))
+    if as_json:
+        write_json([{"name": name, "hash": "sha256"} for name in names])
+        return
+    write_table(("application", "hash"), [(name, "sha256") for name in names])
+
+
+def _token_file(file: Path | None, config: Path | None) -> Path:
+    """The file that the options name, or the configuration."""
+    configured = "" if file is not None else Settings.load(config).queue_manager.token_file
+    if file is None and not configured:
+        raise CommandFailed("no file of tokens is named (name it with --file, or a configuration with --config)")
+    return file or Path(configured)
 
 
 def _password_file(file: Path | None, config: Path | None) -> Path:

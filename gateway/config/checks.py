@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gateway.config.applications import application_problems
 from gateway.config.listeners import listener_problems
 from mq_adapters.system_queues import CONTROL_QUEUE, DEFAULT_STREAM, SYSTEM_QUEUES
 
@@ -23,6 +24,7 @@ def problems_of(settings: "Settings") -> Iterator[str]:
         yield f"rescue_folder: {settings.rescue_folder!r} lies in the data folder, and would be gone with it"
     yield from listener_problems(settings)
     yield from _queue_problems(settings)
+    yield from application_problems(settings)
     yield from _conversion_problems(settings)
     yield from _target_problems(settings)
     yield from _audit_problems(settings)

@@ -14,6 +14,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
+from gateway.config.applications import ApplicationSettings
 from gateway.config.checks import problems_of
 from gateway.config.complaints import key_of, path_of, sentence, unusable_values
 from gateway.config.error import ConfigurationError
@@ -46,6 +47,7 @@ _MAXIMUM_CHARACTERS: Final = 16_777_216
 _HINT: Final = "'rfhbridge check --example' prints every key with its default"
 
 Conversions = Annotated[tuple[ConversionSettings, ...], BeforeValidator(listed)]
+Applications = Annotated[tuple[ApplicationSettings, ...], BeforeValidator(listed)]
 Targets = Annotated[tuple[TargetSettings, ...], BeforeValidator(listed)]
 Routes = Annotated[tuple[RouteSettings, ...], BeforeValidator(listed)]
 Listeners = Annotated[tuple[ListenerSettings, ...], BeforeValidator(listed)]
@@ -75,6 +77,9 @@ class Settings(Table):
     subscribe: SubscribeSettings = SubscribeSettings()
     mqtt: MqttSettings = MqttSettings()
     access: AccessSettings = AccessSettings()
+    application: Applications = Field(
+        default=(), description="programs that use the queues with rights of their own, one table for each"
+    )
     conversion: Conversions = Field(default=(), description="queues whose messages are converted, one table for each")
     target: Targets = Field(default=(), description="IBM MQ queue managers that publications go to")
     route: Routes = Field(default=(), description="topics that go to a target; without routes all go to the only one")
@@ -176,6 +181,7 @@ TABLE_ARRAYS: Final[dict[str, type[Table]]] = {
     "listener.tls.server_name": ServerNameSettings,
     "target": TargetSettings,
     "route": RouteSettings,
+    "application": ApplicationSettings,
     "conversion": ConversionSettings,
 }
 

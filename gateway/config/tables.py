@@ -33,6 +33,16 @@ class QueueManagerSettings(Table):
     """The embedded queue manager."""
 
     name: MqName = Field(default="RFHBRIDGE", description="name of the embedded queue manager, 1 to 48 characters")
+    socket_folder: str = Field(
+        default="",
+        description='folder of a second socket, for applications that run as other users; "": there is none',
+    )
+    token_file: str = Field(
+        default="", description="file of the hashes of applications' tokens; see 'rfhbridge user token'"
+    )
+    maximum_connections_per_user: int = Field(
+        default=100, ge=1, description="connections that another user may have at the second socket at one time"
+    )
 
 
 class PublishSettings(Table):

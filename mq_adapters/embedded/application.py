@@ -130,6 +130,7 @@ class Application:
         self.rights.check(Right.PUT, queue_name, f"put on {queue_name}")
         target = self._engine.objects.putting(queue_name)
         self._complete_descriptor(message, target, f"put on {queue_name}")
+        self._check_reply_queue(message)
         self._check_limit(len(message.body), f"put on {queue_name}")
         if target.queue.lacks_space:
             raise QueueManagerError(ReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE, f"put on {queue_name}")
@@ -305,7 +306,7 @@ class Application:
             changes["persistence"] = target.default_persistence
         if self.name and not descriptor.put_appl_name:
             changes["put_appl_name"] = self.name
-        if self.user and not descriptor.user_identifier:
+        if self.user and (not descriptor.user_identifier or self.rights is not EVERYTHING):
             changes["user_identifier"] = self.user
         if descriptor.reply_to_q and not descriptor.reply_to_q_mgr:
             changes["reply_to_q_mgr"] = self._engine.name
@@ -313,6 +314,13 @@ class Application:
             raise QueueManagerError(ReasonCode.MQRC_MISSING_REPLY_TO_Q, operation)
         if changes:
             message.descriptor = descriptor.replace(**changes)
+
+    def _check_reply_queue(self, message: Message) -> None:
+        """2035 where the queue manager would put reports on a queue that the application may not use."""
+        descriptor = message.descriptor
+        is_here = descriptor.reply_to_q_mgr in ("", self._engine.name)
+        if descriptor.report & ANY_REPORT and not (is_here and self.rights.has(Right.GET, descriptor.reply_to_q)):
+            self.rights.check(Right.PUT, descriptor.reply_to_q, f"have reports put on {descriptor.reply_to_q}")
 
     def _confirm_arrival(self, unit: UnitOfWork, queue: Queue, message: Message) -> None:
         """COA; and COD where the queue is served, because the message is got in this very unit of work."""

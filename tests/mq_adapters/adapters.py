@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import pytest
 import uvloop
@@ -76,8 +76,10 @@ class Adapter(Protocol):
 class GatewayThread:
     """An engine and its socket server in an event loop of their own, the daemon's kind."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, **options: Any) -> None:
+        """`options` are those of the server."""
         self.data_dir = data_dir
+        self._options = options
         self.engine: Engine
         self.server: Server
         self.loop: asyncio.AbstractEventLoop
@@ -105,7 +107,7 @@ class GatewayThread:
         self.loop.set_exception_handler(lambda _loop, context: self.complaints.append(context))
         self.stopping = asyncio.Event()
         self.engine = Engine.open(self.data_dir, call_soon=self.loop.call_soon)
-        self.server = Server(self.engine, self.data_dir)
+        self.server = Server(self.engine, self.data_dir, **self._options)
         try:
             await self.server.start()
             self._is_up.set()

@@ -42,10 +42,11 @@ class SocketClient:
     commit that was under way took place cannot be known from here.
     """
 
-    def __init__(self, where: Path | socket.socket, *, application_name: str = "") -> None:
+    def __init__(self, where: Path | socket.socket, *, application_name: str = "", token: str = "") -> None:
         """Connects to the gateway of a data folder, or takes a socket that is connected to one, and closes it.
 
-        Raises QueueManagerError 2059 where no gateway listens, 2035 where it is another user's.
+        `token` is that of an application. Raises QueueManagerError 2059 where no gateway listens, 2035 where this user
+        or that token may not connect, and 2025 where its user has too many connections.
         """
         self._socket: socket.socket | None = connected_socket(where) if isinstance(where, Path) else where
         self._stream: BufferedReader = self._socket.makefile("rb")
@@ -53,7 +54,9 @@ class SocketClient:
         self._is_broken = False
         self._abandoned_browses: list[int] = []
         try:
-            hello = self._call(Verb.HELLO, u32(frames.PROTOCOL_VERSION), frames.text_field(application_name))
+            version = frames.TOKEN_VERSION if token else frames.PROTOCOL_VERSION
+            shown = (frames.text_field(token),) if token else ()
+            hello = self._call(Verb.HELLO, u32(version), frames.text_field(application_name), *shown)
         except QueueManagerError as error:
             self.close()
             if error.reason_code != ReasonCode.MQRC_CONNECTION_BROKEN:

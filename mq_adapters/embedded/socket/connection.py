@@ -7,6 +7,7 @@ Layout of the frames: mq_adapters/embedded/socket/frames.py; what a call does: m
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable, Iterator
 from typing import Final, cast
 
@@ -14,10 +15,10 @@ from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.rights import EVERYTHING, Rights
 from mq_adapters.embedded.socket import frames
+from mq_adapters.embedded.socket.applications import Admitted
 from mq_adapters.embedded.socket.frames import FrameBuffer, FrameError, FrameFields, Verb, answer_frame, u32, u64
-from mq_adapters.embedded.socket.peer import peer_name, peer_user
+from mq_adapters.embedded.socket.peer import peer_uid
 from mq_adapters.message import Message
 from mq_adapters.mqmd import write_mqmd
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
@@ -30,6 +31,12 @@ MAXIMUM_OUTPUT_BYTES: Final = 4 * 1024 * 1024
 MAXIMUM_BATCH_BYTES: Final = 16 * 1024 * 1024
 #: Browses of one connection that may be open.
 MAXIMUM_BROWSES: Final = 64
+
+#: How long a connection may be there without HELLO, seconds.
+HELLO_WAIT_S: Final = 10.0
+
+#: Gives an application its rights by its socket and its token, or raises QueueManagerError 2035 or 2025.
+Admit = Callable[[socket.socket, str], Admitted]
 
 _log = logging.getLogger(__name__)
 
@@ -71,9 +78,14 @@ class _OpenBrowse:
 class SocketConnection(asyncio.Protocol):
     """One application's connection: reads its requests, carries them out in order, writes the answers."""
 
-    def __init__(self, engine: Engine, connections: "set[SocketConnection]", *, rights: Rights = EVERYTHING) -> None:
+    def __init__(self, engine: Engine, connections: "set[SocketConnection]", *, admit: Admit) -> None:
         self._engine = engine
-        self._rights = rights
+        self._admit = admit
+        #: The number of the application's user.
+        self.user_id = -1
+        #: The name of the role whose token it has shown.
+        self.token_role = ""
+        self._hello_timer: asyncio.TimerHandle
         self._connections = connections
         self._application: Application | None = None
         self._transport: asyncio.Transport
@@ -90,6 +102,8 @@ class SocketConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=MAXIMUM_OUTPUT_BYTES)
+        self.user_id = peer_uid(transport.get_extra_info("socket"))
+        self._hello_timer = asyncio.get_running_loop().call_later(HELLO_WAIT_S, self.close)
         self._connections.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -106,6 +120,7 @@ class SocketConnection(asyncio.Protocol):
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._is_closed = True
+        self._hello_timer.cancel()
         self._connections.discard(self)
         self._browses.clear()
         self._leave_wait()
@@ -213,12 +228,15 @@ class SocketConnection(asyncio.Protocol):
 
     def _hello(self, number: int, fields: FrameFields) -> None:
         version, name = fields.u32(), fields.text()
+        if version not in (frames.PROTOCOL_VERSION, frames.TOKEN_VERSION):
+            raise FrameError(f"protocol version {version}; this gateway speaks {frames.TOKEN_VERSION} and below")
+        token = fields.text() if version == frames.TOKEN_VERSION else ""
         fields.end()
-        if version != frames.PROTOCOL_VERSION:
-            raise FrameError(f"protocol version {version}; this gateway speaks {frames.PROTOCOL_VERSION}")
-        peer = self._transport.get_extra_info("socket")
+        self._hello_timer.cancel()
+        admitted = self._admit(self._transport.get_extra_info("socket"), token)
+        self.token_role = admitted.role if token else ""
         self._application = Application(
-            self._engine, name, user=peer_user(peer), operator=peer_name(peer), rights=self._rights
+            self._engine, name, user=admitted.user, operator=admitted.operator, rights=admitted.rights
         )
         self._input.maximum_bytes = frames.MAXIMUM_FRAME_BYTES
         self._answer(Verb.HELLO, number, frames.name_field(self._engine.name), self._engine.incarnation)

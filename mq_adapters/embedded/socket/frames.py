@@ -12,8 +12,8 @@ text: u32 length and UTF-8. message: u32 length, then MQMD (364 bytes, mq_adapte
                                                             17       fields, or a text where failed
 
     verb              request fields                                              answer fields
-     1  HELLO         u32 protocol version (1), text application name             name of the queue manager,
-                                                                                  12 bytes store incarnation
+     1  HELLO         u32 protocol version (1 or 2), text application name, at 2  name of the queue manager,
+                      text token                                                  12 bytes store incarnation
      2  PUT           name, message                                               id (MsgId)
      3  GET           name, u8 match, id MsgId, id CorrelId, u32 wait (ms)        message
      4  BROWSE_OPEN   name, u8 match, id MsgId, id CorrelId                       u32 browse
@@ -72,6 +72,8 @@ from mq_adapters.mqmd import MQMD_BYTES, checked_identifier, read_mqmd
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 PROTOCOL_VERSION: Final = 1
+#: The same with a token in HELLO. A client that has none says 1, which earlier gateways understand too.
+TOKEN_VERSION: Final = 2
 #: A frame is at most one message of the largest size, or a page of them, and its fixed fields.
 MAXIMUM_FRAME_BYTES: Final = DEFAULT_MAXIMUM_MESSAGE_BYTES + 4096
 #: Requests that may come before HELLO.

@@ -1,4 +1,4 @@
-"""The Unix socket file of a data folder: `queue_manager.socket`, for its owner alone (mode 0600).
+"""The Unix socket file of a folder: `queue_manager.socket`, for its owner alone (mode 0600) unless said otherwise.
 
 A socket's address has 107 bytes (unix(7), sun_path), a data folder's path may have more. Longer ones are reached
 through /proc/self/fd/<the folder's descriptor>, which Linux has; elsewhere a long path is refused with what to do.
@@ -13,6 +13,9 @@ from typing import Final
 
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
+#: Modes of the file.
+OWNER_ALONE: Final = 0o600
+EVERYBODY: Final = 0o666
 SOCKET_NAME: Final = "queue_manager.socket"
 #: Bytes of sun_path without its NUL; macOS and the BSDs have 103, so the shorter one decides.
 LONGEST_ADDRESS_BYTES: Final = 103
@@ -20,7 +23,7 @@ _OWN_DESCRIPTORS: Final = Path("/proc/self/fd")
 _NEW_NAME: Final = f"{SOCKET_NAME}.new"
 
 
-def listening_socket(data_dir: Path) -> socket.socket:
+def listening_socket(data_dir: Path, mode: int = OWNER_ALONE) -> socket.socket:
     """A bound socket at its place, not yet listening. Only the store's owner may call this: it replaces what is there.
 
     It gets its mode under another name, and nobody can connect before it listens, so it is never open to others.
@@ -32,7 +35,7 @@ def listening_socket(data_dir: Path) -> socket.socket:
         path.unlink(missing_ok=True)
         with _address(data_dir, _NEW_NAME) as address:
             bound.bind(address)
-        path.chmod(0o600)
+        path.chmod(mode)
         path.replace(data_dir / SOCKET_NAME)
     except OSError as error:
         bound.close()

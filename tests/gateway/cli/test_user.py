@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from gateway.access.application_tokens import TokenHash, read_application_tokens
 from gateway.access.users import Users
 from tests.processes.forked import Forked
 
@@ -197,3 +198,20 @@ def test_commands_at_one_time_lose_nobody(file):
         with process:
             process.stdin.write("x\n")
     assert set(Users.read(file).hashes) == set(names)
+
+
+def test_a_token_is_shown_once_and_its_file_is_its_owners_alone(rfhbridge, file):
+    made = rfhbridge("user", "token", "add", "billing", "--file", file)
+    token = made.text.strip()
+    assert (made.exit_code, token.startswith("rfhbridge_"), len(token) > 50) == (0, True, True)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert token not in file.read_text()
+    assert read_application_tokens(file)["billing"] == TokenHash.of(token)
+    again = rfhbridge("user", "token", "add", "billing", "--file", file).text.strip()
+    assert read_application_tokens(file) == {"billing": TokenHash.of(again)}
+    listed = rfhbridge("user", "token", "list", "--file", file, "--json")
+    assert json.loads(listed.text) == [{"name": "billing", "hash": "sha256"}]
+    assert rfhbridge("user", "token", "remove", "billing", "--file", file).text == "removed billing\n"
+    assert read_application_tokens(file) == {}
+    missing = rfhbridge("user", "token", "remove", "billing", "--file", file)
+    assert (missing.exit_code, "there is no token of 'billing'" in missing.stderr) == (1, True)

@@ -1,0 +1,78 @@
+"""The tables [[application]] of the configuration file: programs that use the queues, and what each may do."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Final
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from gateway.config.values import Table, listed
+
+if TYPE_CHECKING:
+    from gateway.config.settings import Settings
+
+#: It becomes MQMD.UserIdentifier, which has 12 characters.
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,12}")
+_PATTERN: Final = re.compile(r"[A-Za-z0-9./_%]{1,48}|[A-Za-z0-9./_%]{0,47}\*")
+#: User names of Linux (useradd(8)), or a number.
+_SYSTEM_USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}\$?")
+
+
+def _checked_application_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name of an application: 1 to 12 characters, letters, digits, . _ and -")
+    return name
+
+
+def _checked_queue_pattern(pattern: str) -> str:
+    if not _PATTERN.fullmatch(pattern):
+        raise ValueError(f"{pattern!r} is no name of a queue, and no beginning of one with * behind it")
+    return pattern
+
+
+def _checked_system_user(name: str) -> str:
+    if not _SYSTEM_USER.fullmatch(name):
+        raise ValueError(f"{name!r} is no user of the operating system: a name or a number")
+    return name
+
+
+QueuePatterns = Annotated[tuple[Annotated[str, AfterValidator(_checked_queue_pattern)], ...], BeforeValidator(listed)]
+SystemUsers = Annotated[tuple[Annotated[str, AfterValidator(_checked_system_user)], ...], BeforeValidator(listed)]
+
+
+class ApplicationSettings(Table):
+    """A program that uses the gateway's queues through its socket, and its rights; one [[application]] for each."""
+
+    name: Annotated[str, AfterValidator(_checked_application_name)] = Field(
+        description="name of the application, that of its token too", examples=["billing"]
+    )
+    users: SystemUsers = Field(
+        default=(), description="users of the operating system that it runs as, names or numbers; none: only its token"
+    )
+    put: QueuePatterns = Field(default=(), description="queues that it may put on: a name, or its beginning and *")
+    get: QueuePatterns = Field(default=(), description="queues that it may get from")
+    browse: QueuePatterns = Field(default=(), description="queues that it may browse")
+    admin: QueuePatterns = Field(
+        default=(),
+        description="queues that it may define, alter, clear and delete; with * also every other object, channels and"
+        " clients",
+    )
+
+
+def application_problems(settings: "Settings") -> Iterator[str]:
+    """Applications of the same name or user, and such as nobody can be."""
+    names: set[str] = set()
+    taken: dict[str, str] = {}
+    for number, application in enumerate(settings.application, 1):
+        if application.name in names:
+            yield f"application#{number}.name: there is an application {application.name!r} already"
+        names.add(application.name)
+        for user in application.users:
+            if taken.setdefault(user, application.name) != application.name:
+                yield f"application#{number}.users: {user!r} is a user of application {taken[user]!r} already"
+        if not application.users and not settings.queue_manager.token_file:
+            yield (
+                f"application#{number}: nobody can be it; name its users, or queue_manager.token_file with its token"
+            )
+    if settings.queue_manager.token_file and not settings.application:
+        yield "queue_manager.token_file: is of no use without an [[application]]"

@@ -1,0 +1,80 @@
+"""Who may use the gateway's socket: its own user with every right, and applications with rights of their own.
+
+An application is known by the user that it runs as, which the kernel tells (SO_PEERCRED), or by a token that it shows
+in HELLO. A token that is shown decides alone: nobody falls back on the rights of the user.
+"""
+
+import hashlib
+import hmac
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from mq_adapters.embedded.rights import EVERYTHING, Rights
+from mq_adapters.embedded.socket.peer import user_identifier, user_name
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+
+_ROOT: Final = 0
+_CONNECT: Final = "connect to the gateway"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationRole:
+    """An application of the configuration: its rights, and the numbers of the users that it runs as."""
+
+    name: str
+    rights: Rights
+    user_ids: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """An application that may connect: whom it acts as, in MQMD.UserIdentifier and in the trail, and its rights.
+
+    `role` is the name of its role; "" for the gateway's own user.
+    """
+
+    user: str
+    operator: str
+    rights: Rights
+    role: str = ""
+
+
+class Applications:
+    """The applications of a gateway. `token_digests` gives the SHA-256 of each role's token, as it is now."""
+
+    def __init__(
+        self,
+        roles: tuple[ApplicationRole, ...] = (),
+        token_digests: Callable[[], Mapping[str, bytes]] = dict,
+    ) -> None:
+        self._roles = {role.name: role for role in roles}
+        self._token_digests = token_digests
+
+    @staticmethod
+    def is_owner(user_id: int) -> bool:
+        """Whether a user may do everything: the gateway's own, who can open the store too, and root."""
+        return user_id in (os.geteuid(), _ROOT)
+
+    def admitted(self, user_id: int, token: str) -> Admitted:
+        """The application with that user's number and that token, "" for none. 2035 for a stranger."""
+        if token:
+            role = self._role_of(token)
+            operator = f"{role.name} ({user_name(user_id)})"
+            return Admitted(user=role.name, operator=operator, rights=role.rights, role=role.name)
+        if self.is_owner(user_id):
+            return Admitted(user=user_identifier(user_id), operator=user_name(user_id), rights=EVERYTHING)
+        for role in self._roles.values():
+            if user_id in role.user_ids:
+                user, operator = user_identifier(user_id), user_name(user_id)
+                return Admitted(user=user, operator=operator, rights=role.rights, role=role.name)
+        raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"{_CONNECT} as user {user_name(user_id)}")
+
+    def _role_of(self, token: str) -> ApplicationRole:
+        """The role whose token this is. Each digest is compared, so that the time tells nothing."""
+        digest = hashlib.sha256(token.encode()).digest()
+        found = [name for name, known in self._token_digests().items() if hmac.compare_digest(known, digest)]
+        if not found or found[0] not in self._roles:
+            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"{_CONNECT} with a token that nobody has")
+        return self._roles[found[0]]
