@@ -21,9 +21,11 @@ convert --to mqrfh|mqrfh2 --in DIR --out DIR [--mode strict|extended]
     Exit 0: all converted; 1: some could not be, and have an error; 2: Spark could not do it; 3: usage.
 """
 
+import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from spark_audit.commands.arguments import parsed
@@ -34,6 +36,7 @@ from spark_audit.commands.run import run
 from spark_audit.commands.stream import stream
 from spark_audit.commands.terminal import INTERRUPTED, NOT_EVALUABLE
 from spark_audit.interruption import Interruption
+from spark_audit.options import MASKS
 
 _COMMANDS: Final[dict[str, Callable[..., int]]] = {
     "run": run,
@@ -47,7 +50,7 @@ _COMMANDS: Final[dict[str, Callable[..., int]]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit code."""
     options = parsed(arguments, __doc__ or "")
-    with Interruption() as interruption:
+    with _masked(MASKS[options.readable_by]), Interruption() as interruption:
         try:
             interruption.listen()
             exit_code = _COMMANDS[options.command](options, interruption)
@@ -59,6 +62,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 raise
             traceback.print_exc()
             return NOT_EVALUABLE  # Python would say 1, which means violations
+
+
+@contextmanager
+def _masked(mask: int) -> Iterator[None]:
+    """What is written meanwhile, by the Java that is started then too, gets none of these bits."""
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,17 @@ PUBLIC_KEY: Final = Option(
 )
 DIGESTS: Final = Option("digests", Kind.FOLDER, "Digests of the trail, as they were copied elsewhere.")
 _JSON: Final = Option("json", Kind.FLAG, "Print result.json, not the summary.", destination="as_json")
+#: The bits that files and folders of an output do not get, by who may read it (umask(2)).
+MASKS: Final = {"owner": 0o077, "group": 0o027, "everybody": 0o022}
+READABLE_BY: Final = Option(
+    "readable-by",
+    Kind.TEXT,
+    "Who may read what is written: owner (files 0600, folders 0700), group or everybody.",
+    choices=tuple(MASKS),
+    default="owner",
+)
 _SPARK: Final = (
+    READABLE_BY,
     Option("master", Kind.TEXT, "Spark's master: spark://host:7077, local[4]. Default: this machine.", metavar="URL"),
     Option("remote", Kind.TEXT, "Spark Connect: sc://host:15002 (needs pyspark[connect]).", metavar="URL"),
     Option(
@@ -185,11 +195,12 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
             _MODE,
             Option("to", Kind.TEXT, "Format of the new headers.", choices=_FORMATS, is_required=True),
             Option("out", Kind.FOLDER, "New folder for the result, in Parquet.", is_required=True),
+            READABLE_BY,
         ),
     ),
 }
 #: Options that say nothing about what is judged.
-_OF_THE_RUN: Final = frozenset({"memory", "as_json"})
+_OF_THE_RUN: Final = frozenset({"memory", "as_json", "readable_by"})
 
 
 def words_of(command: str, values: Mapping[str, object]) -> Iterator[str]:

@@ -137,12 +137,21 @@ def _java_options(trail_bytes: int, said: str) -> str:
     return f"{sized} {said or (options_of_archive() if has_archive else '')}".strip()
 
 
+def _umask() -> int:
+    """The mask of this process; Java's files get theirs from Hadoop, which has one of its own."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
 def _options_of_a_driver(scratch: Path, trail_bytes: int, place: SparkPlace) -> dict[str, str]:
     """What must be said before Java starts."""
     addresses = ("spark.driver.host", "spark.driver.bindAddress") if place.is_on_loopback else ()
     return {
         **dict.fromkeys(addresses, _LOOPBACK_ADDRESS),
         _PYTHON_LINES_OF_CALLS: "false",
+        **({"spark.authenticate": "true"} if place.is_here else {}),
+        "spark.hadoop.fs.permissions.umask-mode": f"{_umask():03o}",
         "spark.ui.enabled": "false",
         "spark.driver.memory": place.memory,
         "spark.local.dir": str(scratch),

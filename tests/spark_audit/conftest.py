@@ -225,7 +225,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     noted = Path(sys.prefix) / "java-home"  # by the project's set-up
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ and not noted.is_file():
         pytest.skip("Spark needs Java 17 or 21: neither java on PATH nor JAVA_HOME is there (make test installs it)")
-    session = start_session(tmp_path_factory.mktemp("spark"), trail_bytes=0, place=SparkPlace(memory="1g"))
+    mask = os.umask(0o077)  # as a command starts it
+    try:
+        session = start_session(tmp_path_factory.mktemp("spark"), trail_bytes=0, place=SparkPlace(memory="1g"))
+    finally:
+        os.umask(mask)
     yield session
     with warnings.catch_warnings():  # whichever test is the last of this process, it is not about Spark's sockets
         warnings.simplefilter("ignore", ResourceWarning)

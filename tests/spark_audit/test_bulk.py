@@ -91,6 +91,7 @@ def test_folder_of_files_becomes_parquet_and_stays_as_it_was(spark: SparkSession
     (source / "empty.bin").touch()
     archive = convert_archive(spark, source, target, to="mqrfh2", mode="strict")
     assert (archive.messages, archive.failed) == (4, 2)
+    assert {path.stat().st_mode & 0o777 for path in target.iterdir()} == {0o600}, "Java writes for their owner too"
     rows = _rows(spark.read.parquet(str(target)), "path")
     by_name = {path.rpartition("/")[2]: row for path, row in rows.items()}
     assert bytes(by_name["one.bin"]["converted"]) == PUBLISH_2 + BODY

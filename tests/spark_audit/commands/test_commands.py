@@ -4,6 +4,8 @@ import contextlib
 import gzip
 import hashlib
 import json
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -167,6 +169,39 @@ def test_a_policy_or_key_that_cannot_be_used_is_wrong_use(tmp_path: Path, trail,
         assert main([*command, told[0], str(tmp_path / told[1])]) == 3
 
 
+def _modes(*folders: Path) -> set[tuple[str, int]]:
+    """Kind and permissions of the folders and of all that lies in them."""
+    found = [path for folder in folders for path in (folder, *folder.rglob("*"))]
+    return {("folder" if path.is_dir() else "file", path.stat().st_mode & 0o777) for path in found}
+
+
+OWNERS_ALONE = {("folder", 0o700), ("file", 0o600)}
+
+
+def test_who_may_read_the_output_is_said_in_the_table_and_the_mask_of_the_process_stays(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    before = os.umask(0o022)
+    try:
+        told = ["--data", str(tmp_path / "data")]
+        assert main([*_command("run", tmp_path), *told]) == 2
+        assert _modes(tmp_path / "to") == OWNERS_ALONE
+        for reader, folder, file in (("group", 0o750, 0o640), ("everybody", 0o755, 0o644)):
+            shutil.rmtree(tmp_path / "to")
+            assert main([*_command("run", tmp_path), *told, "--readable-by", reader]) == 2
+            assert _modes(tmp_path / "to") == {("folder", folder), ("file", file)}
+        assert os.umask(0o022) == 0o022
+    finally:
+        os.umask(before)
+
+
+def test_the_processes_of_a_spark_here_listen_on_loopback_and_know_each_other(spark: SparkSession) -> None:
+    said = dict(spark.sparkContext.getConf().getAll())
+    assert said["spark.authenticate"] == "true"
+    assert (said["spark.driver.host"], said["spark.driver.bindAddress"]) == ("127.0.0.1", "127.0.0.1")
+    assert said["spark.hadoop.fs.permissions.umask-mode"] == "077"
+    assert said["spark.ui.enabled"] == "false"
+
+
 @pytest.mark.usefixtures("in_this_spark")
 def test_ingest_says_what_it_did_and_finds_a_changed_segment(tmp_path: Path, trail, capsys) -> None:
     trail.add("accepted", client="boiler")
@@ -175,6 +210,7 @@ def test_ingest_says_what_it_did_and_finds_a_changed_segment(tmp_path: Path, tra
         assert main(command) == 0
         told = json.loads(capsys.readouterr().out)
         assert (told["segments"], told["lines"], told["known"], told["files"]) == (segments, segments, known, 1)
+    assert _modes(tmp_path / "to") == OWNERS_ALONE
     segment = trail.folder / SEGMENT
     segment.write_bytes(segment.read_bytes().replace(b"boiler", b"cooler"))
     assert main(command) == 1
@@ -201,6 +237,7 @@ def test_stream_says_each_batch_and_goes_past_a_trail_that_cannot_be_read(tmp_pa
         "records": 1,
     }
     assert "no line of its closed segments is an audit record" in told.err
+    assert _modes(tmp_path / "to", tmp_path / "checkpoint") == OWNERS_ALONE
     assert main(command) == 2, "one of the trails is still none"
     assert capsys.readouterr().out == ""
     segment = trail.folder / SEGMENT
