@@ -9,11 +9,9 @@ exporter (which closes the trail's segment), the Unix socket, the store. A faile
 
 import asyncio
 import contextlib
-import errno
 import gc
 import importlib.metadata
 import logging
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -52,7 +50,9 @@ from gateway.limits.refusals import Refusals
 from gateway.listener import Listeners, OpenListener, cannot_listen
 from gateway.operations.rollback import check_trail
 from gateway.private_process import forbid_inspection
+from gateway.rescue_folder import ready_rescue_folder
 from gateway.settling import until_idle, until_settled
+from gateway.system_notices import SystemNotices
 from mappings.commands.command import Dialect
 from mappings.table import TABLE_VERSION
 from mq_adapters.broker.broker import Broker, BrokerRules
@@ -63,8 +63,6 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.rights import EXPORTER
 from mq_adapters.embedded.socket.applications import Applications
 from mq_adapters.embedded.socket.server import Server
-from mq_adapters.embedded.store.rescue import rescued_in
-from mq_adapters.embedded.store.store import FILE_NAME
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
@@ -100,8 +98,9 @@ class Daemon:
         self._channel_command = channel_command
         self._channels: Channels | None = None
         self._stop = asyncio.Event()
+        self._notices = SystemNotices()
         self._exit_code = 0
-        _ready_rescue_folder(settings)
+        ready_rescue_folder(settings)
         self._refusals = Refusals()
         self._access_files = OperatorFiles(
             settings.access,
@@ -140,6 +139,7 @@ class Daemon:
             raise
         finally:
             self._access_files.close()
+            self._notices.close()
             engine.close()
             _log.info("gateway stopped exit_code=%s", self._exit_code)
 
@@ -203,7 +203,9 @@ class Daemon:
         if self._channels is not None:
             self._channels.begin()
         ready(opened)
+        self._notices.ready()
         await self._serve(engine, bridge, listeners)
+        self._notices.stopping()
         if http is not None:
             await http.stop()
         await self._drain(engine, bridge, listeners)
@@ -411,29 +413,6 @@ class Daemon:
         _log.error("store failed error=%s", str(error))
         self._exit_code = 1
         self._stop.set()
-
-
-def _ready_rescue_folder(settings: Settings) -> None:
-    """Makes the folder. ConfigurationError where nothing can be written there, or what was rescued is still there.
-
-    A gateway whose data folder was removed is started again by whoever looks after it: an empty store would then take
-    the place of the one that was rescued.
-    """
-    folder = settings.rescue
-    if folder is None:
-        return
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        problem = "" if os.access(folder, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
-    except OSError as error:
-        problem = error.strerror or str(error)
-    if problem:
-        raise ConfigurationError("rescue_folder", (f"{folder} cannot be had: {problem}",), "name another folder")
-    rescued = rescued_in(folder)
-    if rescued and not (settings.data / FILE_NAME).exists():
-        problem = f"{settings.data} has no store, and {rescued[-1]} has what was open when one was gone"
-        hint = "move that to the data folder's place, or elsewhere to begin with an empty store"
-        raise ConfigurationError("rescue_folder", (problem,), hint)
 
 
 def gateway_queues(settings: Settings, of_channels: Iterable[str]) -> GatewayQueues:

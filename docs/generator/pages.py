@@ -4,7 +4,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from docs.generator import commands, configuration, controls, http_api, library, limits, metrics, mq, mqtt, records
+from docs.generator import (
+    commands,
+    configuration,
+    controls,
+    http_api,
+    library,
+    limits,
+    metrics,
+    mq,
+    mqtt,
+    records,
+    risks,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +32,7 @@ PAGES: Final = {
     "configuration.md": Page(title="Configuration", source="gateway/config", lines=configuration.lines),
     "commands.md": Page(title="Commands", source="gateway/cli", lines=commands.lines),
     "metrics.md": Page(title="Metrics", source="gateway/metrics.py", lines=metrics.lines),
+    "risks.md": Page(title="Risks", source="gateway/cli/risks.py", lines=risks.lines),
     "limits.md": Page(title="Limits", source="gateway/config/limits.py", lines=limits.lines),
     "mqtt.md": Page(
         title="MQTT behaviour",

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gateway.cli.application import ExitCode
-from gateway.cli.configuration_warnings import configuration_warnings
+from gateway.cli.configuration_warnings import limits_without_users
 from gateway.cli.configured_files import configured_files, warnings_about_files
 from gateway.cli.refused_clients import refused_clients
+from gateway.cli.risks import FoundRisk, Subject, found_risks
 from gateway.cli.settings_options import ConfigOption
 from gateway.cli.terminal import Json, write_json, write_line
 from gateway.config import Settings, example_toml
@@ -31,24 +32,30 @@ def check(
         int,
         typer.Option("--timeout", metavar="SECONDS", min=1, max=3600, help="Time for each target, with --connect."),
     ] = 30,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Name each risk, on one machine too; end with 1 for any."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the effective settings as one JSON object.")] = False,
 ) -> None:
     """Validate configuration and mapping tables.
 
     The command also reads the files that the configuration names: users, access list, keys of tokens, certificates of
     listeners, keys of the trail, passwords of targets. It warns of a configuration that works and may not be meant: a
-    port that is open to everybody, a client library of IBM MQ that is missing, a route that nobody can subscribe to, a
-    client whose identifier belongs to another user. An unknown key is an error that names the nearest known key; the
-    second of several tables is named with #2. --connect may run beside the gateway: it takes, puts and alters nothing
-    at a target, and holds no queue. Exit code 1 when something is wrong.
+    client library of IBM MQ that is missing, a route that nobody can subscribe to, a client whose identifier belongs to
+    another user; and of risks, as a port that is open to everybody, or a key that others may read. With --strict it
+    ends with 1 where there is a risk. An unknown key is an error that names the nearest known key; the second of
+    several tables is named with #2. --connect may run beside the gateway: it takes, puts and alters nothing at a
+    target, and holds no queue. Exit code 1 when something is wrong.
     """
     if example:
         sys.stdout.write(example_toml())
         return
     settings = Settings.load(config)
     found = configured_files(settings)
+    risks = found_risks(Subject(settings=settings, file=config), strict=strict)
     warnings = [
-        *configuration_warnings(settings),
+        *limits_without_users(settings),
         *warnings_about_files(settings),
         *_routes_without_subscribers(settings),
         *_reserved_in_store(settings),
@@ -58,23 +65,26 @@ def check(
     trials = _trials(settings, timeout_s) if connect else []
     shown = [str(trial) for trial in trials] or ["targets: the configuration names none to connect to"] * connect
     if as_json:
-        write_json(
-            _as_json(settings, warnings) | ({"targets": [trial.as_json() for trial in trials]} if connect else {})
-        )
+        tried = {"targets": [trial.as_json() for trial in trials]} if connect else {}
+        write_json(_as_json(settings, warnings, risks) | tried)
     else:
-        _show(config, settings, [*found, *(f"warning: {warning}" for warning in warnings), *shown])
-    if not all(trial.succeeded for trial in trials):
+        told = [f"risk {each.risk.name}: {each.sentence}" if strict else f"warning: {each.sentence}" for each in risks]
+        _show(config, settings, [*found, *(f"warning: {warning}" for warning in warnings), *told, *shown])
+    if not all(trial.succeeded for trial in trials) or (strict and risks):
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _as_json(settings: Settings, warnings: list[str]) -> dict[str, Json]:
+def _as_json(settings: Settings, warnings: list[str], risks: list[FoundRisk]) -> dict[str, Json]:
     from mappings.table import TABLE_VERSION
 
     return {
         "settings": settings.model_dump(mode="json", by_alias=True),
         "configuration_sha256": settings.configuration_sha256,
         "table_version": TABLE_VERSION,
-        "warnings": list[Json](warnings),
+        "warnings": list[Json]([*warnings, *(each.sentence for each in risks)]),
+        "risks": [
+            {"name": each.risk.name, "risk": each.sentence, "what_to_do": each.risk.what_to_do} for each in risks
+        ],
     }
 
 

@@ -4,7 +4,6 @@ Each reader gives lines for people, and raises ConfigurationError for what would
 is made or changed: a key that the first start makes is said to be made then.
 """
 
-import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -44,8 +43,7 @@ def warnings_about_files(settings: Settings) -> list[str]:
     of_targets = [warning for target in settings.target for warning in _warnings_about(target)]
     return [
         *of_targets,
-        *_warnings_about_certificates(settings),
-        *_warnings_about_access(settings.access),
+        *_warnings_about_rules(settings.access),
         *_warnings_about_copies(settings.audit),
     ]
 
@@ -120,22 +118,6 @@ def _certificates(listener: ListenerSettings) -> Iterator[str]:
         yield f"listener {listener.name}: certificate {pair.certificate} for {hosts}, its key fits, {until}"
 
 
-def _warnings_about_access(access: AccessSettings) -> list[str]:
-    return [*_warnings_about_secrets(access), *_warnings_about_rules(access)]
-
-
-def _warnings_about_secrets(access: AccessSettings) -> Iterator[str]:
-    """Hashes that everybody may read are everybody's to guess at, and with a secret everybody makes tokens."""
-    from gateway.access.token_keys import holds_secret
-
-    files = [("password file", access.password_file)] if access.password_file else []
-    files += [("secret of tokens", file) for file in access.token.key_files if holds_secret(Path(file))]
-    for kind, file in files:
-        mode = stat.S_IMODE(Path(file).stat().st_mode)
-        if mode & stat.S_IRWXO:
-            yield f"{kind}: {file} is open to everybody (mode {mode:03o}): chmod 600 it"
-
-
 def _warnings_about_rules(access: AccessSettings) -> Iterator[str]:
     from gateway.access.access_list import AccessList
 
@@ -145,15 +127,6 @@ def _warnings_about_rules(access: AccessSettings) -> Iterator[str]:
                 f"access list: rule#{number} names $share, which means nothing to MQTT 5: there the filter behind the"
                 " group's name is asked for"
             )
-
-
-def _warnings_about_certificates(settings: Settings) -> Iterator[str]:
-    for listener in (each for each in settings.listeners if each.is_secure):
-        tls = listener.tls
-        for key in (tls.key, *(server.key for server in tls.server_name)):
-            mode = stat.S_IMODE(Path(key).stat().st_mode)
-            if mode & stat.S_IRWXO:
-                yield f"listener {listener.name}: {key} is open to everybody (mode {mode:03o}): chmod 600 it"
 
 
 def _warnings_about_copies(audit: AuditSettings) -> Iterator[str]:
@@ -214,10 +187,6 @@ def _warnings_about(target: TargetSettings) -> Iterator[str]:
                 f"target {target.name}: environment variable {target.password_environment} is not set here; the gateway"
                 f" needs it in its own environment"
             )
-    if target.password_file and Path(target.password_file).exists():
-        mode = stat.S_IMODE(Path(target.password_file).stat().st_mode)
-        if mode & stat.S_IRWXO:
-            yield f"target {target.name}: {target.password_file} is open to everybody (mode {mode:03o}): chmod 600 it"
     repository = target.key_repository
     if repository and not any(Path(repository + ending).is_file() for ending in _REPOSITORY_ENDINGS):
         yield f"target {target.name}: there is no key repository {repository}.kdb or {repository}.p12"

@@ -31,6 +31,8 @@ ALLOWED = {
     "gateway/free_memory.py": "",
     "gateway/free_space.py": "",
     "gateway/private_process.py": "",
+    "gateway/rescue_folder.py": "",
+    "gateway/system_notices.py": "",
     "gateway/log.py": "",
     "gateway/settling.py": "",
     "gateway/mqtt/__init__.py": "",

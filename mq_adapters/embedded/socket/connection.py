@@ -216,10 +216,6 @@ class SocketConnection(asyncio.Protocol):
         assert self._application is not None, "HELLO comes first"
         return self._application
 
-    def _command_server(self) -> CommandServer:
-        application = self._call()
-        return CommandServer(self._engine, application.user, application.operator, application.rights)
-
     def _message_field(self, message: Message) -> bytes:
         mqmd = write_mqmd(message, now_us=self._engine.now_us())
         return u32(len(mqmd) + len(message.body)) + mqmd + message.body
@@ -469,7 +465,8 @@ class SocketConnection(asyncio.Protocol):
     def _mqsc(self, number: int, fields: FrameFields) -> None:
         command = fields.text()
         fields.end()
-        answer = self._command_server().execute(command)
+        here = self._call()
+        answer = CommandServer(self._engine, here.user, here.operator, here.rights).execute(command)
         fields_of_answer = bytes((answer.succeeded,)), u32(len(answer.lines)), *map(frames.text_field, answer.lines)
         # Behind whatever the command itself submitted.
         self._engine.submit(self._engine.begin(), lambda _unit: self._answer(Verb.MQSC, number, *fields_of_answer))

@@ -24,7 +24,7 @@ SERVER_NAME = (
 def check(rfhbridge, tmp_path: Path):
     """Checks a configuration with one secure listener."""
     authority = Authority(tmp_path)
-    authority.issue("gateway", hosts=("mqtt.example.com",))
+    authority.issue("gateway", hosts=("mqtt.example.com",), days=365)
     authority.issue("other")
     authority.issue("late", days=-1)
     authority.issue("locked", password=b"secret")

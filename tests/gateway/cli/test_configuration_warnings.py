@@ -9,6 +9,7 @@ ANYWHERE = {"name": "field", "listen": "0.0.0.0:1883"}
 SECURE = {"certificate": "a.pem", "key": "a.key"}
 CERTIFIED = {**SECURE, "client_authority": "ca.pem", "client_certificate": "required"}
 OPEN = "listener field, 0.0.0.0:1883: everybody who reaches it may publish and subscribe anything"
+LIMITED = "listener field, 0.0.0.0:1883: clients without a user name may connect"
 CLEAR = "listener field, 0.0.0.0:1883: passwords cross the network in clear"
 
 
@@ -32,6 +33,12 @@ def found(**settings: object) -> list[str]:
             {"listen": "127.0.0.1:1883", "http": {"enabled": True, "listen": "0.0.0.0:8080"}},
             "http, 0.0.0.0:8080: everybody who reaches it may read the metrics and have messages converted",
         ),
+        ({"listener": [ANYWHERE], "access": {"access_file": "access.toml"}}, LIMITED),
+        ({"listener": [ANYWHERE], "access": {"publish": ["plant/#"]}}, LIMITED),
+        (
+            {"listener": [{**ANYWHERE, "proxy_protocol": True}], "access": {"password_file": "users"}},
+            "listener field, 0.0.0.0:1883: everybody who reaches it may claim any address",
+        ),
         ({"listen": "gateway.example.com:1883"}, "listener default, gateway.example.com:1883: everybody who"),
     ],
 )
@@ -51,9 +58,10 @@ def test_what_may_not_be_meant_is_said_in_one_sentence(settings: dict[str, objec
         {"listener": [{**ANYWHERE, "tls": CERTIFIED}]},
         {"listener": [{**ANYWHERE, "tls": {**CERTIFIED, "user_from_certificate": "subject"}}]},
         {"listener": [{**ANYWHERE, "tls": SECURE}], "access": {"password_file": "users"}},
-        {"listener": [{**ANYWHERE, "proxy_protocol": True}], "access": {"password_file": "users"}},
-        {"listener": [ANYWHERE], "access": {"access_file": "access.toml"}},
-        {"listener": [ANYWHERE], "access": {"publish": ["plant/#"]}},
+        {
+            "listener": [{**ANYWHERE, "proxy_protocol": True, "proxy_addresses": ["10.0.0.0/8"]}],
+            "access": {"password_file": "users"},
+        },
         {"listen": "127.0.0.1:1883", "mqtt": {"maximum_connections_per_user": 3}, "access": {"password_file": "users"}},
     ],
 )

@@ -44,6 +44,7 @@ def test_tree_has_the_commands_of_the_contract():
     expected |= {"audit explain", "audit ingest", "audit stream", "audit bulk"}
     expected |= {f"audit {name}" for name in ("run", "verify", "prove", "pack", "key", "key show", "key rotate")}
     expected |= {"balance", "explain", "user", "user add", "user remove", "user list"}
+    expected |= {"user token", "user token add", "user token remove", "user token list"}
     assert {" ".join(path) for path in TREE} - {""} == expected
 
 

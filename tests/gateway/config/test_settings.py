@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from gateway.config import Address, ConfigurationError, Settings, example_toml, known_keys
 
 #: Keys whose tables stand in [[ ]], as many as one likes.
-ARRAYS = ("target", "route", "conversion", "listener", "listener.tls.server_name")
+ARRAYS = ("application", "target", "route", "conversion", "listener", "listener.tls.server_name")
 CONVERSION = '[[conversion]]\nfrom = "{}"\nto = "{}"\nheader = "mqrfh2"\n'
 
 

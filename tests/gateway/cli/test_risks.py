@@ -1,0 +1,139 @@
+"""The risks of `rfhbridge check`: each is planted, named by --strict, and gone where it is mended."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gateway.access.application_tokens import TokenHash
+from gateway.cli.risks import RISKS
+from tests.certificate_authority import Authority
+from tests.gateway.access.jwt_vectors import ES256_KEY
+
+
+class Plant:
+    """A configuration without a risk, in a folder of its own, and what is planted into it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        authority = Authority(folder)
+        authority.issue("gateway", days=365)
+        authority.issue("late", days=9)
+        (folder / "users").write_text("")
+        (folder / "rules.toml").write_text('[[rule]]\npublish = "plant/%u/#"\n')
+        (folder / "key.pem").write_text(json.dumps({"keys": [ES256_KEY]}))
+        (folder / "tokens").write_text(f"billing:{TokenHash.of('a').text}\n")
+        (folder / "data").mkdir(mode=0o700)
+        for path in folder.iterdir():
+            path.chmod(0o700 if path.is_dir() else 0o600)
+        folder.chmod(0o700)
+        self.listener = "listen = '0.0.0.0:8883'\ntls.certificate = 'gateway.pem'\ntls.key = 'gateway.key'\n"
+        self.access = "password_file = 'users'\naccess_file = 'rules.toml'\n"
+        self.audit = "signing_key = 'signing.pem'\ncopy_folder = 'copies'\n"
+        self.more = "[queue_manager]\ntoken_file = 'tokens'\n[[application]]\nname = 'billing'\n"
+
+    def write(self) -> Path:
+        path = self.folder / "rfhbridge.toml"
+        path.write_text(
+            f"data = 'data'\n[[listener]]\nname = 'field'\n{self.listener}"
+            f"[access]\n{self.access}[audit]\n{self.audit}{self.more}"
+        )
+        path.chmod(path.stat().st_mode & 0o777 if path.stat().st_mode & 0o022 else 0o600)
+        return path
+
+
+def _tokens(plant: Plant) -> None:
+    plant.access += "token.key_files = ['key.pem']\n"
+
+
+def _writable_configuration(plant: Plant) -> None:
+    plant.write().chmod(0o666)
+
+
+#: How each risk is planted, by its name.
+PLANTED: dict[str, tuple[Callable[[Plant], object], ...]] = {
+    "anonymous": (
+        lambda plant: setattr(plant, "listener", plant.listener + "anonymous = true\n"),
+        lambda plant: setattr(plant, "access", plant.access + "anonymous = true\n"),
+    ),
+    "passwords-in-clear": (lambda plant: setattr(plant, "listener", "listen = '0.0.0.0:1883'\n"),),
+    "open-http": (lambda plant: setattr(plant, "more", plant.more + "[http]\nenabled = true\nlisten = '[::]:8080'\n"),),
+    "proxies": (lambda plant: setattr(plant, "listener", plant.listener + "proxy_protocol = true\n"),),
+    "writable-files": (
+        _writable_configuration,
+        lambda plant: (plant.folder / "rules.toml").chmod(0o620),
+        lambda plant: (plant.folder / "gateway.pem").chmod(0o602),
+        lambda plant: (plant.folder / "data").chmod(0o770),
+        lambda plant: plant.folder.chmod(0o777),
+    ),
+    "readable-secrets": (
+        lambda plant: (plant.folder / "users").chmod(0o604),
+        lambda plant: (plant.folder / "gateway.key").chmod(0o604),
+        lambda plant: (plant.folder / "tokens").chmod(0o604),
+    ),
+    "unbound-identifiers": (
+        lambda plant: (plant.folder / "rules.toml").write_text(
+            'accept_unbound_client_identifiers = true\n[[rule]]\nsubscribe = "plant/%c"\n'
+        ),
+    ),
+    "tokens": (
+        lambda plant: (_tokens(plant), setattr(plant, "access", plant.access + "token.issuer = 'plant'\n")),
+        lambda plant: (_tokens(plant), setattr(plant, "access", plant.access + "token.audience = 'mqtt'\n")),
+    ),
+    "expiring-certificates": (lambda plant: setattr(plant, "listener", plant.listener.replace("'gateway.", "'late.")),),
+    "no-trail": (lambda plant: setattr(plant, "audit", "enabled = false\n"),),
+    "weak-signing": (lambda plant: setattr(plant, "audit", "copy_folder = 'copies'\n"),),
+    "no-copy-of-digests": (lambda plant: setattr(plant, "audit", "signing_key = 'signing.pem'\n"),),
+}
+CASES = [(name, plant) for name, plants in PLANTED.items() for plant in plants]
+
+
+@pytest.fixture
+def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plant:
+    folder = tmp_path / "etc"
+    folder.mkdir()
+    (folder / "copies").mkdir()
+    monkeypatch.chdir(folder)
+    return Plant(folder)
+
+
+def test_a_test_plants_each_risk_of_the_table() -> None:
+    assert set(PLANTED) == {row.name for row in RISKS}
+
+
+def test_a_configuration_without_a_risk_passes(rfhbridge, plant: Plant) -> None:
+    ended = rfhbridge("check", "--strict", "--config", plant.write())
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    assert "risk " not in ended.text
+    assert "warning" not in ended.text
+
+
+@pytest.mark.parametrize(("name", "planted"), CASES, ids=[name for name, _ in CASES])
+def test_each_risk_that_is_planted_is_named_alone_and_ends_with_1(
+    rfhbridge, plant: Plant, name: str, planted: Callable[[Plant], object]
+) -> None:
+    planted(plant)
+    config = plant.write()
+    ended = rfhbridge("check", "--strict", "--config", config)
+    assert ended.exit_code == 1, ended.stderr
+    told = [line for line in ended.text.splitlines() if line.startswith("risk ")]
+    assert {line.split(":")[0] for line in told} == {f"risk {name}"}, ended.text
+    plainly = rfhbridge("check", "--config", config)
+    assert plainly.exit_code == 0
+    assert [line for line in plainly.text.splitlines() if line.startswith("warning: ")] == [
+        line.replace(f"risk {name}: ", "warning: ") for line in told
+    ]
+    found = json.loads(rfhbridge("check", "--strict", "--config", config, "--json").stdout)["risks"]
+    (what_to_do,) = (row.what_to_do for row in RISKS if row.name == name)
+    assert found == [
+        {"name": name, "risk": line.removeprefix(f"risk {name}: "), "what_to_do": what_to_do} for line in told
+    ]
+
+
+def test_the_evidence_of_a_gateway_for_this_machine_alone_is_weighed_by_strict_alone(rfhbridge) -> None:
+    plainly, strictly = rfhbridge("check"), rfhbridge("check", "--strict")
+    assert (plainly.exit_code, "warning" in plainly.text) == (0, False)
+    assert strictly.exit_code == 1
+    for name in ("weak-signing", "no-copy-of-digests"):
+        assert f"risk {name}: " in strictly.text
