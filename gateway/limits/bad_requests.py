@@ -6,12 +6,15 @@ each connection. And aiohttp writes twenty lines to the log for each error.
 """
 
 import logging
-from typing import Any
+from typing import Any, Final
 
 from aiohttp.http import HttpProcessingError
 from aiohttp.web import RequestHandler
 
 from gateway.limits.connection_log import ConnectionLog
+
+#: A chunk of a body is malformed, or the client has gone: aiohttp tells both the handler that reads the body.
+_ENDED: Final = "its body ended in the middle"
 
 
 class CarefulHandler(RequestHandler):
@@ -56,10 +59,10 @@ class _OneLine(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        if not isinstance(error, HttpProcessingError):
+        if not isinstance(error, HttpProcessingError | ConnectionError):
             return self._log.isEnabledFor(record.levelno)
         peer = str(record.args[0]) if isinstance(record.args, tuple) and record.args else "unknown"
-        reason = error.message.partition("\n")[0]
+        reason = error.message.partition("\n")[0] if isinstance(error, HttpProcessingError) else _ENDED
         self._connection_log.refused(
             peer, "request refused listener=%s peer=%s reason=%s", self._listener, peer, reason
         )

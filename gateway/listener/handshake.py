@@ -59,17 +59,20 @@ class HandshakePort:
         *,
         rules: ListenerRules,
         context: Callable[[], ssl.SSLContext] | None,
+        alpn: str = "",
         may_begin: Callable[[str], bool],
         refused: Callable[[Limit], None],
         connection_log: ConnectionLog,
     ) -> None:
         """`context` None: no TLS. It is called for every handshake, because certificates change.
 
+        `alpn`: the protocol that a client must offer where it offers any (TLS).
         `may_begin`: whether a client of this address may begin a handshake now. `refused` counts refusals.
         """
         self._factory = factory
         self._rules = rules
         self._context = context
+        self._alpn = alpn
         self._may_begin = may_begin
         self._refused = refused
         self._connection_log = connection_log
@@ -190,7 +193,7 @@ class HandshakePort:
         if self._context is None:
             await loop.connect_accepted_socket(lambda: link, connected)
             return
-        opening = loop.connect_accepted_socket(partial(TlsTransport, self._context(), link), connected)
+        opening = loop.connect_accepted_socket(partial(TlsTransport, self._context(), link, self._alpn), connected)
         await (await opening)[1].handshake  # in no variable: its error would keep it until Python looks for cycles
 
     @staticmethod

@@ -16,7 +16,7 @@ from gateway.listener.link import NetworkLink
 from gateway.listener.long_reads import LongReads
 from gateway.listener.rules import ListenerRules
 from gateway.listener.tcp import TcpLink
-from gateway.listener.tls import Certificates
+from gateway.listener.tls import ALPN, Certificates
 from gateway.mqtt.reason_codes import ReasonCode
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ class Listener:
             self._protocol,
             rules=self.rules,
             context=self.certificates.context if self.certificates is not None else None,
+            alpn=ALPN["tcp" if self.rules.websocket is None else "websocket"],
             may_begin=self._may_begin_handshake,
             refused=self.count_refusal,
             connection_log=self._admission.connection_log,

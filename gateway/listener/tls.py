@@ -26,7 +26,7 @@ _CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 _VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 _VERIFY: Final = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 #: ALPN, by transport: IANA's names for MQTT, and for HTTP, which a websocket begins with.
-_ALPN: Final = {"tcp": "mqtt", "websocket": "http/1.1"}
+ALPN: Final = {"tcp": "mqtt", "websocket": "http/1.1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ def load_tls(listener: ListenerSettings) -> LoadedTls:
     pair = read_pair(Path(tls.certificate), Path(tls.key))
     named = {each.name: read_pair(Path(each.certificate), Path(each.key)) for each in tls.server_name}
     authorities = Authorities(_read_authorities(Path(tls.client_authority)) if tls.client_authority else ())
-    alpn = _ALPN[listener.transport]
+    alpn = ALPN[listener.transport]
     context = _context(pair, tls, alpn)
     if named:
         by_name = {name: _context(each, tls, alpn) for name, each in named.items()}

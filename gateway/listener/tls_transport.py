@@ -10,6 +10,7 @@ import contextlib
 import ssl
 from typing import Any, Final, cast
 
+from gateway.listener.client_hello import NO_APPLICATION_PROTOCOL, ClientHello, ForeignProtocol
 from gateway.listener.tls_reading import BarrenBytes
 
 #: Bytes that OpenSSL gets at once: each of its buffers (ssl.MemoryBIO) grows to 4/3 of it, and no further.
@@ -26,8 +27,10 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
 
     __slots__ = (
         "_above",
+        "_alpn",
         "_barren",
         "_error",
+        "_hello",
         "_incoming",
         "_is_ended",
         "_is_open",
@@ -37,8 +40,12 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         "handshake",
     )
 
-    def __init__(self, context: ssl.SSLContext, above: asyncio.Protocol) -> None:
+    def __init__(self, context: ssl.SSLContext, above: asyncio.Protocol, alpn: str = "") -> None:
+        """`alpn`: the protocol that a client must offer if it offers any; "": whatever it offers."""
         super().__init__()
+        self._alpn = alpn.encode()
+        #: The client's first message, until it is complete.
+        self._hello: ClientHello | None = ClientHello() if alpn else None
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._barren = BarrenBytes()
@@ -61,6 +68,8 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         found: list[bytes] = []
         try:
+            if self._hello is not None:
+                self._check_hello(self._hello, data)
             is_complete = self._take(data, found)
         except ssl.SSLError as error:
             self._hand_on(found)
@@ -70,6 +79,17 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         if is_complete and not self._is_ended:
             self._above.eof_received()
             self.close()
+
+    def _check_hello(self, hello: ClientHello, data: bytes) -> None:
+        """Raises ForeignProtocol, before OpenSSL has answered anything."""
+        offered = hello.offered(data)
+        if offered is None:
+            return
+        self._hello = None
+        if offered and self._alpn not in offered:
+            self._tcp.write(NO_APPLICATION_PROTOCOL)
+            names = ", ".join(name.decode("ascii", "replace") for name in offered)
+            raise ForeignProtocol(f"it offers to speak {names:.100}, and not {self._alpn.decode()}")
 
     def _take(self, data: bytes, found: list[bytes]) -> bool:
         """Adds the contents of TLS records to `found`. Returns whether the peer has said that nothing follows."""

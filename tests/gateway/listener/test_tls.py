@@ -93,9 +93,24 @@ def test_bytes_come_and_go_by_both_versions_of_tls(authority: Authority, version
 
 def test_a_client_that_names_no_protocol_is_let_in(authority: Authority) -> None:
     async def scenario(running: Running) -> None:
-        context = _client(authority)
-        context.set_alpn_protocols(["x-other"])
+        context = ssl.create_default_context(cafile=str(authority.certificate))
         assert (await asyncio.to_thread(_visit, context, running.port)).alpn is None
+
+    run(scenario, _server(authority.issue("gateway")))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_client_that_names_foreign_protocols_alone_is_refused_with_the_alert_for_that(
+    authority: Authority, caplog: pytest.LogCaptureFixture, version: str
+) -> None:
+    async def scenario(running: Running) -> None:
+        context = _client(authority, version=version)
+        context.set_alpn_protocols(["http/1.1", "h2"])
+        with pytest.raises(ssl.SSLError, match=r"(?i)no.application.protocol"):
+            await asyncio.to_thread(_visit, context, running.port)
+        await _logged(caplog, "it offers to speak http/1.1, h2, and not mqtt")
+        context.set_alpn_protocols(["h2", "mqtt"])
+        assert (await asyncio.to_thread(_visit, context, running.port)).alpn == "mqtt"
 
     run(scenario, _server(authority.issue("gateway")))
 

@@ -285,6 +285,27 @@ def test_length_that_is_not_told_does_not_get_round_the_limit() -> None:
     assert _with_server(once).status == 413
 
 
+@pytest.mark.parametrize("body", [b"zz\r\n", b"5\r\nhelloXX0\r\n", b"-1\r\n", b"5\r\nhel"])
+def test_a_malformed_body_in_chunks_is_one_line_in_the_log(body: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """It comes behind the headers, when the handler reads it already."""
+
+    async def once(_session: aiohttp.ClientSession, url: str) -> Answer:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        writer.write(b"POST /convert?to=mqrfh2 HTTP/1.1\r\nHost: a\r\n")
+        writer.write(b"Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 100")
+        writer.write(b"5\r\nhello\r\n" + body)
+        writer.write_eof()
+        await reader.read()
+        writer.close()
+        return Answer(0, {}, b"")
+
+    with caplog.at_level("INFO"):
+        _with_server(once)
+    assert [record for record in caplog.records if record.levelname == "ERROR" or record.exc_info] == []
+    assert caplog.text.count("request refused listener=http peer=127.0.0.1") == 1
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status"), [("GET", "/convert", 405), ("GET", "/", 404), ("POST", "/health", 405)]
 )
