@@ -3,8 +3,7 @@
 import pwd
 from pathlib import Path
 
-from gateway.config import Settings
-from gateway.config.values import ConfigurationError
+from gateway.config import ConfigurationError, Settings
 from mq_adapters.embedded.rights import Rights
 from mq_adapters.embedded.socket.applications import ApplicationRole, Applications
 from mq_adapters.embedded.socket.server import ApplicationSocket
