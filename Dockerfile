@@ -3,9 +3,12 @@
 #   docker build .                      the gateway; everything it needs
 #   docker build --target ibm-mq .      with IBM's ibmmq, and IBM's client library out of IBM's own container
 #   docker build --target audit .       with PySpark and Java, for `rfhbridge audit`
+#
+# `make image-digests` writes the digest of each base behind its version, where an image registry can be reached.
 ARG MQ_IMAGE=icr.io/ibm-messaging/mq:9.4.2.0-r1
+ARG PYTHON_IMAGE=python:3.12.12-slim-bookworm
 
-FROM python:3.12-slim AS build
+FROM ${PYTHON_IMAGE} AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /source
 COPY requirements requirements
@@ -26,7 +29,7 @@ RUN /opt/rfhbridge/bin/pip install --require-hashes --no-deps -r requirements/bu
 
 FROM ${MQ_IMAGE} AS ibm-mq-server
 
-FROM python:3.12-slim AS base
+FROM ${PYTHON_IMAGE} AS base
 RUN useradd --system --uid 10001 --home-dir /var/lib/rfhbridge --create-home rfhbridge
 ENV PATH="/opt/rfhbridge/bin:$PATH" PYTHONUNBUFFERED=1
 VOLUME /var/lib/rfhbridge

@@ -14,10 +14,10 @@ spark := SPARK_LOCAL_IP=127.0.0.1 JAVA_HOME="$$(cat .venv/java-home)"
 # Some thousand processes of Python start in a run of the tests: none is to compile the same modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test prove fuzz bench lint format docs pictures audit setup lock clean
+.PHONY: help run test prove fuzz bench lint format docs pictures audit setup lock image-digests clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## start the gateway on 127.0.0.1:1883, data in ./var (ARGS="--listen 127.0.0.1:1884")
 	@$(environment) run
@@ -83,6 +83,9 @@ $(beside_others): setup-%:
 lock: ## make the lock files anew from pyproject.toml and requirements/*.in
 	@$(environment) test
 	@deploy/setup/lock.sh
+
+image-digests: ## write the digests of the Dockerfile's base images, where an image registry can be reached
+	@deploy/setup/image-digests.sh
 
 clean: ## remove the environment and all that tools left, never ./var
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage htmlcov build dist

@@ -4,7 +4,10 @@ compose-spec.json is the Compose Specification's own JSON schema (Apache License
 """
 
 import json
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +115,59 @@ def test_what_the_dockerfile_copies_is_not_ignored(root: Path) -> None:
     packages = {"rfhbridge", "gateway", "mappings", "mq_adapters", "spark_audit"}
     assert {*packages, "requirements", "pyproject.toml"} <= let_through
     assert all((root / name).exists() for name in let_through)
+
+
+#: The services whose images are ours, or need nothing but their command.
+CONFINED = ("gateway", "gateway-mq", "sensors", "subscriber", "audit")
+
+
+def test_no_container_of_ours_has_a_capability_or_writes_outside_its_volume(compose: dict[str, Any]) -> None:
+    for name in CONFINED:
+        service = compose["services"][name]
+        assert (service["cap_drop"], service["read_only"]) == (["ALL"], True), name
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["tmpfs"][0].startswith("/tmp:size=")
+    for name, service in compose["services"].items():
+        assert "no-new-privileges:true" in service["security_opt"], name
+        assert service["mem_limit"]
+        assert service["pids_limit"]
+
+
+def test_each_image_has_an_exact_version(compose: dict[str, Any], dockerfile: str) -> None:
+    exact = re.compile(r"[^:]+:[0-9]+\.[0-9]+\.[0-9]+[^@]*(@sha256:[0-9a-f]{64})?")
+    bases = re.findall(r"^ARG [A-Z_]+_IMAGE=(.*)$", dockerfile, re.MULTILINE)
+    foreign = [service["image"] for service in compose["services"].values() if "build" not in service]
+    named = [image.partition(":-")[2].rstrip("}") or image for image in foreign]
+    assert [image for image in (*bases, *named) if not exact.fullmatch(image)] == []
+    stages = re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)
+    own = set(re.findall(r" AS (\S+)", dockerfile))
+    assert [stage for stage in stages if stage not in own and not stage.startswith("${")] == []
+
+
+DIGEST = "sha256:" + "ab" * 32
+
+
+def _pinned(root: Path, folder: Path, answer: str) -> subprocess.CompletedProcess[str]:
+    """The command on a copy of the Dockerfile, with a program in the place of docker that gives an answer."""
+    shutil.copy(root / "Dockerfile", folder / "Dockerfile")
+    (folder / "docker").write_text(f"#!/bin/sh\n{answer}\n")
+    (folder / "docker").chmod(0o755)
+    command = [root / "deploy/setup/image-digests.sh", folder / "Dockerfile"]
+    environment = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_digests_are_written_behind_the_versions_and_anew_the_next_time(root: Path, tmp_path: Path) -> None:
+    for digest in (DIGEST, DIGEST.replace("ab", "cd")):
+        assert _pinned(root, tmp_path, f"echo {digest}").returncode == 0
+        text = (tmp_path / "Dockerfile").read_text()
+        assert len(re.findall(rf"^ARG [A-Z_]+_IMAGE=[^@]+@{digest}$", text, re.MULTILINE)) == 2
+    assert re.sub(r"@sha256:[0-9a-f]{64}", "", text) == (root / "Dockerfile").read_text()
+
+
+@pytest.mark.parametrize("answer", ["exit 1", "echo unknown", f"[ $# = 5 ] && case $5 in *mq*) echo {DIGEST};; esac"])
+def test_without_a_digest_for_each_image_the_dockerfile_stays(root: Path, tmp_path: Path, answer: str) -> None:
+    ended = _pinned(root, tmp_path, answer)
+    assert (ended.returncode, "stays as it is" in ended.stderr) == (1, True)
+    assert (tmp_path / "Dockerfile").read_text() == (root / "Dockerfile").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["Dockerfile", "docker"]
