@@ -155,7 +155,7 @@ def expire(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """End a session, and its connection; or all sessions that have been without a connection for some time.
+    """End a session and its connection, or many idle sessions.
 
     Its subscriptions are deregistered wherever they are, its will is published, and what waits for it or is on its way
     to it is destroyed, each message with its record in the audit trail.
