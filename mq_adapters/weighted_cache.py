@@ -19,6 +19,9 @@ class WeightedCache(Generic[Key, Value]):
         #: Looks up an entry; None if there is none.
         self.get = self._entries.get
 
+    def __len__(self) -> int:
+        return len(self._entries)
+
     def put(self, key: Key, value: Value) -> None:
         """Keeps an entry, and replaces an earlier one with the same key."""
         earlier = self._entries.pop(key, None)

@@ -18,7 +18,7 @@ from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.mqsc import MqscSyntaxError, commands_of, read_command
-from mq_adapters.system_queues import SYSTEM_QUEUES
+from mq_adapters.system_queues import SYSTEM_QUEUES, is_closed_to_applications
 from tests.ibm_mq_stand_in.faults import Fault
 from tests.ibm_mq_stand_in.state import State, Switches
 
@@ -128,6 +128,8 @@ def reset_objects(engine: Engine) -> None:
     """Deletes every object that was defined, with its messages, and the messages on the standard queues."""
     application = Application(engine)
     for queue in engine.queues():
+        if is_closed_to_applications(queue.name):
+            continue  # nothing here puts audit notes
         if queue.name in SYSTEM_QUEUES or queue.handler is not None:
             application.clear_some(queue.name, lambda _count: None)
         else:

@@ -156,11 +156,11 @@ def _alternatives(code: str) -> Iterator[str]:
 
 
 def _make_targets() -> set[str]:
-    return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
 def _made(text: str) -> set[str]:
-    return {target for line in text.splitlines() for target in re.findall(r"(?:^|[;&|(]\s*|\$ )make ([a-z]+)", line)}
+    return {target for line in text.splitlines() for target in re.findall(r"(?:^|[;&|(]\s*|\$ )make ([a-z-]+)", line)}
 
 
 @pytest.mark.parametrize("block", _blocks("console"))
@@ -175,7 +175,7 @@ def test_every_command_of_a_console_block_exists(block: Block) -> None:
 def test_every_command_in_a_sentence_exists(page: str) -> None:
     said = [code for code in inline_code(_text(page)) if re.match(r"(\.venv/bin/)?rfhbridge( |$)", code)]
     assert [wrong for code in said for each in _alternatives(code) for wrong in _wrong_commands(each)] == []
-    made = {match[1] for code in inline_code(_text(page)) if (match := re.match(r"make ([a-z]+)", code))}
+    made = {match[1] for code in inline_code(_text(page)) if (match := re.match(r"make ([a-z-]+)", code))}
     assert made <= _make_targets()
 
 

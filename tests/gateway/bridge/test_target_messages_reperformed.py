@@ -13,7 +13,7 @@ from gateway.bridge.target_messages import (
     update_request,
 )
 from gateway.config import RouteSettings, TargetSettings
-from gateway.config.routes import Registration, Routes, route_of, stream_prefixes
+from gateway.config.routes import Registration, Routes, route_of
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.outcome import Outcome, Status
 from spark_audit.reperform.performance import reperform
@@ -201,7 +201,6 @@ def test_what_the_gateway_registers_and_ends_of_its_own_is_predicted_too(way: tu
 def test_a_delivery_without_the_prefix_and_with_the_carried_qos_is_predicted(style: str) -> None:
     target = TargetSettings.model_validate({"name": "QM1", "streams": style})
     route = route_of(RouteSettings(target="QM1", stream="SPORT"), target)
-    assert stream_prefixes(target) is not None
     made = publication(route, topic="a/b", qos=2, retain=False, client="pump 1", user=None, sequence=7, msg_id=MSG_ID)
     routes = Routes([RouteSettings(target="QM1", stream="SPORT")], [target])
     delivered = replace(

@@ -178,7 +178,7 @@ def test_copied_trail_without_a_store_is_audited_and_gets_none(rfhbridge, spark,
 
 
 def test_store_that_cannot_be_written_is_a_warning(rfhbridge, spark, data_folder, tmp_path, monkeypatch):
-    def refuse(_folder):
+    def refuse(_folder, **_options):
         raise StoreError("open the data folder", "Read-only file system", "mount it for writing")
 
     Direct(data_folder).close()
