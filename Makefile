@@ -14,7 +14,7 @@ spark := SPARK_LOCAL_IP=127.0.0.1 JAVA_HOME="$$(cat .venv/java-home)"
 # Some thousand processes of Python start in a run of the tests: none is to compile the same modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test prove fuzz bench lint format docs pictures audit setup lock image-digests clean
+.PHONY: help run test prove fuzz bench lint format docs pictures audit setup sbom lock image-digests clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,10 @@ beside_others := $(addprefix setup-,clients java-classes mqtt-js ibm-mq-stand-in
 .PHONY: $(beside_others)
 $(beside_others): setup-%:
 	@deploy/setup/$*.sh
+
+sbom: ## write the software bill of materials and all licences: build/sbom.json, build/licences.txt
+	@$(environment) audit
+	@deploy/setup/sbom.sh
 
 lock: ## make the lock files anew from pyproject.toml and requirements/*.in
 	@$(environment) test
