@@ -82,7 +82,7 @@ def test_ten_acknowledged_messages_outlive_a_dead_letter_queue_for_five(
     kinds = [json.loads(line)["kind"] for path in segments for line in path.read_bytes().splitlines()]
     assert (kinds.count("dead_lettered"), kinds.count("redriven")) == (COUNT + 8, COUNT)
     if proof_scale == "full":
-        ended = rfhbridge("audit", "run", "--data", gateway.data, "--out", tmp_path / "report")
+        ended = rfhbridge("audit", "run", "--data", gateway.data, "--out", tmp_path / "report", timeout=None)
         assert ended.returncode == 0, ended.stdout + ended.stderr
 
 

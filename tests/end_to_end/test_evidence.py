@@ -94,7 +94,8 @@ def test_a_trail_that_was_tended_and_killed_is_anchored_by_the_first_key_and_the
 def test_spark_finds_the_same_trail_whole_and_every_exchange_in_order(lived: Gateway, tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="the audit on Spark is not installed")
     anchors = ("--public-key", tmp_path / "OLD.pub", "--digests", tmp_path / "SECOND")
-    ended = rfhbridge("audit", "run", "--data", lived.data, *anchors, "--out", tmp_path / "report", "--json")
+    out = tmp_path / "report"
+    ended = rfhbridge("audit", "run", "--data", lived.data, *anchors, "--out", out, "--json", timeout=None)
     result = json.loads(ended.stdout)
     found = {each["identifier"]: each["sample"] for each in result["controls"] if each["violations"]}
     assert (ended.returncode, result["verdict"]) == (0, "clean"), (found, ended.stderr)

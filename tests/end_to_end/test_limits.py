@@ -158,7 +158,7 @@ def test_what_a_session_has_no_room_for_is_kept_as_dead_letters_and_delivered_wh
     _taken_by(connect, gateway, 10, first=10)
     assert gateway.stop() == 0
     if proof_scale == "full":
-        ended = rfhbridge("audit", "run", "--data", gateway.data, "--out", tmp_path / "report")
+        ended = rfhbridge("audit", "run", "--data", gateway.data, "--out", tmp_path / "report", timeout=None)
         assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
