@@ -50,7 +50,7 @@ from mq_adapters.message import (
 from mq_adapters.mqsc import quoted
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.reasons import QueueManagerError, ReasonCode
-from mq_adapters.system_queues import Owner
+from mq_adapters.system_queues import Owner, is_closed_to_applications
 
 _US: Final = 1_000_000
 _YEAR_S: Final = 31_536_000.0
@@ -283,9 +283,12 @@ def clear(
 
 
 def _owner(queue_manager: QueueAdministration, name: str) -> Owner:
-    """Whose messages are on the queue of that name, or behind that alias."""
+    """Whose messages are on the queue of that name, or behind that alias: who must say yes before they go.
+
+    Nobody is asked about a queue that is closed to every application: the queue manager refuses, whatever is said.
+    """
     base = queue_manager.inquire(name)
-    if base.object_type != ObjectType.QLOCAL:
+    if base.object_type != ObjectType.QLOCAL or is_closed_to_applications(base.name):
         return Owner.NOBODY
     shown = " ".join(queue_manager.mqsc(f"DISPLAY QLOCAL({quoted(base.name)}) OWNER").lines)
     return next((owner for owner in (Owner.GATEWAY, Owner.OPERATOR) if f"OWNER({owner})" in shown), Owner.NOBODY)
