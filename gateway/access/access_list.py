@@ -123,6 +123,11 @@ class Rule:
         filters = (*self.publish, *self.subscribe, *self.deny_publish, *self.deny_subscribe)
         return any(level.name == "c" for each in filters for level in each.levels)
 
+    @property
+    def trusts_client_identifier(self) -> bool:
+        """Whether the client identifier decides what the rule gives: by %c, or by `client`."""
+        return self.names_client_identifier or self.clients not in (None, ("*",))
+
     def concerns(self, user: str | None, client: str) -> bool:
         """Whether it is for this client."""
         if self.is_for_anonymous_alone and user is not None:

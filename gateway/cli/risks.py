@@ -200,10 +200,10 @@ def _unbound_identifiers(subject: Subject) -> Iterator[str]:
     if not access.access_file or access.bind_client_identifier is True:
         return
     rules = AccessList.read(Path(access.access_file)).rules
-    numbers = [number for number, rule in enumerate(rules, 1) if rule.names_client_identifier]
+    numbers = [number for number, rule in enumerate(rules, 1) if rule.trusts_client_identifier]
     if numbers:
         which = ", ".join(f"rule#{number}" for number in numbers)
-        yield f"access list: {which} allows by %c, and any user may take another's client identifier"
+        yield f"access list: {which} goes by the client identifier, and any user may take another's"
 
 
 def _tokens_of_anybody(subject: Subject) -> Iterator[str]:
@@ -295,9 +295,9 @@ RISKS: Final = (
     ),
     Risk(
         name="unbound-identifiers",
-        looks_at="rules of the access list with `%c`, and `access.bind_client_identifier`",
+        looks_at="rules of the access list with `%c` or `client`, and `access.bind_client_identifier`",
         meaning="A user takes another's client identifier, and with it the topics that a rule gives that one.",
-        what_to_do="Set `bind_client_identifier = true`, or write the rules with `%u`.",
+        what_to_do="Set `bind_client_identifier = true`, or write the rules with `%u` and `user`.",
         find=_unbound_identifiers,
     ),
     Risk(

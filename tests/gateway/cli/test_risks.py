@@ -76,6 +76,9 @@ PLANTED: dict[str, tuple[Callable[[Plant], object], ...]] = {
         lambda plant: (plant.folder / "rules.toml").write_text(
             'accept_unbound_client_identifiers = true\n[[rule]]\nsubscribe = "plant/%c"\n'
         ),
+        lambda plant: (plant.folder / "rules.toml").write_text(
+            '[[rule]]\nuser = "anna"\nclient = "panel-*"\nsubscribe = "plant/#"\n'
+        ),
     ),
     "tokens": (
         lambda plant: (_tokens(plant), setattr(plant, "access", plant.access + "token.issuer = 'plant'\n")),
