@@ -295,9 +295,8 @@ class Daemon:
         self._conversion = ConversionService(engine, settings.conversion, notes, call_soon=call_soon)
         sessions = Sessions(engine, settings.mqtt, access=self._access_files.access, set_aside=set_aside)
         dialect = Dialect(settings.header)
-        admission = Admission(settings.mqtt, Refusals())
         copies = RetainedCopies(
-            sessions, subscriber_queue, admission.refusals, retained_bytes=lambda: broker.retained_bytes
+            sessions, subscriber_queue, self._refusals, retained_bytes=lambda: broker.retained_bytes
         )
         broker.limit_retained_copies(copies.take)
         bridge = build_bridge(
@@ -314,6 +313,7 @@ class Daemon:
             limits=settings.mqtt,
             admission=Admission(settings.mqtt, self._refusals),
             retained=BrokerRetained(self._broker, settings.publish.stream, dialect),
+            retained_copies=copies,
             shapes=BrokerShapes(self._broker, dialect),
             closed=BrokerClosedTopics(self._broker, settings.publish.stream, dialect),
             subscriptions_to=self._broker.audience(settings.publish.stream, dialect).of,

@@ -1,13 +1,14 @@
 """The limits of a real gateway: what each level is told past them, that others feel nothing, and what is counted."""
 
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.conftest import Connect, StartGateway
-from tests.end_to_end.gateway_process import Gateway
+from tests.end_to_end.gateway_process import PATIENCE_S, Gateway
 from tests.end_to_end.metrics_page import Page, scrape, scrape_until
 from tests.end_to_end.wire import WireClient
 from tests.processes.forked import rfhbridge
@@ -131,6 +132,28 @@ def test_who_takes_nothing_is_disconnected_and_keeps_its_session(limited: Limite
     again.expect("finds its session", "20 02 01 00")
     first = again.receive(9 + len(payload))
     assert (first[0], first[-len(payload) :]) == (0x3A, payload)
+
+
+def test_retained_copies_past_the_limit_are_counted_and_what_was_read_makes_room(
+    limited: Limited, connect: Connect
+) -> None:
+    gateway = limited(maximum_retained_copy_bytes=110_000)
+    teller = _connected(connect, gateway, "tell")
+    copy = b"\x31\xa3\x8d\x06" + b"\0\1a" + bytes(100_000)
+    teller.send("retains a large message", copy)
+    reader = _connected(connect, gateway, "read")
+    refused, granted, deadline_s = 0, 0, time.monotonic() + PATIENCE_S
+    while granted < 6:
+        assert time.monotonic() < deadline_s, f"{refused} SUBSCRIBEs were refused, and {granted} granted"
+        reader.send("subscribes", "82 06 0001 0001 'a' 00")
+        reader.expect("is answered", "90 03 0001")
+        if reader.receive(1) == b"\0":
+            granted += 1
+            assert reader.receive(len(copy)) == copy
+        else:
+            refused += 1
+    assert refused
+    assert _refused(scrape(gateway), "retained_copies", "quota_exceeded") == refused
 
 
 @pytest.mark.proof
