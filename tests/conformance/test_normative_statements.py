@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.every_case import for_every
+
 PROJECT = Path(__file__).resolve().parents[2]
 TABLE = tomllib.loads(Path(__file__).with_name("normative_statements.toml").read_text())["normative"]
 LEVELS = (4, 5)
@@ -39,7 +41,7 @@ def _module(path: str) -> tuple[str, frozenset[str]]:
     return text, frozenset(functions)
 
 
-@pytest.mark.parametrize("row", TABLE, ids=[f"{row['statement']} at level {row['level']}" for row in TABLE])
+@for_every(TABLE, lambda row: f"{row['statement']} at level {row['level']}")
 def test_statement_has_a_test_that_names_it(row: dict[str, str]) -> None:
     path, _, function = row["test"].partition("::")
     text, functions = _module(path)

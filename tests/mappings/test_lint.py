@@ -7,6 +7,7 @@ import pytest
 import tests.headers
 from mappings.commands.command import FORMAT_MQRFH, FORMAT_MQRFH2
 from mappings.lint import Circumstances, Finding, Speaker, lint
+from tests.every_case import for_every
 from tests.headers import mqrfh2
 from tests.mappings.vectors import REFUSED, Vector
 
@@ -123,7 +124,7 @@ def test_a_message_is_read_as_its_mqmd_says() -> None:
     assert only(data, format=b"MQSTR   ", coded_char_set_id=1208, encoding=546).reason_code == 2334
 
 
-@pytest.mark.parametrize("vector", REFUSED, ids=str)
+@for_every(REFUSED)
 def test_every_refusal_of_the_corpus_has_advice_of_its_own(vector: Vector) -> None:
     for finding in lint(vector.data, **vector.mqmd):  # type: ignore[arg-type]  # by name
         assert finding.advice.endswith(".")

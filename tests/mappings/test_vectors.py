@@ -15,6 +15,7 @@ from mappings.headers.mqrfh import Mqrfh
 from mappings.headers.mqrfh2 import Mqrfh2
 from mappings.headers.opaque import OpaqueHeader
 from mappings.lint import Circumstances, lint
+from tests.every_case import for_every
 from tests.mappings.there_and_back import assert_law_holds
 from tests.mappings.vectors import READABLE, REFUSED, VECTORS, Table, Vector
 
@@ -36,8 +37,8 @@ TEXTS = {
     "SubUserData": "subscription_user_data",
 }
 
-every = pytest.mark.parametrize("vector", VECTORS, ids=str)
-every_readable = pytest.mark.parametrize("vector", READABLE, ids=str)
+every = for_every(VECTORS)
+every_readable = for_every(READABLE)
 
 
 def chain_of(vector: Vector, data: bytes | None = None) -> HeaderChain:
@@ -138,12 +139,12 @@ def test_headers_and_body_are_decoded(vector: Vector) -> None:
     }
 
 
-@pytest.mark.parametrize("vector", [vector for vector in VECTORS if vector.command is not None], ids=str)
+@for_every([vector for vector in VECTORS if vector.command is not None])
 def test_commands_are_decoded(vector: Vector) -> None:
     assert command_table(read_command(chain_of(vector))) == vector.command
 
 
-@pytest.mark.parametrize("vector", [vector for vector in VECTORS if vector.response is not None], ids=str)
+@for_every([vector for vector in VECTORS if vector.response is not None])
 def test_responses_are_decoded(vector: Vector) -> None:
     assert response_table(read_response(chain_of(vector))) == vector.response
 
@@ -175,7 +176,7 @@ def test_a_chain_that_is_cut_is_never_read_as_whole(vector: Vector) -> None:
             assert len(chain_of(vector, vector.data[:length]).headers) < len(whole.headers) or not whole.headers
 
 
-@pytest.mark.parametrize("vector", REFUSED, ids=str)
+@for_every(REFUSED)
 def test_the_linter_says_what_would_be_answered(vector: Vector) -> None:
     given = dict(vector.circumstances)
     if "correlation_identifier" in given:
@@ -190,7 +191,7 @@ def test_the_linter_says_what_would_be_answered(vector: Vector) -> None:
     assert found["advice"]
 
 
-@pytest.mark.parametrize("vector", [vector for vector in VECTORS if vector.command and not vector.error], ids=str)
+@for_every([vector for vector in VECTORS if vector.command and not vector.error])
 def test_the_linter_finds_nothing_in_a_right_command_apart_from_its_folders(vector: Vector) -> None:
     assert [finding for finding in lint(vector.data, **vector.mqmd) if finding.reason_code != 2421] == []
 

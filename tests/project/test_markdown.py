@@ -5,7 +5,7 @@ import importlib
 import itertools
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from gateway.cli.commands import application
 from gateway.cli.invocation import invocation_of
 from gateway.config import Settings
 from spark_audit.policy import Policy
+from tests.every_case import Test, for_every
 from tests.project.markdown_pages import Block, anchors, blocks, inline_code, links
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,13 +37,16 @@ def _text(page: str) -> str:
     return (ROOT / page).read_text()
 
 
-def _blocks(*languages: str) -> list[Any]:
-    return [
-        pytest.param(block, id=f"{page}:{block.line}")
-        for page in _pages()
-        for block in blocks(_text(page))
-        if block.language in languages
-    ]
+def _for_every_block(*languages: str) -> Callable[[Test], Test]:
+    """Try each code block of all pages in these languages, by its place."""
+    return for_every(
+        lambda: {
+            f"{page}:{block.line}": block
+            for page in _pages()
+            for block in blocks(_text(page))
+            if block.language in languages
+        }
+    )
 
 
 # -- links -------------------------------------------------------------------------------------------------------------
@@ -61,7 +65,7 @@ def _broken(page: Path, link: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("page", _pages())
+@for_every(_pages)
 def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
     assert [broken for link in links(_text(page)) if (broken := _broken(ROOT / page, link))] == []
 
@@ -163,7 +167,7 @@ def _made(text: str) -> set[str]:
     return {target for line in text.splitlines() for target in re.findall(r"(?:^|[;&|(]\s*|\$ )make ([a-z-]+)", line)}
 
 
-@pytest.mark.parametrize("block", _blocks("console"))
+@_for_every_block("console")
 def test_every_command_of_a_console_block_exists(block: Block) -> None:
     typed = _typed(block)
     assert typed, "a console block has prompts: $ "
@@ -171,7 +175,7 @@ def test_every_command_of_a_console_block_exists(block: Block) -> None:
     assert _made(typed) <= _make_targets()
 
 
-@pytest.mark.parametrize("page", _pages())
+@for_every(_pages)
 def test_every_command_in_a_sentence_exists(page: str) -> None:
     said = [code for code in inline_code(_text(page)) if re.match(r"(\.venv/bin/)?rfhbridge( |$)", code)]
     assert [wrong for code in said for each in _alternatives(code) for wrong in _wrong_commands(each)] == []
@@ -205,7 +209,7 @@ def test_a_right_command_is_let_through(line: str) -> None:
 # -- files and programs ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("block", _blocks("toml"))
+@_for_every_block("toml")
 def test_every_toml_block_is_read_by_the_reader_of_its_file(block: Block, tmp_path: Path) -> None:
     (tmp_path / "file.toml").write_text(block.text)
     tables = set(re.findall(r"^\[\[?([a-z_]+)", block.text, re.MULTILINE))
@@ -217,7 +221,7 @@ def test_every_toml_block_is_read_by_the_reader_of_its_file(block: Block, tmp_pa
         Settings.load(tmp_path / "file.toml")
 
 
-@pytest.mark.parametrize("block", _blocks("python"))
+@_for_every_block("python")
 def test_every_python_block_is_python_and_imports_what_is_there(block: Block) -> None:
     for node in ast.walk(ast.parse(block.text)):
         if isinstance(node, ast.Import):
@@ -228,7 +232,7 @@ def test_every_python_block_is_python_and_imports_what_is_there(block: Block) ->
             assert [name.name for name in node.names if not hasattr(module, name.name)] == []
 
 
-@pytest.mark.parametrize("block", _blocks("", "text", "sh", "bash"))
+@_for_every_block("", "text", "sh", "bash")
 def test_what_is_typed_stands_in_a_console_block(block: Block) -> None:
     assert not [line for line in block.text.splitlines() if line.startswith("$ ")]
     assert block.language not in {"sh", "bash"}

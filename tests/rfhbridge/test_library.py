@@ -11,6 +11,7 @@ import pytest
 
 import rfhbridge
 from rfhbridge import Dialect, Folders, Mode, Outcome, Publish, Speaker
+from tests.every_case import for_every
 
 OURS = {"rfhbridge", "gateway", "mappings", "mq_adapters", "spark_audit"}
 
@@ -31,7 +32,7 @@ def test_every_name_is_there_and_says_what_it_is() -> None:
             assert inspect.getdoc(each), name
 
 
-@pytest.mark.parametrize("name", [name for name in rfhbridge.__all__ if inspect.isfunction(getattr(rfhbridge, name))])
+@for_every([name for name in rfhbridge.__all__ if inspect.isfunction(getattr(rfhbridge, name))])
 def test_every_function_says_what_it_raises(name: str) -> None:
     assert "Raises" in (getattr(rfhbridge, name).__doc__ or "")
 
@@ -56,7 +57,7 @@ def _signatures(exported: object) -> Iterator[object]:
                 yield function
 
 
-@pytest.mark.parametrize("name", rfhbridge.__all__)
+@for_every(rfhbridge.__all__)
 def test_every_type_in_a_signature_is_exported(name: str) -> None:
     """A program that names the type of what it gets or gives needs no import from the packages behind the library."""
     exported = {id(getattr(rfhbridge, each)) for each in rfhbridge.__all__}

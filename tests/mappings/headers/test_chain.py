@@ -16,6 +16,7 @@ from mappings.headers.chain import (
 )
 from mappings.headers.mqrfh import Mqrfh
 from mappings.headers.mqrfh2 import Mqrfh2
+from tests.every_case import for_every
 
 # MQDLH, little-endian, typed from the layout of IBM's documentation.
 DEAD_LETTER = (
@@ -91,7 +92,7 @@ def test_a_dead_letter_header_in_ebcdic_has_its_format_in_ascii() -> None:
         read_dead_letter_header(ebcdic[:116] + b"\x4a\xc0" + ebcdic[118:], coded_char_set_id=37, encoding=273)
 
 
-@pytest.mark.parametrize("length", range(172))
+@for_every(range(172))
 def test_a_dead_letter_header_cut_at_any_length_is_refused(length: int) -> None:
     with pytest.raises(HeaderError) as caught:
         read(DEAD_LETTER[:length], FORMAT_DEAD_LETTER)

@@ -4,6 +4,7 @@ import pytest
 
 from mappings.errors import HeaderError, MappingError
 from mappings.headers.mqrfh import Mqrfh, read_mqrfh, write_mqrfh
+from tests.every_case import for_every
 
 BIG_ENDIAN = bytes.fromhex(
     "52464820 00000001 0000005c 00000111 000004b8 4d51535452202020 00000000"
@@ -63,7 +64,7 @@ def test_the_worked_bytes_are_read_and_written(
     assert written == vector
 
 
-@pytest.mark.parametrize("length", range(len(LITTLE_ENDIAN)))
+@for_every(range(len(LITTLE_ENDIAN)))
 def test_a_header_cut_at_any_length_is_refused(length: int) -> None:
     with pytest.raises(HeaderError) as caught:
         read(LITTLE_ENDIAN[:length])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mappings.errors import ConversionError, HeaderError
 from mappings.headers import mqrfh2
 from mappings.headers.mqrfh2 import Element, Folder, Mqrfh2, psc_folder, read_mqrfh2, write_mqrfh2
+from tests.every_case import for_every
 
 PUBLISH_PSC = b"<psc><Command>Publish</Command><PubOpt>RetainPub</PubOpt><Topic>a/b</Topic></psc>"
 LITTLE_ENDIAN = bytes.fromhex(
@@ -78,7 +79,7 @@ def test_folders_are_found_by_name_and_parsed_when_asked_for() -> None:
     assert header.folder("usr") is None
 
 
-@pytest.mark.parametrize("length", range(len(LITTLE_ENDIAN)))
+@for_every(range(len(LITTLE_ENDIAN)))
 def test_a_header_cut_at_any_length_is_refused(length: int) -> None:
     with pytest.raises(HeaderError) as caught:
         read(LITTLE_ENDIAN[:length])

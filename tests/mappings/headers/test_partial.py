@@ -8,6 +8,7 @@ from mappings.headers.chain import HeaderPlace, read_header_chain, walk_headers
 from mappings.headers.mqrfh import Mqrfh
 from mappings.headers.mqrfh2 import Mqrfh2
 from mappings.headers.partial import PlacedElement, read_partially
+from tests.every_case import for_every
 from tests.mappings.vectors import READABLE, Vector
 
 
@@ -15,7 +16,7 @@ def flattened(elements: tuple[PlacedElement, ...]) -> list[PlacedElement]:
     return [each for element in elements for each in (element, *flattened(element.children))]
 
 
-@pytest.mark.parametrize("vector", READABLE, ids=str)
+@for_every(READABLE)
 def test_on_a_whole_header_it_says_what_the_strict_readers_say(vector: Vector) -> None:
     chain = read_header_chain(vector.data, **vector.mqmd)  # type: ignore[arg-type]  # by name
     for header, place in zip(chain.headers, chain.places, strict=True):
@@ -34,7 +35,7 @@ def test_on_a_whole_header_it_says_what_the_strict_readers_say(vector: Vector) -
                 assert vector.data[folder.offset :].startswith(folder.raw)
 
 
-@pytest.mark.parametrize("vector", READABLE, ids=str)
+@for_every(READABLE)
 def test_each_element_stands_at_its_offset(vector: Vector) -> None:
     chain = read_header_chain(vector.data, **vector.mqmd)  # type: ignore[arg-type]  # by name
     for header, place in zip(chain.headers, chain.places, strict=True):
