@@ -1,10 +1,10 @@
 """Headers alone: a Publish written as the gateway writes it, read as the broker reads it, and converted.
 
-`write` is what the bridge calls for a topic whose header it has not kept (gateway/bridge/publish_command.py); for a
-topic that it has, it calls nothing. `read_command` is what the broker calls for a message from outside. `convert` is
-what it calls for a subscriber of the other format, and what the conversion service calls. Beside them stand the MQRFH2
-classes of pymqi and ibmmq, where they can be imported: their `write` takes the folder ready made, and their `read`
-gives the folder as one text, so that they do less.
+The bridge calls `write` for a topic whose header it has not kept (gateway/bridge/publish/publish_command.py). For a
+topic whose header it has kept, it calls nothing. The broker calls `read_command` for a message from outside, and
+`convert` for a subscriber of the other format. The conversion service calls `convert` too. Beside them stand the MQRFH2
+classes of pymqi and ibmmq, where they can be imported. Their `write` takes the folder ready made, and their `read`
+gives the folder as one text, so they do less.
 """
 
 import importlib
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks.figures import Measure, Report, Row
-from gateway.bridge.requests import OwnCommands
+from gateway.bridge.commands.requests import OwnCommands
 from mappings.commands.command import FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, read_command
 from mappings.conversion.convert import convert
 from mappings.headers.chain import read_header_chain

@@ -25,7 +25,7 @@ from gateway.access.rights import Access
 from gateway.audit_trail.notes import BrokerNotes, pack_batch
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.bridge import Bridge
-from gateway.bridge.sessions import ClientSession, Sessions
+from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.config.routes import Routes
 from gateway.limits.admission import Admission

@@ -17,7 +17,7 @@ from gateway.audit_trail.fragments import KEPT_ENTRIES, LONGEST_KEPT, Fragment, 
 from spark_audit.record import RECORD_VERSION
 from spark_audit.record.notes import BATCH_VERSION, FIELD_PLACES, HEADER_CONTEXTS, NOTES, HeaderContext, Note, Part
 
-#: What the names begin with under which a header carries what is of one message (gateway/bridge/usr_folder.py).
+#: The beginning of each name under which a header carries data of one message (gateway/bridge/messages/usr_folder.py).
 _CARRIED: Final = b"rfhb"
 _IN_CLEAR: Final = InClear()
 #: Texts of a header context that stand together in a record: for packets before level 5, and from level 5 on.

@@ -8,31 +8,31 @@ from functools import partial
 from gateway.access.login import Login
 from gateway.audit_trail.origin import client_of
 from gateway.bridge.bridge import Bridge
-from gateway.bridge.client_commands import ClientCommands
+from gateway.bridge.commands.mq_refusals import ClosedTopics
+from gateway.bridge.commands.registrations import Registrations
+from gateway.bridge.commands.replies import Replies
+from gateway.bridge.commands.requests import OwnCommands, Requests
+from gateway.bridge.commands.transmission_queues import ToTarget
+from gateway.bridge.connect.client_commands import ClientCommands
 from gateway.bridge.counts import Counts, Traffic
-from gateway.bridge.deliver import ToMqtt
-from gateway.bridge.deliver_packets import PublishPackets
-from gateway.bridge.filter_shapes import KnownShapes
-from gateway.bridge.links import ConnectedClients
-from gateway.bridge.mq_refusals import ClosedTopics
-from gateway.bridge.outgoing_messages import bytes_in_flight
-from gateway.bridge.pauses import Pauses
-from gateway.bridge.publications import Publications
-from gateway.bridge.publish import EmbeddedAudience, Intake, SubscriptionsTo
-from gateway.bridge.publish_command import ToMq
-from gateway.bridge.publish_to_target import ToTarget
-from gateway.bridge.queue_limits import QueueLimits
-from gateway.bridge.registrations import Registrations
-from gateway.bridge.replies import Replies
-from gateway.bridge.requests import OwnCommands, Requests
-from gateway.bridge.retained_copies import RetainedCopies
-from gateway.bridge.session_limits import Quotas, RetainedStore
-from gateway.bridge.sessions import Sessions
-from gateway.bridge.shared_deliveries import AllSubscribers, SharedDeliveries, SharedSubscriptions
-from gateway.bridge.shared_groups import SharedGroups
-from gateway.bridge.subscribe import Subscriptions
+from gateway.bridge.deliver.deliver import ToMqtt
+from gateway.bridge.deliver.deliver_packets import PublishPackets
+from gateway.bridge.deliver.outgoing_messages import bytes_in_flight
+from gateway.bridge.deliver.shared_deliveries import AllSubscribers, SharedDeliveries, SharedSubscriptions
+from gateway.bridge.deliver.shared_groups import SharedGroups
+from gateway.bridge.messages.publications import Publications
+from gateway.bridge.messages.usr_folder import UserPropertyStyle
+from gateway.bridge.publish.pauses import Pauses
+from gateway.bridge.publish.publish import EmbeddedAudience, Intake, SubscriptionsTo
+from gateway.bridge.publish.publish_command import ToMq
+from gateway.bridge.sessions.filter_shapes import KnownShapes
+from gateway.bridge.sessions.links import ConnectedClients
+from gateway.bridge.sessions.queue_limits import QueueLimits
+from gateway.bridge.sessions.retained_copies import RetainedCopies
+from gateway.bridge.sessions.session_limits import Quotas, RetainedStore
+from gateway.bridge.sessions.sessions import Sessions
+from gateway.bridge.subscribe.subscribe import Subscriptions
 from gateway.bridge.sys_topics import SysTopics
-from gateway.bridge.usr_folder import UserPropertyStyle
 from gateway.channels.target import Target
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits

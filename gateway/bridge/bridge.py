@@ -11,26 +11,32 @@ from typing import Final
 
 from gateway.access.login import Login
 from gateway.audit_trail.notes import trail_bytes
-from gateway.bridge.connect import ConnectHandler
+from gateway.bridge.commands.registrations import Registrations
+from gateway.bridge.commands.replies import Replies
+from gateway.bridge.connect.connect import ConnectHandler
+from gateway.bridge.connect.disconnect import DisconnectHandler
 from gateway.bridge.counts import Counts, Traffic
-from gateway.bridge.deliver import ToMqtt
-from gateway.bridge.disconnect import DisconnectHandler
-from gateway.bridge.filter_pacing import FILTERS_AT_ONCE, LINE, Asked, FilterPacing, LongRequest, Whole, as_they_are
-from gateway.bridge.full_places import FullPlaces
-from gateway.bridge.links import Confirmations, ConnectedClients, LinkWork, MqttLink
-from gateway.bridge.outdated_rights import OutdatedRights
-from gateway.bridge.paused_publishers import PausedPublishers, publishes_in
-from gateway.bridge.pauses import Pauses
-from gateway.bridge.publish import Intake
-from gateway.bridge.publish_command import ToMq
-from gateway.bridge.registrations import Registrations
-from gateway.bridge.replies import Replies
-from gateway.bridge.session_limits import Quotas
-from gateway.bridge.sessions import ClientSession, Sessions
-from gateway.bridge.shared_deliveries import SharedSubscriptions
-from gateway.bridge.shared_groups import SharedGroups
-from gateway.bridge.slow_reading import SlowReading
-from gateway.bridge.subscribe import FAILURE, Subscriptions
+from gateway.bridge.deliver.deliver import ToMqtt
+from gateway.bridge.deliver.shared_deliveries import SharedSubscriptions
+from gateway.bridge.deliver.shared_groups import SharedGroups
+from gateway.bridge.publish.paused_publishers import FullPlaces, PausedPublishers, SlowReading, publishes_in
+from gateway.bridge.publish.pauses import Pauses
+from gateway.bridge.publish.publish import Intake
+from gateway.bridge.publish.publish_command import ToMq
+from gateway.bridge.sessions.links import Confirmations, ConnectedClients, LinkWork, MqttLink
+from gateway.bridge.sessions.outdated_rights import OutdatedRights
+from gateway.bridge.sessions.session_limits import Quotas
+from gateway.bridge.sessions.sessions import ClientSession, Sessions
+from gateway.bridge.subscribe.filter_pacing import (
+    FILTERS_AT_ONCE,
+    LINE,
+    Asked,
+    FilterPacing,
+    LongRequest,
+    Whole,
+    as_they_are,
+)
+from gateway.bridge.subscribe.subscribe import FAILURE, Subscriptions
 from gateway.bridge.sys_topics import SysTopics
 from gateway.mqtt import packets
 from gateway.mqtt.events import (

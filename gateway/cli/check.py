@@ -131,7 +131,7 @@ def _routes_without_subscribers(settings: Settings) -> list[str]:
 def _reserved_in_store(settings: Settings) -> list[str]:
     """Subscriptions and retained messages of the store, where there is one, whose topics are reserved."""
     from gateway.access.dollar_topics import DollarTopics
-    from gateway.bridge.session_store import SessionRow
+    from gateway.bridge.sessions.session_store import SessionRow
     from gateway.mqtt.topics import share_of
     from gateway.operations.sweep import groups_of
     from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, repeat
 from typing import Any, Final, NamedTuple
 
-from gateway.bridge.usr_folder import FOLDER, UserPropertyStyle, carried_pairs_of, expiry_of
+from gateway.bridge.messages.usr_folder import FOLDER, UserPropertyStyle, carried_pairs_of, expiry_of
 from gateway.mqtt import property_codec
 from gateway.mqtt.errors import PeerError, UsageError
 from gateway.mqtt.incoming import check_response_topic

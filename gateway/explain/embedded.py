@@ -1,8 +1,8 @@
-"""The commands for the embedded broker, as bridge/requests.py writes them, without an engine to put them on."""
+"""The commands for the embedded broker, as bridge/commands/requests.py writes them, without an engine to take them."""
 
 from collections.abc import Iterator
 
-from gateway.bridge.usr_folder import carried_pairs_of, carrier_folder, expiry_of
+from gateway.bridge.messages.usr_folder import carried_pairs_of, carrier_folder, expiry_of
 from gateway.config import Settings
 from gateway.config.routes import Registration
 from gateway.explain.asked_properties import PropertyPlace, places

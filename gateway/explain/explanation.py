@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.bridge.session_store import session_correl_id
-from gateway.bridge.target_messages import (
+from gateway.bridge.commands.target_messages import (
     TargetMessage,
     deletion,
     deregistration,
@@ -17,7 +16,8 @@ from gateway.bridge.target_messages import (
     publication,
     registration,
 )
-from gateway.bridge.usr_folder import carried_pairs_of, expiry_of
+from gateway.bridge.messages.usr_folder import carried_pairs_of, expiry_of
+from gateway.bridge.sessions.session_store import session_correl_id
 from gateway.config import RouteSettings, Settings, TargetSettings
 from gateway.config.routes import Registration, Route, Routes
 from gateway.explain.asked_properties import PropertyPlace, places

@@ -16,7 +16,7 @@ Whoever causes an amount asks first, charges then, and releases later:
 
 To charge a new amount: write its row in gateway/config/limits.py, and a row for each wider scope by `LimitRow.of`; add
 a member to `Amount`, and its limits by scope to `LIMITS`; ask and charge where the cost arises. The store keeps nothing
-of a budget, so charge the amount also where a restart loads what was charged (gateway/bridge/sessions.py).
+of a budget, so charge the amount also where a restart loads what was charged (gateway/bridge/sessions/sessions.py).
 
 Rates are used, and cannot be released. What a read brings costs time: at a rate of 100 a second, a message costs 10 ms.
 `spend` adds the dearest of the read's costs to a time in each account up to the prefix, and returns for how long the

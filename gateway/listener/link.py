@@ -10,7 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from gateway.bridge.sessions import ClientSession
+from gateway.bridge.sessions.sessions import ClientSession
 from gateway.config.values import Address
 from gateway.listener.client_certificates import certificate_of, read_shown
 from gateway.mqtt.connection import Connection
@@ -64,7 +64,8 @@ class NetworkLink(ABC):
         #: The end of the client's certificate, seconds since 1970.
         self.certificate_ends_s = math.inf
         self._paused_writing = False
-        #: The bridge has paused reading: until commits under way are done; or until a place has room (full_places.py).
+        #: The bridge has paused reading: until commits under way are done, or until a place has room
+        #: (paused_publishers.py).
         self._waits_for_commit = False
         self._is_paused = False
         #: Memory of a request that waits to be carried out.

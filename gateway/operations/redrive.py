@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from gateway.bridge.target_messages import APPLICATION_NAME
-from gateway.bridge.usr_folder import read_carried
-from gateway.bridge.whole_packets import FORMAT_PREFIX
+from gateway.bridge.commands.target_messages import APPLICATION_NAME
+from gateway.bridge.messages.usr_folder import read_carried
+from gateway.bridge.publish.whole_packets import FORMAT_PREFIX
 from gateway.config.queue_names import shard_of
 from mappings.commands.command import find_command, read_command
 from mappings.errors import MappingError

@@ -13,9 +13,9 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-from gateway.bridge.session_store import KnownSession, stored_registrations
-from gateway.bridge.shared_groups import stored_groups
-from gateway.bridge.target_messages import deregistration, own_message_identifier
+from gateway.bridge.commands.target_messages import deregistration, own_message_identifier
+from gateway.bridge.deliver.shared_groups import stored_groups
+from gateway.bridge.sessions.session_store import KnownSession, stored_registrations
 from gateway.config import Settings, TargetSettings
 from gateway.config.queue_names import transmission_queue_name
 from gateway.config.routes import Routes

@@ -12,8 +12,9 @@ topic of the 2^k that have `b` in some places of `a` leads to other states. That
 patterns with wildcards in arbitrary places among n is partial match, for which no structure of moderate size is known
 that is much faster than n steps. Whoever wants a bound has to limit something, and shapes are the right thing: those of
 honest patterns are few (a fleet has some twenty, however many devices it has), and a further pattern of a known shape
-costs nothing. The caller limits shapes (gateway/bridge/filter_shapes.py): `shape` names that of a pattern, and `Shapes`
-has those of the index with their weight. The weight is the bound, for every topic and every choice of patterns:
+costs nothing. The caller limits shapes (gateway/bridge/sessions/filter_shapes.py): `shape` names that of a pattern,
+and `Shapes` has those of the index with their weight. The weight is the bound, for every topic and every choice of
+patterns:
 
 - Long levels, equal beginnings, distinct ends, long chains: the steps do not depend on them.
 - `#` at each level: each number of levels in front of `#` is a shape.

@@ -20,7 +20,7 @@ from benchmarks.load.window import WindowPublisher
 from benchmarks.load.wire import BenchmarkError, Ring, publish_ring
 from benchmarks.machine import built_with
 from benchmarks.servers import Gateway, Sink, cpu_s, resident_mib
-from gateway.bridge.requests import OwnCommands
+from gateway.bridge.commands.requests import OwnCommands
 from gateway.mqtt.wire import encode_text
 from mappings.table import Dialect
 from mq_adapters.command_header import WrittenCommand

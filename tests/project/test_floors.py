@@ -18,7 +18,18 @@ ALLOWED = {
     "gateway/listener.py": "import gateway.limits",
     "gateway/explain.py": "import gateway.bridge",
     "gateway/operations.py": "import gateway.channels",
-    "gateway/bridge.py": "import gateway.access",
+    "gateway/bridge/__init__.py": "import gateway.access",
+    "gateway/bridge/assembly.py": "import gateway.bridge.bridge",
+    "gateway/bridge/bridge.py": "import gateway.bridge.connect, gateway.bridge.sys_topics",
+    "gateway/bridge/connect.py": "import gateway.bridge.publish",
+    "gateway/bridge/sys_topics.py": "import gateway.bridge.sessions",
+    "gateway/bridge/publish.py": "import gateway.bridge.subscribe",
+    "gateway/bridge/subscribe.py": "import gateway.bridge.deliver",
+    "gateway/bridge/deliver.py": "import gateway.bridge.commands",
+    "gateway/bridge/commands.py": "import gateway.bridge.sessions, gateway.bridge.messages",
+    "gateway/bridge/sessions.py": "import gateway.bridge.counts",
+    "gateway/bridge/messages.py": "",
+    "gateway/bridge/counts.py": "",
     "gateway/access.py": "import gateway.limits",
     "gateway/channels.py": "import gateway.audit_trail",
     "gateway/conversion.py": "import gateway.config",
@@ -61,15 +72,17 @@ ALLOWED = {
 }
 
 WRONG = [
-    ("gateway/bridge.py", "import rfhbridge", "Imports go down the floors only"),
+    ("gateway/bridge/bridge.py", "import rfhbridge", "Imports go down the floors only"),
     ("rfhbridge/__init__.py", "import gateway.mqtt.wire", "The library offers nothing of the gateway"),
     ("rfhbridge/__init__.py", "import pyspark.sql", "never reach Spark"),
     ("mappings/topics/topics.py", "import gateway.cli", "Imports go down the floors only"),
     ("mappings/topics/topics.py", "import spark_audit.record", "Imports go down the floors only"),
     ("mq_adapters/channel.py", "import spark_audit.record", "Imports go down the floors only"),
     ("spark_audit/stream.py", "import mq_adapters.broker", "Imports go down the floors only"),
-    ("gateway/bridge.py", "import gateway.listener", "In gateway imports go down the floors only"),
+    ("gateway/bridge/bridge.py", "import gateway.listener", "In gateway imports go down the floors only"),
     ("gateway/listener.py", "import gateway.explain", "In gateway imports go down the floors only"),
+    ("gateway/bridge/deliver.py", "import gateway.bridge.publish", "In the bridge imports go down its rooms only"),
+    ("gateway/bridge/messages.py", "import gateway.bridge.sessions", "In the bridge imports go down its rooms only"),
     ("gateway/audit_trail/plan.py", "import gateway.channels", "In gateway imports go down the floors only"),
     ("gateway/log.py", "import gateway.daemon", "In gateway imports go down the floors only"),
     ("mq_adapters/embedded/store/rows.py", "import mq_adapters.broker", "never imports its broker"),
@@ -81,11 +94,11 @@ WRONG = [
     ("spark_audit/reperform/header.py", "from lxml import etree", "lxml is named in mappings.headers.mqrfh2 alone"),
     ("mq_adapters/channel.py", "import apsw", "apsw is named in mq_adapters.embedded alone"),
     ("mq_adapters/channel.py", "import pymqi", "IBM's libraries are named in mq_adapters.ibm_mq.binding alone"),
-    ("gateway/bridge.py", "import pyspark.sql", "never reach Spark"),
+    ("gateway/bridge/bridge.py", "import pyspark.sql", "never reach Spark"),
     ("spark_audit/verify.py", "import spark_audit.read", "never reach Spark"),
     ("spark_audit/digest.py", "import pyspark.sql", "never reach Spark"),
-    ("gateway/bridge.py", "import spark_audit.read", "takes from spark_audit definitions and verify"),
-    ("gateway/bridge.py", "import spark_audit.reperform", "takes from spark_audit definitions and verify"),
+    ("gateway/bridge/bridge.py", "import spark_audit.read", "takes from spark_audit definitions and verify"),
+    ("gateway/bridge/bridge.py", "import spark_audit.reperform", "takes from spark_audit definitions and verify"),
     ("spark_audit/reperform/header.py", "import mappings.headers.mqrfh2", "shares no code with what it audits"),
     ("spark_audit/reperform/header.py", "import spark_audit.bulk", "shares no code with what it audits"),
     ("spark_audit/stream.py", "import mappings.headers.mqrfh2", "In spark_audit only bulk uses mappings"),
@@ -122,9 +135,10 @@ def test_one_wrong_import_breaks_its_contract(
     assert any(contract in line and " BROKEN" in line for line in report.splitlines()), report
 
 
-def test_a_module_of_gateway_without_a_floor_is_named(
-    check_house: Callable[[dict[str, str]], tuple[bool, str]],
+@pytest.mark.parametrize("package", ["gateway", "gateway.bridge"])
+def test_a_module_without_a_floor_is_named(
+    check_house: Callable[[dict[str, str]], tuple[bool, str]], package: str
 ) -> None:
-    kept, report = check_house(ALLOWED | {"gateway/stray.py": ""})
+    kept, report = check_house(ALLOWED | {f"{package.replace('.', '/')}/stray.py": ""})
     assert not kept, report
-    assert "gateway.stray" in report
+    assert f"{package}.stray" in report

@@ -7,7 +7,7 @@ from a trail that anybody may have changed.
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.bridge.usr_folder import properties_of_header
+from gateway.bridge.messages.usr_folder import properties_of_header
 from gateway.mqtt.errors import PeerError
 from gateway.mqtt.levels import PacketType
 

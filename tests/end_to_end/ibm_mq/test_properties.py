@@ -14,7 +14,7 @@ from tests.end_to_end.ibm_mq.conftest import NewGateway
 from tests.end_to_end.ibm_mq.conftest import Way as MqWay
 from tests.end_to_end.ibm_mq.target_gateway import TargetGateway, wait_until
 from tests.gateway.bridge.audited import judged
-from tests.gateway.bridge.test_target_messages import mqrfh, mqrfh2
+from tests.gateway.bridge.commands.test_target_messages import mqrfh, mqrfh2
 
 PLAIN_QUEUE = "PLANT.INPUT"
 GIVEN: Properties = {

@@ -19,7 +19,7 @@ from tests.end_to_end.clients.client import PATIENCE_S, Login, Options, Properti
 from tests.end_to_end.clients.paho import Paho
 from tests.end_to_end.gateway_process import Gateway
 from tests.gateway.bridge.audited import judged
-from tests.gateway.bridge.test_target_messages import mqrfh, mqrfh2
+from tests.gateway.bridge.commands.test_target_messages import mqrfh, mqrfh2
 from tests.processes.forked import rfhbridge
 
 #: All of them: the last one judges what those before it have done.

@@ -15,14 +15,14 @@ from gateway.access.login import Login
 from gateway.access.rights import Access
 from gateway.audit_trail.notes import BrokerNotes
 from gateway.bridge.assembly import build_bridge
-from gateway.bridge.filter_shapes import BrokerShapes
-from gateway.bridge.mq_refusals import BrokerClosedTopics, ClosedTopics
-from gateway.bridge.publish import SubscriptionsTo
-from gateway.bridge.retained_copies import RetainedCopies
-from gateway.bridge.session_limits import BrokerRetained, RetainedStore
-from gateway.bridge.sessions import ClientSession, Sessions
-from gateway.bridge.sessions_set_aside import sessions_set_aside
-from gateway.bridge.usr_folder import UserPropertyStyle
+from gateway.bridge.commands.mq_refusals import BrokerClosedTopics, ClosedTopics
+from gateway.bridge.messages.usr_folder import UserPropertyStyle
+from gateway.bridge.publish.publish import SubscriptionsTo
+from gateway.bridge.sessions.filter_shapes import BrokerShapes
+from gateway.bridge.sessions.retained_copies import RetainedCopies
+from gateway.bridge.sessions.session_limits import BrokerRetained, RetainedStore
+from gateway.bridge.sessions.sessions import ClientSession, Sessions
+from gateway.bridge.sessions.sessions_set_aside import sessions_set_aside
 from gateway.channels.target import Target
 from gateway.config import RouteSettings, TargetSettings
 from gateway.config.mqtt_limits import MqttLimits

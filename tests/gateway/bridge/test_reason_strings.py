@@ -13,8 +13,8 @@ from gateway.mqtt.events import ConnectReceived
 from gateway.mqtt.reason_codes import FAILURE, ReasonCode
 from gateway.mqtt.reason_strings import REASON_STRINGS, reason_string
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, publish_packet, written
-from tests.gateway.bridge.test_queues_that_take_nothing import alter
-from tests.gateway.bridge.test_subscriptions_at_targets import configured
+from tests.gateway.bridge.publish.test_queues_that_take_nothing import alter
+from tests.gateway.bridge.subscribe.test_subscriptions_at_targets import configured
 
 CONNECT = "10 11 0004 'MQTT' 05 02 0000 00 0004 'self'"
 RULES = AccessList.parse('[[rule]]\npublish = "ok/#"\nsubscribe = "ok/#"\n', "rules")

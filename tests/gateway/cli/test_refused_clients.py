@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.access.recent_logins import LoginsFile
-from gateway.bridge.session_store import SessionRow
+from gateway.bridge.sessions.session_store import SessionRow
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace
 

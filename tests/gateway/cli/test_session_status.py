@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.bridge.client_commands import listed
+from gateway.bridge.connect.client_commands import listed
 from gateway.cli.application import CommandFailed
 from gateway.cli.session_status import lines_of, session_status
 from mq_adapters.mqsc import MqscAnswer, quoted

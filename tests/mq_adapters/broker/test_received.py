@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.bridge.requests import OwnCommands
+from gateway.bridge.commands.requests import OwnCommands
 from mappings.commands.command import DeregisterSubscriber, Dialect, RegisterSubscriber
 from mappings.commands.options import RegistrationOption
 from mappings.errors import MappingError

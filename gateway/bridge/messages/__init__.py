@@ -1,0 +1,1 @@
+"""Messages as MQTT needs them: publications off a queue, and the properties that folder usr carries."""

@@ -1,0 +1,203 @@
+"""Links: a connection as the bridge sees it, the work of one read, and how long each client may stay connected.
+
+A token lets its client in until it expires (access.tokens). Then the gateway closes the connection, and the session
+stays. At level 5 DISCONNECT says reason code A0 hex, Maximum connect time (MQTT 5.0 section 3.14.2.1).
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
+
+from gateway.access.login import Admitted
+from gateway.audit_trail.notes import NoteKind
+from gateway.bridge.sessions.sessions import ClientSession, Link
+from gateway.mqtt.connection import Connection
+from gateway.mqtt.reason_codes import ReasonCode
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+
+Ranges = list[list[int]]
+
+
+class EntranceRules(Protocol):
+    """The rules of a listener, as far as the bridge needs them (listener/rules.py)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def allows_anonymous(self) -> bool | None:
+        """Whether clients without a user may connect; None: the setting in [access] decides."""
+        ...
+
+
+class MqttLink(Link, Protocol):
+    """The network side of a connection, as the bridge needs it (gateway.listener)."""
+
+    connection: Connection
+    session: ClientSession | None
+    outstanding: int
+    is_open: bool
+
+    #: The address of the client, HOST:PORT. Behind a load balancer the PROXY header gives it.
+    peer: str
+    #: The user of the client certificate, where the listener takes users from certificates; "": none.
+    certificate_user: str
+
+    @property
+    def rules(self) -> EntranceRules:
+        """The rules of its listener."""
+        ...
+
+    def pause_reading(self) -> None:
+        """Stops reading until the commits under way are done."""
+        ...
+
+    def resume_reading(self) -> None: ...
+
+    def pause_publisher(self, waiting_bytes: int = 0) -> None:
+        """Reads no more until a place has room (paused_publishers.py). Meanwhile the keep-alive time does not count.
+
+        `waiting_bytes`: memory of a waiting request, which counts like the memory of an incomplete packet.
+        """
+        ...
+
+    def resume_publisher(self) -> None: ...
+
+
+class LinkWork:
+    """The work that the events of one read ask for, until its commit."""
+
+    __slots__ = ("acknowledgements", "answered", "carried_on", "confirmed", "finished", "link", "session", "unit")
+
+    def __init__(self, link: MqttLink, session: ClientSession, unit: UnitOfWork) -> None:
+        self.link = link
+        self.session = session
+        self.unit = unit
+        #: Packets for the link, in order.
+        self.acknowledgements: list[bytes] = []
+        #: How many of these packets are PUBACK or PUBCOMP (Connection.answered).
+        self.answered = 0
+        #: The PUBRELs among these packets: the session's next link needs them if this one is gone.
+        self.carried_on: list[bytes] = []
+        #: Functions to call with packet identifiers of the session, after the commit.
+        self.finished: list[tuple[Callable[[int], object], int]] = []
+        #: Ranges of exchanges that are acknowledged, by packet type.
+        self.confirmed: dict[int, Ranges] = {}
+
+    def confirm(self, packet_type: int, exchange: int) -> None:
+        ranges = self.confirmed.get(packet_type)
+        if ranges is None:
+            self.confirmed[packet_type] = [[exchange, exchange]]
+        elif ranges[-1][1] == exchange - 1:
+            ranges[-1][1] = exchange
+        else:
+            ranges.append([exchange, exchange])
+
+
+class Confirmations:
+    """Acknowledgements sent to clients, for the audit: ranges of exchanges by session and packet type."""
+
+    def __init__(self) -> None:
+        self._ranges: dict[tuple[ClientSession, int], Ranges] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._ranges)
+
+    def add(self, work: LinkWork) -> None:
+        """Adds the acknowledgements of a read, which have left."""
+        for packet_type, ranges in work.confirmed.items():
+            known = self._ranges.setdefault((work.session, packet_type), [])
+            if known and known[-1][1] == ranges[0][0] - 1:
+                known[-1][1] = ranges[0][1]
+                known += ranges[1:]
+            else:
+                known += ranges
+
+    def note(self, unit: UnitOfWork, now_us: int) -> None:
+        """Puts the notes of all acknowledgements into a unit, and forgets them."""
+        for (session, packet_type), ranges in self._ranges.items():
+            unit.notes.append((NoteKind.CONFIRMED, now_us, session.client, session.epoch, packet_type, ranges))
+        self._ranges = {}
+
+
+#: Time between two searches for expired tokens, microseconds.
+_LOOK_US: Final = 1_000_000
+
+
+class ConnectedClient(NamedTuple):
+    """The times from which and until which a client is connected, microseconds since 1970; `until_us` 0: for ever.
+
+    `fingerprint`: of the key that signed the client's token; "": the client has no token. `password_user`: the user
+    whose password let the client in; None: the client came in without a password.
+    """
+
+    since_us: int
+    until_us: int
+    fingerprint: str
+    listener: str
+    peer: str
+    password_user: str | None = None
+
+
+class ConnectedClients:
+    """The links that were let in, from the login to the loss of the connection."""
+
+    def __init__(self) -> None:
+        self._by_link: dict[Link, ConnectedClient] = {}
+        self._looked_us = 0
+
+    def __len__(self) -> int:
+        """The number of these links."""
+        return len(self._by_link)
+
+    def begin(self, link: MqttLink, admitted: Admitted, now_us: int) -> None:
+        """Adds a link that is let in."""
+        by_password = not (admitted.fingerprint or link.certificate_user)
+        self._by_link[link] = ConnectedClient(
+            now_us,
+            admitted.until_us,
+            admitted.fingerprint,
+            link.rules.name,
+            link.peer,
+            admitted.user if by_password else None,
+        )
+
+    def end(self, link: MqttLink) -> None:
+        """Removes a link, which may never have been let in."""
+        self._by_link.pop(link, None)
+
+    def of(self, link: Link) -> ConnectedClient | None:
+        """The client of a link that is let in."""
+        return self._by_link.get(link)
+
+    def tick(self, now_us: int) -> None:
+        """Once a second: closes connections whose token has expired."""
+        if self._looked_us <= now_us < self._looked_us + _LOOK_US:  # a clock may be set back
+            return
+        self._looked_us = now_us
+        self._close(
+            lambda connected: 0 < connected.until_us <= now_us,
+            "the token has expired",
+            ReasonCode.MAXIMUM_CONNECT_TIME,
+        )
+
+    def users_changed(self, users: frozenset[str]) -> None:
+        """Closes the connections of users who have a new password or were removed."""
+        self._close(
+            lambda connected: connected.password_user in users,
+            "the user's line in the password file has changed or gone",
+            ReasonCode.NOT_AUTHORIZED,
+        )
+
+    def keys_gone(self, fingerprints: frozenset[str]) -> None:
+        """Closes the connections whose token was signed with one of these keys."""
+        self._close(
+            lambda connected: connected.fingerprint in fingerprints,
+            "the key of its token is no longer in the file",
+            ReasonCode.NOT_AUTHORIZED,
+        )
+
+    def _close(self, is_over: Callable[[ConnectedClient], bool], reason: str, reason_code: ReasonCode) -> None:
+        over = [link for link, connected in self._by_link.items() if is_over(connected)]
+        for link in over:
+            self._by_link.pop(link, None)
+            link.close(reason, reason_code)

@@ -1,0 +1,81 @@
+"""Retained copies: a SUBSCRIBE of a few bytes makes a whole copy of each retained message that its filter matches.
+
+The copies are charged to the session that asks for them, before they are put (gateway/limits/budgets.py). A session may
+always have one copy of everything that is retained: a client that subscribes to `#` gets all of it. Only what waits for
+it beyond that counts. Past the limit the SUBSCRIBE is refused, 97 hex in the SUBACK, and the filter is not registered.
+
+The charge falls with the bytes that wait for the session, for its copies are among them.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from gateway.bridge.sessions.sessions import ClientSession, Sessions
+from gateway.limits.budgets import Amount
+from gateway.limits.refusals import Refusals
+from mq_adapters.embedded.queue import Queue
+
+#: Ticks without a copy after which what waits for a session counts again: by then its copies are committed.
+_QUIET_TICKS: Final = 10
+
+
+class _Copies:
+    """The copies of one session that may still wait."""
+
+    __slots__ = ("quiet_ticks", "size_bytes")
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+        self.quiet_ticks = 0
+
+
+class RetainedCopies:
+    """Charges retained copies to sessions. Call `tick` several times a second."""
+
+    def __init__(
+        self, sessions: Sessions, queue: Queue, refusals: Refusals, *, retained_bytes: Callable[[], int]
+    ) -> None:
+        """`queue`: that of the subscribers, whose lanes are measured. `retained_bytes`: of the rows of all
+        retained messages.
+        """
+        self._sessions = sessions
+        self._queue = queue
+        self._refusals = refusals
+        self._retained_bytes = retained_bytes
+        self._copies: dict[ClientSession, _Copies] = {}
+
+    def take(self, correl_id: bytes | None, size_bytes: int) -> bool:
+        """Whether a copy may be put for the subscriber with a CorrelId. If so, it is charged.
+
+        An MQ application is no session of the gateway; it has the limits of its queue.
+        """
+        session = self._sessions.of_correl_id(correl_id) if correl_id is not None else None
+        if session is None:
+            return True
+        copies = self._copies.get(session) or _Copies()
+        copied_bytes = copies.size_bytes + size_bytes
+        more = self._charged(copied_bytes) - session.account.amounts[Amount.RETAINED_COPIES]
+        if more > 0 and (found := self._sessions.budgets.refusal(session.account, Amount.RETAINED_COPIES, more)):
+            self._refusals.count(found)
+            return False
+        copies.size_bytes, copies.quiet_ticks = copied_bytes, 0
+        self._copies[session] = copies
+        session.account.charge(Amount.RETAINED_COPIES, more)
+        return True
+
+    def tick(self) -> None:
+        """Releases what no longer waits."""
+        measured = self._queue.lane_bytes or {}
+        for session, copies in tuple(self._copies.items()):
+            copies.quiet_ticks += 1
+            if self._sessions.get(session.client) is not session:
+                del self._copies[session]  # its account is closed
+            elif copies.quiet_ticks > _QUIET_TICKS:
+                copies.size_bytes = min(copies.size_bytes, measured.get(session.correl_id, 0))
+                charged = session.account.amounts[Amount.RETAINED_COPIES]
+                session.account.charge(Amount.RETAINED_COPIES, self._charged(copies.size_bytes) - charged)
+                if not copies.size_bytes:
+                    del self._copies[session]
+
+    def _charged(self, copied_bytes: int) -> int:
+        return max(0, copied_bytes - self._retained_bytes())

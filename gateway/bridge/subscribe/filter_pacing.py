@@ -1,0 +1,196 @@
+"""Pacing of filters: every other turn of the event loop carries out a few filters of SUBSCRIBE and UNSUBSCRIBE.
+
+A filter costs as much as some ten publications: it becomes a command, which the broker answers. A client that asks for
+thousands of filters, or many clients that subscribe together, would delay all others. So `FilterPacing` allows a few
+filters a turn; a client with more waits in line (paused_publishers.py). `LongRequest` cuts a packet of many filters
+into parts; its SUBACK leaves when the last part is decided.
+
+One packet may name a quarter of a million filters. To find repeated filters, or to cut all parts, takes as long as to
+carry the filters out, so both are done a little at a time too.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Final, NamedTuple
+
+from gateway.bridge.sessions.sessions import ClientSession
+from gateway.bridge.subscribe.subscribe import FAILURE
+from gateway.mqtt.events import Event, SubscribeReceived, UnsubscribeReceived, entries_memory_bytes
+
+#: Filters in one turn. This number is our choice: two filters take half a millisecond with the broker.
+FILTERS_AT_ONCE: Final = 2
+#: Filters in one turn after some turns without a PUBLISH: then a fleet that subscribes again delays nobody.
+_FILTERS_AMONG_THEMSELVES: Final = 10
+_TURNS_OF_SILENCE: Final = 20
+#: The line's name among the places (paused_publishers.py).
+LINE: Final = "line"
+
+
+class FilterPacing:
+    """Counts the filters that this turn may still carry out. Clients in line go on in the turn after the next."""
+
+    def __init__(
+        self,
+        call_soon: Callable[[Callable[[], None]], object],
+        commit_now: Callable[[], None],
+        next_goes_on: Callable[[], bool],
+        published: Callable[[], int],
+    ) -> None:
+        """`commit_now` commits what other clients have sent, so that it is answered first.
+
+        `next_goes_on` lets the first client in line go on, and returns False if none waits. `published` counts
+        PUBLISHes.
+        """
+        self._call_soon = call_soon
+        self._commit_now = commit_now
+        self._next_goes_on = next_goes_on
+        self._published = published
+        self._published_before = published()
+        #: Turns without a PUBLISH.
+        self._silence = 0
+        self._left = FILTERS_AT_ONCE
+        self._is_due = False
+
+    def take(self, filters: int) -> bool:
+        """Whether this many filters (at most FILTERS_AT_ONCE) may be carried out now. If not, they wait in line."""
+        may = self._left > 0
+        if may:
+            self._left -= filters
+        if not self._is_due:
+            self._is_due = True
+            self._call_soon(self._rest)
+        return may
+
+    def _rest(self) -> None:
+        """Leaves every other turn to all other clients. If they have sent nothing, that turn takes no time."""
+        self._call_soon(self._renew)
+
+    def _renew(self) -> None:
+        self._is_due = False
+        self._listen()
+        self._left = FILTERS_AT_ONCE if self._silence < _TURNS_OF_SILENCE else _FILTERS_AMONG_THEMSELVES
+        self._commit_now()
+        while self._left > 0 and self._next_goes_on():
+            continue
+
+    def _listen(self) -> None:
+        published = self._published()
+        self._silence = self._silence + 1 if published == self._published_before else 0
+        self._published_before = published
+
+
+#: Filters that are compared in the time of one part, at half a microsecond each.
+LOOKED_AT_ONCE: Final = 500
+
+Request = SubscribeReceived | UnsubscribeReceived
+Whole = Callable[[bytes], bytes | None]
+"""Takes the return codes of a part. Returns the codes of the whole request, or None while some are missing."""
+
+
+def as_they_are(codes: bytes) -> bytes:
+    """The codes of a request that has one part."""
+    return codes
+
+
+class Part(NamedTuple):
+    """Some filters of a request. The caller must call `whole` once, with their codes."""
+
+    event: Request
+    whole: Whole
+
+
+class LongRequest:
+    """A request of many filters. Its session is sent nothing until all filters are decided."""
+
+    def __init__(self, event: Request) -> None:
+        self._event = event
+        #: The most memory that it takes, with the notes on its filters.
+        self.memory_bytes = entries_memory_bytes(len(event.entries), sum(map(len, event.entries)))
+        self._session: ClientSession | None = None
+        #: The codes of the entries that are decided.
+        self._codes = bytearray() if isinstance(event, SubscribeReceived) else bytearray(len(event.entries))
+        #: For each filter the place of the entry that counts. For each repeated filter also all its places, and the
+        #: place of the entry that decides whether retained messages are sent.
+        self._last: dict[str, int] = {}
+        self._places: dict[str, list[int]] = {}
+        self._decisive: dict[str, int] = {}
+        self._rest: Iterator[int] = iter(range(len(self._codes)))
+        #: How many entries are in no part yet, and how many are not decided.
+        self._uncut = self._undecided = len(self._codes)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every part has been cut."""
+        return not self._uncut and len(self._codes) == len(self._event.entries)
+
+    def next_part(self, session: ClientSession) -> Part | None:
+        """The next part; None where this call has compared some filters instead."""
+        if isinstance(self._event, SubscribeReceived) and len(self._codes) < len(self._event.entries):
+            self._look_at_some(self._event)
+            return None
+        if self._session is None:
+            self._session = session
+            session.pending_answers += 1
+        places = tuple(islice(self._rest, FILTERS_AT_ONCE))
+        self._uncut -= len(places)
+        return Part(self._cut(places), lambda codes: self._add(places, codes))
+
+    def end(self) -> None:
+        """Ends the request: all filters are decided, or the rest is given up."""
+        if self._session is not None:
+            self._session.pending_answers -= 1
+            self._session = None
+
+    def _look_at_some(self, event: SubscribeReceived) -> None:
+        """Compares some filters. Only the last entry of a repeated filter counts, so retained messages come once."""
+        first = len(self._codes)
+        for place, (topic_filter, qos) in enumerate(event.subscriptions[first : first + LOOKED_AT_ONCE], start=first):
+            self._codes.append(qos)
+            if topic_filter in self._last:
+                self._note_repeated(event, topic_filter, place)
+            self._last[topic_filter] = place
+        if len(self._codes) == len(event.entries):
+            self._uncut = self._undecided = len(self._last)
+            self._rest = iter(self._last.values())
+
+    def _note_repeated(self, event: SubscribeReceived, topic_filter: str, place: int) -> None:
+        """Chooses the entry that decides on retained messages: one that asks for them always, or else the first.
+
+        Many SUBSCRIBEs with one filter each would have the same effect (MQTT-3.8.4-5).
+        """
+        self._places.setdefault(topic_filter, [self._last[topic_filter]]).append(place)
+        decisive = self._decisive.setdefault(topic_filter, self._last[topic_filter])
+        if not event.options or (event.options[place].retain_handling == 0 and event.options[decisive].retain_handling):
+            self._decisive[topic_filter] = place
+
+    def _cut(self, places: tuple[int, ...]) -> Request:
+        event = self._event
+        if not isinstance(event, SubscribeReceived):
+            some = slice(places[0], places[-1] + 1)
+            return event._replace(topic_filters=event.topic_filters[some], entries=event.entries[some])
+        subscriptions = tuple(event.subscriptions[place] for place in places)
+        decisive = [self._decisive.get(each[0], place) for each, place in zip(subscriptions, places, strict=True)]
+        options = tuple(
+            event.options[place]._replace(retain_handling=event.options[telling].retain_handling)
+            for place, telling in zip(places, decisive, strict=True)
+            if event.options
+        )
+        entries = tuple(event.entries[place] for place in decisive)
+        return event._replace(subscriptions=subscriptions, entries=entries, options=options)
+
+    def _add(self, places: tuple[int, ...], codes: bytes) -> bytes | None:
+        """Writes the codes: a refused filter has one code at all its places, a granted one the QoS asked at each."""
+        for place, code in zip(places, codes, strict=True):
+            if not isinstance(self._event, SubscribeReceived):
+                self._codes[place] = code
+            elif code >= FAILURE:
+                for each in self._places.get(self._event.subscriptions[place][0], (place,)):
+                    self._codes[each] = code
+        self._undecided -= len(places)
+        if self._undecided:
+            return None
+        self.end()
+        return bytes(self._codes)
+
+
+Asked = Event | LongRequest

@@ -1,0 +1,492 @@
+"""SUBSCRIBE and UNSUBSCRIBE: each filter is registered at its destinations, and both packets are answered.
+
+There is one RegSub for each filter and destination. SUBACK waits for all of their answers. If one destination refuses a
+filter, or does not answer in time, the gateway refuses the filter and deregisters it everywhere. If a target is away,
+`subscribe_in_outage` may let the gateway grant the filter; the target gets the RegSub when it is back.
+UNSUBACK waits for the embedded broker alone.
+
+The embedded broker answers before the unit of work is submitted, so its answers are taken out of that unit, and the
+filters are decided in it: one SUBSCRIBE is one unit of work and one commit. An answer that comes later is decided in a
+unit of its own. No answer leaves before its commit.
+
+A client of MQTT 5 shares a subscription by a filter `$share/GROUP/FILTER`, which is registered for its group
+(shared_deliveries.py). For earlier clients it is a filter like any other, because MQTT 3.1.1 knows no shared
+subscriptions.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from gateway.audit_trail.notes import NoteKind
+from gateway.bridge.commands.mq_refusals import refused_subscription
+from gateway.bridge.commands.registrations import Registrations
+from gateway.bridge.commands.replies import Replies
+from gateway.bridge.deliver.shared_deliveries import SharedSubscriptions
+from gateway.bridge.deliver.shared_groups import SharedGroup
+from gateway.bridge.sessions.session_filters import RetainedMark
+from gateway.bridge.sessions.session_limits import Quotas
+from gateway.bridge.sessions.sessions import ClientSession, Sessions, Wishes
+from gateway.bridge.sessions.subscriber import Subscriber
+from gateway.channels.target import Target
+from gateway.config.routes import Destination, Registration
+from gateway.limits.log_rate import LogRate
+from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions, UnsubscribeReceived
+from gateway.mqtt.levels import LEVELS, PacketType
+from gateway.mqtt.reason_codes import ReasonCode
+from gateway.mqtt.topics import Share, share_of
+from mappings.commands.command import Completion, Response
+from mappings.errors import MappingError
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.reasons import QueueManagerError
+from mq_adapters.reasons import ReasonCode as MqReasonCode
+
+_log = logging.getLogger(__name__)
+
+#: SUBACK return code for a subscription that failed (MQTT 3.1.1 section 3.9.3).
+FAILURE: Final = 0x80
+_GRANT: Final = "grant"
+#: A broker refuses so when it has registered the filter, and may not send all that is retained (broker/updates.py).
+_TOO_MANY_COPIES: Final = MqReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE
+_NOT_SAID: Final = ReasonCode.TOPIC_FILTER_INVALID
+
+Answered = Callable[[ClientSession, int, bytes], None]
+
+
+class _Packet:
+    """A SUBSCRIBE or UNSUBSCRIBE that waits for answers, with the state of each of its filters."""
+
+    __slots__ = (
+        "answered",
+        "deadline_us",
+        "failed",
+        "groups",
+        "mark",
+        "packet_identifier",
+        "refused_at",
+        "registered",
+        "session",
+        "subscriptions",
+        "unit",
+        "unsubscribed",
+        "waiting",
+        "wanted",
+        "wishes",
+    )
+
+    def __init__(
+        self,
+        session: ClientSession,
+        packet_identifier: int,
+        subscriptions: tuple[tuple[str, int], ...],
+        answered: Answered,
+        deadline_us: int,
+    ) -> None:
+        self.session = session
+        #: The unit of work with the commands of the packet, until it is submitted.
+        self.unit: UnitOfWork | None = None
+        self.packet_identifier = packet_identifier
+        self.subscriptions = subscriptions
+        #: QoS by filter. For a filter with several entries the last one counts.
+        self.wanted = dict(subscriptions)
+        self.answered = answered
+        self.deadline_us = deadline_us
+        #: Filter and destination of each command under way, by its MsgId.
+        self.waiting: dict[bytes, tuple[str, Destination]] = {}
+        #: The registrations of each filter, until it is granted or given up.
+        self.registered: dict[str, tuple[Registration, ...]] = {}
+        #: The groups of shared subscriptions, by the filter that names them.
+        self.groups: dict[str, SharedGroup] = {}
+        #: The reason code of each filter that was refused.
+        self.failed: dict[str, ReasonCode] = {}
+        #: Reason code of each filter of an UNSUBSCRIBE.
+        self.unsubscribed: list[ReasonCode] = []
+        #: Options of level 5 beside the QoS, by filter.
+        self.wishes: dict[str, Wishes] = {}
+        self.refused_at: set[tuple[str, Destination]] = set()
+        #: Tells which retained copies are for this SUBSCRIBE.
+        self.mark: RetainedMark | None = None
+
+    def subscriber(self, topic_filter: str) -> Subscriber:
+        """The session or group for which a filter is registered."""
+        return self.groups.get(topic_filter, self.session)
+
+    def wants_nothing_retained(self, topic_filter: str) -> bool:
+        return self.mark is not None and topic_filter not in self.mark.filters
+
+    @property
+    def return_codes(self) -> bytes:
+        """One code for each entry: the granted QoS, or failure; level 5 is told the reason of a failure."""
+        if self.unsubscribed:
+            return bytes(self.unsubscribed)
+        codes = self.failed if LEVELS[self.session.level].has_reason_codes else dict.fromkeys(self.failed, FAILURE)
+        return bytes(codes.get(topic_filter, qos) for topic_filter, qos in self.subscriptions)
+
+
+class Subscriptions:
+    """Answers SUBSCRIBE and UNSUBSCRIBE when all their filters are decided."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        sessions: Sessions,
+        registrations: Registrations,
+        shared: SharedSubscriptions,
+        replies: Replies,
+        *,
+        answer_timeout_s: float,
+        is_at_work: Callable[[bytes], bool],
+        quotas: Quotas,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        """`is_at_work`: whether the embedded broker still sends retained messages for the command with a MsgId, and
+        answers it after that."""
+        self._engine = engine
+        self._sessions = sessions
+        self._registrations = registrations
+        self._shared = shared
+        self._replies = replies
+        self._quotas = quotas
+        self._answer_timeout_us = int(answer_timeout_s * 1_000_000)
+        self._is_at_work = is_at_work
+        self._ticked_us = 0
+        self._refused_lines = LogRate(_log, "subscriptions refused client=%s count=%s")
+        #: Packets that wait, by session, in the order of arrival.
+        self._under_way: dict[ClientSession, list[_Packet]] = {}
+        #: Sessions whose row must be written before the next commit, each with the unit of its last packet.
+        self._changed: dict[ClientSession, UnitOfWork] = {}
+        #: Sessions whose row an error of ours kept from being written: nobody is told that their filters are kept.
+        self._unsaved: set[ClientSession] = set()
+        #: Packets that have got their last answer; they are finished in the next turn of the event loop.
+        self._decided: list[_Packet] = []
+        self._call_soon = call_soon
+
+    # -- packets -------------------------------------------------------------------------------------------------------
+
+    def subscribe(
+        self, unit: UnitOfWork, session: ClientSession, event: SubscribeReceived, answered: Answered, now_us: int
+    ) -> None:
+        """Registers each filter, and submits the unit of work; `answered` follows, when SUBACK may leave."""
+        packet = _Packet(
+            session, event.packet_identifier, event.subscriptions, answered, now_us + self._answer_timeout_us
+        )
+        session.may_be_registered = True
+        wanting_retained = self._note_options(packet, event)
+        packet.mark = session.retained_marks.begin(self._engine.number(), frozenset(wanting_retained))
+        entries = {
+            topic_filter: entry for (topic_filter, _), entry in zip(event.subscriptions, event.entries, strict=True)
+        } | wanting_retained
+        known = self._known_filters(session)
+        for topic_filter, entry in entries.items():
+            refused = self._refused(unit, session, topic_filter, known, now_us)
+            refused = refused or self._register(unit, packet, topic_filter, entry, now_us)
+            if refused:
+                packet.failed[topic_filter] = refused
+        self._submit(unit, packet)
+
+    def _note_options(self, packet: _Packet, event: SubscribeReceived) -> dict[str, bytes]:
+        """Notes the options of each filter (the last entry counts). Returns the filters that want retained messages.
+
+        Retain handling: 0 always, 1 only for a new subscription, 2 never (MQTT 5.0 section 3.8.3.1). If a filter has
+        several entries, any of them may want retained messages (MQTT-3.8.4-5); the first that does is returned.
+        """
+        identifier = (event.properties.subscription_identifier or 0) if event.properties is not None else 0
+        wanting: dict[str, bytes] = {}
+        options = event.options or (SubscriptionOptions(),) * len(event.subscriptions)
+        for (topic_filter, _), asked, entry in zip(event.subscriptions, options, event.entries, strict=True):
+            is_new = topic_filter not in packet.wishes and not self._exists(packet.session, topic_filter)
+            packet.wishes[topic_filter] = Wishes(asked.no_local, asked.retain_as_published, identifier)
+            if asked.retain_handling == 0 or (asked.retain_handling == 1 and is_new):
+                wanting.setdefault(topic_filter, entry)
+        return wanting
+
+    def _register(
+        self, unit: UnitOfWork, packet: _Packet, topic_filter: str, entry: bytes, now_us: int
+    ) -> ReasonCode | None:
+        """Puts a RegSub for every destination of a filter. Returns a reason if MQ cannot express it or has no room."""
+        session = packet.session
+        share = _share(session, topic_filter)
+        wanted = self._registrations.of(topic_filter if share is None else share.topic_filter)
+        if not wanted:
+            return self._quotas.of_filter_that_mq_cannot_carry().reason_code
+        full = self._full_target(wanted)
+        if full is not None:
+            self._tell(session, "subscription refused client=%s filter=%s full_target=%s", topic_filter, full.name)
+            return ReasonCode.QUOTA_EXCEEDED
+        if (past := self._quotas.of_shapes(session, wanted)) is not None:
+            self._tell(session, "subscription refused client=%s filter=%s reason=%s", topic_filter, past.text)
+            return past.reason_code
+        part = (int(PacketType.SUBSCRIBE), packet.packet_identifier, entry)
+        if share is not None:
+            packet.groups[topic_filter] = self._shared.group(topic_filter)
+        subscriber = packet.subscriber(topic_filter)
+        try:
+            asked = self._registrations.register(
+                unit, subscriber, wanted, part, now_us, new_only=packet.wants_nothing_retained(topic_filter)
+            )
+        except (MappingError, QueueManagerError) as error:
+            self._settle(unit, packet, topic_filter)
+            self._tell(session, "subscription refused client=%s filter=%s reason=%s", topic_filter, error)
+            return _NOT_SAID if isinstance(error, MappingError) else refused_subscription(error.reason_code)
+        packet.registered[topic_filter] = wanted
+        if share is not None:
+            self._shared.save(unit, packet.groups[topic_filter])
+        for msg_id, destination in asked:
+            target = self._registrations.target_of(destination)
+            if target is not None and not target.is_connected and target.settings.subscribe_in_outage == _GRANT:
+                self._replies.expect(msg_id, self._registrations.late_refusal(subscriber, topic_filter))
+            else:
+                self._await(packet, msg_id, topic_filter, destination)
+        return None
+
+    def _full_target(self, wanted: tuple[Registration, ...]) -> Target | None:
+        """The first target with a full queue. Clients that ask again and again do not fill it further."""
+        targets = (self._registrations.target_of(each.destination) for each in wanted)
+        return next((target for target in targets if target is not None and target.is_full), None)
+
+    def _known_filters(self, session: ClientSession) -> set[str]:
+        """The filters that count against the session's limit: granted, and asked for but not answered or refused."""
+        under_way = (packet.wanted.keys() - packet.failed for packet in self._under_way.get(session, ()))
+        shared = (each.topic_filter for each in session.shared.values())
+        return set(session.subscriptions).union(shared, *under_way)
+
+    def _refused(
+        self, unit: UnitOfWork, session: ClientSession, topic_filter: str, known: set[str], now_us: int
+    ) -> ReasonCode | None:
+        """Why a filter may not go to a broker; None if it may. Then it counts as known."""
+        share = _share(session, topic_filter)
+        asked = topic_filter if share is None else share.topic_filter
+        if (reached := self._quotas.of_filter(session, topic_filter, asked, known)) is not None:
+            self._tell(session, "subscription refused client=%s reason=%s", reached.text)
+            return reached.reason_code
+        if not session.rights.may_subscribe(asked):
+            self._tell(session, "subscription not allowed client=%s filter=%s", topic_filter)
+            self._note_refused(unit, session, now_us)
+            return ReasonCode.NOT_AUTHORIZED
+        known.add(topic_filter)
+        return None
+
+    def unsubscribe(
+        self, unit: UnitOfWork, session: ClientSession, event: UnsubscribeReceived, answered: Answered, now_us: int
+    ) -> None:
+        """Deregisters each filter that the session has, and submits the unit; `answered` follows with UNSUBACK."""
+        packet = _Packet(session, event.packet_identifier, (), answered, now_us + self._answer_timeout_us)
+        for topic_filter, entry in zip(event.topic_filters, event.entries, strict=True):
+            existed = self._exists(session, topic_filter)
+            packet.unsubscribed.append(ReasonCode.SUCCESS if existed else ReasonCode.NO_SUBSCRIPTION_EXISTED)
+            part = (int(PacketType.UNSUBSCRIBE), event.packet_identifier, entry)
+            for subscriber, unneeded in self._give_up(unit, session, topic_filter):
+                for msg_id, destination in self._registrations.deregister(unit, subscriber, unneeded, part, now_us):
+                    if destination.target is None:
+                        self._await(packet, msg_id, topic_filter, destination)
+                if isinstance(subscriber, SharedGroup):
+                    self._shared.settle(unit, subscriber)
+        self._submit(unit, packet)
+
+    def _exists(self, session: ClientSession, topic_filter: str) -> bool:
+        """Whether the session has a subscription with that filter, or one under way."""
+        if topic_filter in session.subscriptions or self._shared.group_of(session, topic_filter) is not None:
+            return True
+        return any(topic_filter in each.registered for each in self._under_way.get(session, ()))
+
+    def _give_up(
+        self, unit: UnitOfWork, session: ClientSession, topic_filter: str
+    ) -> list[tuple[Subscriber, list[Registration]]]:
+        """Gives up a filter, granted or under way. Returns its subscribers, with the registrations to end."""
+        given_up: list[tuple[Subscriber, list[Registration]]] = []
+        if topic_filter in session.subscriptions:
+            session.revoke(topic_filter)
+            wanted = self._registrations.of(topic_filter)
+            given_up.append((session, self._registrations.let_go(session, wanted)))
+        group = self._shared.group_of(session, topic_filter)
+        if group is not None:
+            given_up.append((group, self._shared.leave(unit, session, group)))
+        for packet in self._under_way.get(session, ()):
+            subscriber = packet.subscriber(topic_filter)
+            wanted = packet.registered.pop(topic_filter, ())
+            given_up.append((subscriber, self._registrations.let_go(subscriber, wanted)))
+        return given_up
+
+    def tick(self, now_us: int) -> None:
+        """Gives up packets that waited too long for an answer. A clock that is set back makes none wait longer.
+
+        A packet without a command to a broker waits only for its commit, however long that takes.
+        """
+        self._refused_lines.tick()
+        set_back_us, self._ticked_us = max(0, self._ticked_us - now_us), now_us
+        under_way = [each for packets in self._under_way.values() for each in packets]
+        for packet in under_way:
+            packet.deadline_us -= set_back_us
+        late = [packet for packet in under_way if packet.waiting and packet.deadline_us <= now_us]
+        for packet in late:
+            if any(map(self._is_at_work, packet.waiting)):
+                continue
+            for msg_id, (topic_filter, destination) in packet.waiting.items():
+                self._time_out(packet, msg_id, topic_filter, destination)
+            packet.waiting.clear()
+            _log.warning("broker answer timed out client=%s", packet.session.client)
+            self._finish(packet)
+
+    def _time_out(self, packet: _Packet, msg_id: bytes, topic_filter: str, destination: Destination) -> None:
+        target = self._registrations.target_of(destination)
+        if target is not None and target.settings.subscribe_in_outage == _GRANT:
+            subscriber = packet.subscriber(topic_filter)
+            self._replies.expect(msg_id, self._registrations.late_refusal(subscriber, topic_filter))
+            return
+        self._replies.expect(msg_id, _ignore)
+        if packet.wanted:
+            packet.failed[topic_filter] = ReasonCode.UNSPECIFIED_ERROR
+
+    # -- answers -------------------------------------------------------------------------------------------------------
+
+    def _await(self, packet: _Packet, msg_id: bytes, topic_filter: str, destination: Destination) -> None:
+        packet.waiting[msg_id] = (topic_filter, destination)
+        self._replies.expect(msg_id, lambda response: self._answer(packet, msg_id, response))
+
+    def _submit(self, unit: UnitOfWork, packet: _Packet) -> None:
+        """Submits the commands of a packet. Filters that the embedded broker answers at once are decided in that unit.
+
+        The session's row is written just before the commit, once for all packets that are committed together.
+        """
+        session = packet.session
+        session.pending_answers += 1
+        self._under_way.setdefault(session, []).append(packet)
+        packet.unit = unit
+        self._engine.carry_out(unit)
+        self._replies.take_from(unit)
+        packet.unit = None
+        if not packet.waiting:
+            self._leave(packet)
+            self._decide_all(unit, packet)
+            if not self._changed:
+                self._engine.before_commit(self._save_rows)
+            self._changed[session] = unit
+            self._engine.submit(unit, lambda _unit: self._acknowledge(packet))
+            return
+        # The row has the registrations at targets, and it must lose the filters of an UNSUBSCRIBE.
+        if session.generations or packet.unsubscribed:
+            self._sessions.save(unit, session)
+        self._engine.submit(unit)
+
+    def _save_rows(self) -> None:
+        """Writes the row of each session whose filters have changed into a unit that is about to be committed."""
+        changed, self._changed = self._changed, {}
+        self._unsaved.update(changed)
+        for session, unit in changed.items():
+            self._sessions.save(unit, session)
+            self._unsaved.remove(session)
+
+    def _acknowledge(self, packet: _Packet) -> None:
+        """Answers a packet after its commit. Without the session's row in that commit there is no answer."""
+        packet.session.pending_answers -= 1
+        if packet.session in self._unsaved:
+            return
+        packet.answered(packet.session, packet.packet_identifier, packet.return_codes)
+
+    def _answer(self, packet: _Packet, msg_id: bytes, response: Response | None) -> None:
+        topic_filter, destination = packet.waiting.pop(msg_id)
+        if packet.wanted and (response is None or response.completion is Completion.FAILED):
+            reason_code = response.reasons[0].reason_code if response is not None and response.reasons else 0
+            if reason_code != _TOO_MANY_COPIES:  # then it is registered
+                packet.refused_at.add((topic_filter, destination))
+            packet.failed[topic_filter] = refused_subscription(reason_code)
+            event = "subscription refused client=%s filter=%s reason_code=%s"
+            self._tell(packet.session, event, topic_filter, reason_code)
+        if not packet.waiting and packet.unit is None:
+            self._finish(packet)
+
+    def _finish(self, packet: _Packet) -> None:
+        """All filters of a packet are decided. Packets of one turn of the event loop are finished together.
+
+        A session's row has all its filters, so it is written once for many parts of a request (filter_pacing.py).
+        """
+        if not self._decided:
+            self._call_soon(self._finish_decided)
+        self._decided.append(packet)
+
+    def _finish_decided(self) -> None:
+        """Writes the rows of the sessions, and answers the packets after the commit."""
+        decided, self._decided = self._decided, []
+        if self._engine.failed is not None:
+            return
+        unit = self._engine.begin()
+        changed: dict[ClientSession, None] = {}
+        for packet in decided:
+            self._leave(packet)
+            if self._sessions.get(packet.session.client) is packet.session:
+                changed[packet.session] = None
+                self._decide_all(unit, packet)
+            else:
+                self._abandon(unit, packet)
+        for session in changed:
+            self._sessions.save(unit, session)
+            self._unsaved.discard(session)
+
+        def committed(_unit: UnitOfWork) -> None:
+            for packet in decided:
+                self._acknowledge(packet)
+
+        self._engine.submit(unit, committed)
+
+    def _leave(self, packet: _Packet) -> None:
+        under_way = self._under_way[packet.session]
+        under_way.remove(packet)
+        if not under_way:
+            del self._under_way[packet.session]
+
+    def _decide_all(self, unit: UnitOfWork, packet: _Packet) -> None:
+        """Grants or gives up each filter of a packet that has all its answers."""
+        if packet.mark is not None:
+            packet.mark.last = self._engine.number()
+        for topic_filter, wanted in packet.registered.items():
+            self._decide(unit, packet, topic_filter, wanted)
+
+    def _decide(self, unit: UnitOfWork, packet: _Packet, topic_filter: str, wanted: tuple[Registration, ...]) -> None:
+        """Grants a filter that was registered everywhere; gives up any other."""
+        session, subscriber = packet.session, packet.subscriber(topic_filter)
+        if topic_filter in packet.failed:
+            unneeded = self._registrations.let_go(subscriber, wanted)
+            told = [each for each in unneeded if (topic_filter, each.destination) not in packet.refused_at]
+            self._registrations.undo(unit, subscriber, told)
+            self._settle(unit, packet, topic_filter)
+        elif topic_filter in packet.groups:
+            group = packet.groups[topic_filter]
+            qos, wishes = packet.wanted[topic_filter], packet.wishes[topic_filter]
+            self._shared.grant(unit, group, session, qos, wishes, wanted)
+        else:
+            if topic_filter in session.subscriptions:
+                self._registrations.let_go(session, wanted)  # it counts once, however often it was asked for
+            session.grant(topic_filter, packet.wanted[topic_filter], packet.wishes[topic_filter])
+
+    def _abandon(self, unit: UnitOfWork, packet: _Packet) -> None:
+        """The session and its registrations have ended meanwhile. Gives up only its shared filters."""
+        for topic_filter, group in packet.groups.items():
+            unneeded = self._registrations.let_go(group, packet.registered.get(topic_filter, ()))
+            self._registrations.undo(unit, group, unneeded)
+            self._shared.settle(unit, group)
+
+    def _settle(self, unit: UnitOfWork, packet: _Packet, topic_filter: str) -> None:
+        """A filter was refused. If it was the first of its group, the group ends."""
+        group = packet.groups.get(topic_filter)
+        if group is not None:
+            self._shared.settle(unit, group)
+
+    def _tell(self, session: ClientSession, event: str, *values: object) -> None:
+        """Logs a refused filter; the number of lines for one client is limited."""
+        self._refused_lines.tell(session.client, session.client, event, session.client, *values)
+
+    @staticmethod
+    def _note_refused(unit: UnitOfWork, session: ClientSession, now_us: int) -> None:
+        unit.notes.append(
+            (NoteKind.REFUSED, now_us, session.client, session.epoch, 0, "RegSub", 0, 2035, "access list")
+        )
+
+
+def _share(session: ClientSession, topic_filter: str) -> Share | None:
+    """The parts of a filter that is a shared subscription at the session's level; None for any other filter."""
+    return share_of(topic_filter) if LEVELS[session.level].has_shared_subscriptions else None
+
+
+def _ignore(_response: Response | None) -> None:
+    """Ignores the answer to a command that was given up meanwhile."""

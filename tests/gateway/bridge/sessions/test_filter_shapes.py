@@ -1,0 +1,265 @@
+"""Shapes of filters are limited, so that no choice of filters and topics makes a PUBLISH or a delivery long work."""
+
+import logging
+from collections.abc import Iterable
+from functools import partial
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from gateway.bridge.sessions.filter_shapes import NEWCOMER, FilterShapes
+from gateway.config.limits import Limit
+from gateway.config.mqtt_limits import MqttLimits
+from gateway.config.routes import EMBEDDED, Registration
+from gateway.limits.budgets import Budgets, Owner
+from gateway.mqtt.reason_codes import ReasonCode
+from mappings.table import Dialect
+from mappings.topics.shapes import Shape
+from mappings.topics.topics import PatternIndex, Scheme
+from tests.calls import calls_of
+from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, remaining_length, written
+
+CONNECTS = {
+    3: "10 12 0006 'MQIsdp' 03 00 0000 0004 '{0}'",
+    4: "10 10 0004 'MQTT' 04 00 0000 0004 '{0}'",
+    5: "10 16 0004 'MQTT' 05 00 0000 05 11 00000E10 0004 '{0}'",
+}
+QUOTA_EXCEEDED = ReasonCode.QUOTA_EXCEEDED
+
+
+def limited(new_world: NewWorld, **limits: int) -> World:
+    return new_world(limits=MqttLimits.model_validate(limits))
+
+
+def connected(world: World, name: str = "self", *, level: int = 5, peer: str = "192.0.2.7:50000") -> FakeLink:
+    link = FakeLink()
+    link.peer = peer
+    world.receive(link, CONNECTS[level].format(name))
+    link.taken()
+    return link
+
+
+def subscribed(world: World, link: FakeLink, *filters: str) -> bytes:
+    """Sends one SUBSCRIBE of QoS 0; returns the codes of its SUBACK."""
+    properties = b"\0" if link.connection.level == 5 else b""
+    entries = b"".join(len(each).to_bytes(2, "big") + each.encode() + b"\0" for each in filters)
+    body = b"\0\x01" + properties + entries
+    world.bridge.receive(link, b"\x82" + remaining_length(len(body)) + body)
+    world.run()
+    return link.taken()[-len(filters) :]
+
+
+def unsubscribed(world: World, link: FakeLink, topic_filter: str) -> None:
+    body = b"\0\x02\0" + len(topic_filter).to_bytes(2, "big") + topic_filter.encode()
+    world.bridge.receive(link, b"\xa2" + remaining_length(len(body)) + body)
+    world.run()
+    link.taken()
+
+
+def publish(world: World, link: FakeLink, topic: str) -> None:
+    body = len(topic).to_bytes(2, "big") + topic.encode() + b"\0x"
+    world.bridge.receive(link, b"\x30" + remaining_length(len(body)) + body)
+    world.run()
+
+
+@pytest.mark.parametrize(("level", "code"), [(4, 0x80), (5, 0x97)])
+def test_a_filter_of_a_shape_too_many_is_refused_and_others_feel_nothing(
+    new_world: NewWorld, level: int, code: int
+) -> None:
+    world = limited(new_world, maximum_filter_shapes_per_user=2)
+    link = connected(world, level=level)
+    assert subscribed(world, link, "+/a", "a/#", "a/+") == bytes((0, 0, code))
+    assert subscribed(world, link, "+/b", "c/#", "a", "a/b/c") == bytes(4)
+    assert link.is_open
+    assert world.refusals.totals == {(Limit.FILTER_SHAPES_PER_USER, QUOTA_EXCEEDED): 1}
+    other = connected(world, "good", peer="198.51.100.1:50000")
+    assert subscribed(world, other, "a/+") == b"\0"
+    assert subscribed(world, link, "b/+") == b"\0", "now the shape is known"
+
+
+def test_a_client_of_mqtt_3_1_is_closed_because_its_suback_has_no_code_for_it(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_filter_shapes_per_user=1)
+    link = connected(world, level=3)
+    subscribed(world, link, "+/a", "a/+/a")
+    assert not link.is_open
+
+
+def test_an_unsubscribed_shape_makes_room_again(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_filter_shapes_per_user=1)
+    link = connected(world)
+    assert subscribed(world, link, "+/a", "+/b", "a/+") == bytes((0, 0, 0x97))
+    unsubscribed(world, link, "+/a")
+    assert subscribed(world, link, "a/+") == b"\x97", "one filter of the shape is left"
+    unsubscribed(world, link, "+/b")
+    world.bridge.tick()
+    assert subscribed(world, link, "a/+") == b"\0"
+
+
+def test_the_last_quarter_is_kept_for_newcomers(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_filter_shapes_in_all=48)
+    first = connected(world)
+    filters = ["+/" * length + "a" for length in range(1, 8)] + ["+/" * length + "#" for length in range(1, 9)]
+    filters += ["a/" + "+/" * length + "a" for length in range(1, 7)] + ["a/" * length + "#" for length in range(1, 9)]
+    filters += ["a/" * length + "+/a" for length in range(2, 7)] + ["a/" * length + "+/#" for length in range(1, 8)]
+    codes = b"".join(subscribed(world, first, each) for each in filters)
+    assert codes == bytes(36) + b"\x97" * (len(filters) - 36)
+    newcomer = connected(world, "good", peer="198.51.100.1:50000")
+    assert b"".join(subscribed(world, newcomer, each) for each in filters[36 : 36 + NEWCOMER]) == bytes(5)
+    assert world.refusals.totals == {(Limit.FILTER_SHAPES_IN_ALL, QUOTA_EXCEEDED): len(filters) - 36}
+
+
+def test_shapes_are_charged_to_the_prefix_of_a_client_without_a_user(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_filter_shapes_per_user=1)
+    one = connected(world, "one1", peer="[2001:db8:0:1::1]:50000")
+    same = connected(world, "two2", peer="[2001:db8:0:2::2]:50001")
+    other = connected(world, "tri3", peer="[2001:db8:1:1::1]:50000")
+    assert subscribed(world, one, "+") == b"\0"
+    assert subscribed(world, same, "a/+") == b"\x97"
+    assert subscribed(world, other, "a/+") == b"\0"
+
+
+def test_an_old_store_past_the_limit_keeps_its_subscriptions_and_the_log_tells(
+    new_world: NewWorld, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    world = new_world(limits=MqttLimits())
+    link = connected(world)
+    filters = ["/".join(each) for each in product("a+", repeat=3)]
+    assert subscribed(world, link, *filters) == bytes(8)
+    folder = world.kill(tmp_path / "killed")
+    with caplog.at_level(logging.WARNING):
+        again = World(folder, limits=MqttLimits(maximum_filter_shapes_in_all=4))
+    assert "filter shapes past the limit shapes=7 limit=4" in caplog.text
+    link = connected(again)
+    assert subscribed(again, link, "b/+/c", "+/+/+/+") == bytes((0, 0x97))
+    publish(again, link, "a/a/a")
+    assert link.taken() == written("30 09 0005 'a/a/a' 00 'x'")
+    again.close()
+
+
+ATTACK = ["/".join(each) + "/z" for each in product("a+", repeat=6)]
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_a_publish_takes_no_more_work_than_the_limit_on_shapes_allows(new_world: NewWorld, dialect: Dialect) -> None:
+    limits = MqttLimits(maximum_filter_shapes_in_all=32, maximum_filter_shapes_per_user=16)
+    world = new_world(limits=limits, dialect=dialect)
+    publisher = connected(world, "good", peer="198.51.100.1:50000")
+
+    def calls(place: int) -> int:
+        return calls_of(partial(publish, world, publisher, f"{'a/' * 6}new{place}"))
+
+    calls(0)
+    before = calls(1)
+    for place in range(2):
+        attacker = connected(world, f"bad{place}", peer=f"192.0.{place}.1:50000")
+        subscribed(world, attacker, *ATTACK)
+    calls(2)
+    assert calls(3) - before <= 2 * 32
+    assert world.refusals.totals[Limit.FILTER_SHAPES_PER_USER, QUOTA_EXCEEDED]
+
+
+def test_a_delivery_takes_a_step_for_each_shape_of_the_sessions_filters(new_world: NewWorld) -> None:
+    world = new_world(limits=MqttLimits())
+    link = connected(world)
+    filters = [f"site/+/device{number}/temperature" for number in range(100)]
+    assert subscribed(world, link, *filters, "site/#") == bytes(101)
+    session = link.session
+    assert session is not None
+    assert session.granted_qos("site/x/device7/temperature") == 0
+    assert calls_of(partial(session.granted_qos, "site/x/device8/temperature")) <= 50
+    unsubscribed(world, link, "site/#")
+    assert session.granted_qos("site/x/other") is None
+    assert subscribed(world, link, "site/+/other") == b"\0"
+    assert session.granted_qos("site/y/other") == 0
+
+
+PATTERN = st.lists(st.sampled_from("ab+"), min_size=1, max_size=6).map("/".join)
+
+
+class IndexShapes:
+    """The shapes of an index that stands for the broker's."""
+
+    def __init__(self, index: PatternIndex[str]) -> None:
+        self._index = index
+
+    @property
+    def weight(self) -> int:
+        return self._index.shapes.weight
+
+    def of(self, pattern: str) -> Shape | None:
+        return self._index.shape(pattern, Scheme.TOPIC)
+
+    def __contains__(self, shape: object, /) -> bool:
+        return shape in self._index.shapes
+
+
+def places(pattern: str) -> tuple[int, tuple[int, ...]]:
+    levels = pattern.split("/")
+    return len(levels), tuple(place for place, level in enumerate(levels) if level == "+")
+
+
+def shapes_of(patterns: Iterable[str]) -> set[tuple[int, tuple[int, ...]]]:
+    return {places(pattern) for pattern in patterns if "+" in pattern}
+
+
+USERS = ["anna", "ben", "cleo", "dan"]
+
+
+class ShapesMachine(RuleBasedStateMachine):
+    """Users who subscribe and unsubscribe, beside a plain list of their filters and of who brought which shape."""
+
+    MOST, OF_USER = 16, 7
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.index: PatternIndex[str] = PatternIndex()
+        limits = MqttLimits(maximum_filter_shapes_in_all=self.MOST, maximum_filter_shapes_per_user=self.OF_USER)
+        budgets = Budgets(limits)
+        self.accounts = {user: budgets.open(user, Owner(user)) for user in USERS}
+        self.shapes = FilterShapes(limits, IndexShapes(self.index))
+        self.filters: set[tuple[str, str]] = set()
+        self.brought: dict[tuple[int, tuple[int, ...]], str] = {}
+
+    @rule(user=st.sampled_from(USERS), pattern=PATTERN)
+    def subscribe(self, user: str, pattern: str) -> None:
+        session = SimpleNamespace(account=self.accounts[user])
+        wanted = [Registration(destination=EMBEDDED, topic_filters=(pattern,), patterns=(pattern,))]
+        known = shapes_of(each for _, each in self.filters)
+        self.brought = {shape: who for shape, who in self.brought.items() if shape in known}
+        own = sum(who == user for who in self.brought.values())
+        refused = self.shapes.refuses(session, wanted)  # type: ignore[arg-type]  # what it needs of a session
+        if shapes_of([pattern]) <= known:
+            assert refused is None
+        elif own >= self.OF_USER:
+            assert refused is not None
+            assert refused.limit is Limit.FILTER_SHAPES_PER_USER
+        elif len(known) >= self.MOST:
+            assert refused is not None
+            assert refused.limit is Limit.FILTER_SHAPES_IN_ALL
+        else:
+            assert refused is None, "every user of so few shapes is a newcomer"
+        if refused is None:
+            self.index.add(pattern, Scheme.TOPIC, user)
+            self.filters.add((user, pattern))
+            self.brought = dict.fromkeys(shapes_of([pattern]), user) | self.brought
+        self.shapes.tick()
+
+    @rule(data=st.data())
+    def unsubscribe(self, data: st.DataObject) -> None:
+        if self.filters:
+            user, pattern = data.draw(st.sampled_from(sorted(self.filters)))
+            self.index.remove(pattern, Scheme.TOPIC, user)
+            self.filters.remove((user, pattern))
+
+    @invariant()
+    def counts_the_shapes_that_there_are(self) -> None:
+        assert self.index.shapes.weight == len(shapes_of(each for _, each in self.filters)) <= self.MOST
+
+
+TestShapesMachine = ShapesMachine.TestCase
+TestShapesMachine.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)

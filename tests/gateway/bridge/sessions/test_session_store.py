@@ -1,0 +1,74 @@
+"""Rows of a later program: whoever reads them says so, as an operator can use it."""
+
+from pathlib import Path
+
+import ormsgpack
+import pytest
+
+from gateway.bridge.sessions.session_store import HeldPublish, SessionRow, read_row
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.reasons import StoreError
+from tests.gateway.bridge.conftest import NewWorld
+from tests.processes.forked import rfhbridge
+
+EPOCH = (77).to_bytes(8, "big")
+#: Rows of versions that no program has written yet, by their place in the store.
+NEWER = {
+    "a session": (StateSpace.SESSION, b"self", [6, 77, 5, False]),
+    "a held PUBLISH": (StateSpace.SESSION_INCOMING, EPOCH + b"\0\7", [4, 1, "a"]),
+    "a group": (StateSpace.SHARED_SUBSCRIPTION, EPOCH, [2, "$share/g/a", {}]),
+}
+
+
+def _plant(data: Path, space: StateSpace, key: bytes, row: list[object]) -> None:
+    engine = Engine.open(data)
+    unit = engine.begin()
+    unit.set_state(StateSpace.SESSION, b"kept", ormsgpack.packb([3, 77, 4, False, False, None, {}, None, {}]))
+    unit.set_state(space, key, ormsgpack.packb(row))
+    engine.submit(unit)
+    engine.close()
+
+
+@pytest.mark.parametrize("case", NEWER)
+def test_gateway_that_meets_a_row_of_a_later_program_says_that_the_file_is_newer(
+    new_world: NewWorld, tmp_path: Path, case: str
+) -> None:
+    data = tmp_path / "newer"
+    data.mkdir()
+    _plant(data, *NEWER[case])
+    with pytest.raises(StoreError, match=r"this is a newer file: version \d of the row, and this program reads up to"):
+        new_world(data)
+
+
+def test_row_of_version_4_has_no_network() -> None:
+    """What a gateway wrote before sessions had one."""
+    row = ormsgpack.packb([4, 77, 5, False, True, None, {"a/#": 1}, "ann", {}, 60, 0, 0, {"a/#": [True, False, 7]}])
+    found = SessionRow.unpack(row)
+    assert (found.user, found.expiry_s, found.wishes, found.network) == ("ann", 60, {"a/#": [True, False, 7]}, b"")
+    assert SessionRow.unpack(found._replace(network=b"\xc0\0\2\7").pack()).network == b"\xc0\0\2\7"
+
+
+@pytest.mark.parametrize("row", [b"\xc1", b"\x01", b"\x90", b"\x91\xa1a", b"\x91\x00"])
+def test_row_that_cannot_be_read_is_no_fault_of_this_program(row: bytes) -> None:
+    for unpack in (SessionRow.unpack, HeldPublish.unpack, lambda packed: read_row("a row", packed, 1)):
+        with pytest.raises(StoreError):
+            unpack(row)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("run", "--listen", "127.0.0.1:0"), ("sessions", "sweep", "--target", "QM1", "--registrations", "-"), ("check",)],
+)
+def test_command_that_meets_a_newer_session_row_names_no_fault_of_its_own(tmp_path: Path, command: tuple[str]) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    _plant(data, *NEWER["a session"])
+    config = tmp_path / "rfhbridge.toml"
+    config.write_text(f'data = "{data}"\n[[target]]\nname = "QM1"\n', encoding="utf-8")
+    ended = rfhbridge(*command, "--config", config)
+    told = ended.stdout + ended.stderr
+    assert (ended.returncode == 0) == (command[0] == "check"), told  # which is about the configuration
+    assert "this is a newer file: version 6 of the row, and this program reads up to 5" in told, told
+    assert "use the program that wrote it" in told
+    assert "fault of this program" not in told
