@@ -8,6 +8,7 @@ import typer
 
 from gateway.cli.application import CommandFailed
 from gateway.cli.connection import connected
+from gateway.cli.durations import seconds_of
 from gateway.cli.examples import epilog
 from gateway.cli.files import read_input
 from gateway.cli.session_status import carry_out, lines_of, purge_idle, session_status
@@ -25,9 +26,6 @@ from gateway.mqtt.levels import LEVELS
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
-#: Seconds of a time's unit, and digits of its longest number.
-_UNITS_S: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_LONGEST_NUMBER: Final = 5
 _US: Final = 1_000_000
 _DISPLAY: Final = "DISPLAY SUB(*) ALL"
 #: What DISPLAY SUB answers where there is no subscription: as good as an empty list.
@@ -39,14 +37,6 @@ def client_identifier(text: str) -> str:
     if not text:
         raise typer.BadParameter("a client identifier has at least one character (see 'rfhbridge sessions list')")
     return text
-
-
-def seconds_of(text: str) -> int:
-    """A time like 30d or 12h in seconds."""
-    number, unit = text[:-1], text[-1:]
-    if unit not in _UNITS_S or not (number.isascii() and number.isdigit()) or len(number) > _LONGEST_NUMBER:
-        raise typer.BadParameter(f"{text!r} is no time: write a number with d, h, m or s, 30d for example")
-    return int(number) * _UNITS_S[unit]
 
 
 _CLIENT_HELP: Final = "Client identifier of the session, pump-7 for example: see sessions list."

@@ -5,6 +5,7 @@
     anchor        what was kept elsewhere: a public key, a copy of the digests
     completeness  segments against digests: what is missing, what was removed, what has no digest yet
     source        the files of a trail in a folder; packed_trail: in a pack; both in the order in which they are checked
+    auditors_rule how long a trail must be kept, and how fresh it must be
     restores      the gaps that a trail tells itself, and which of them an auditor's policy names
     trail         all of it: one pass over a trail, one Verification
     proof         that a message's records are among the lines of a segment, for whoever has nothing else
@@ -13,6 +14,7 @@ Everything is read as a stream: memory does not grow with the trail, but for its
 """
 
 from spark_audit.verify.anchor import Anchor, UnusableAnchor
+from spark_audit.verify.auditors_rule import AuditorsRule
 from spark_audit.verify.packed_trail import verify_pack
 from spark_audit.verify.trail import verify
 from spark_audit.verify.verdict import LIMITS, Finding, Problem, Verdict, Verification
@@ -20,6 +22,7 @@ from spark_audit.verify.verdict import LIMITS, Finding, Problem, Verdict, Verifi
 __all__ = [
     "LIMITS",
     "Anchor",
+    "AuditorsRule",
     "Finding",
     "Problem",
     "UnusableAnchor",

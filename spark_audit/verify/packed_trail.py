@@ -18,6 +18,7 @@ from typing import BinaryIO, Final, cast
 
 from spark_audit.digest import DIGEST_FOLDER, LARGEST_DIGEST_BYTES, digest_number
 from spark_audit.verify.anchor import Anchor
+from spark_audit.verify.auditors_rule import NO_RULE, AuditorsRule
 from spark_audit.verify.source import BLOCK_BYTES, TORN, DigestFile, Entry, SegmentFile, in_checking_order, segment_file
 from spark_audit.verify.trail import not_evaluable, verify_source
 from spark_audit.verify.verdict import Verification
@@ -46,11 +47,13 @@ class UnusablePack(ValueError):
     """A file that is no evidence pack, or one that was made to do harm."""
 
 
-def verify_pack(path: Path, anchor: Anchor, *, accepted: frozenset[str] = frozenset()) -> Verification:
+def verify_pack(
+    path: Path, anchor: Anchor, *, accepted: frozenset[str] = frozenset(), rule: AuditorsRule = NO_RULE
+) -> Verification:
     """Checks the trail in a pack. Never raises for what it holds; what is no pack is not evaluable."""
     try:
         with path.open("rb") as file:
-            return verify_source(open_pack(file), anchor, accepted)
+            return verify_source(open_pack(file), anchor, accepted, rule)
     except UnusablePack as error:
         return not_evaluable(f"{path} is not a pack that can be judged: {error}")
     except OSError as error:

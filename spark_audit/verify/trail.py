@@ -8,6 +8,7 @@ from spark_audit.digest import DIGEST_FOLDER, digest_name
 from spark_audit.record import RECORD_VERSION
 from spark_audit.result import counted
 from spark_audit.verify.anchor import Anchor
+from spark_audit.verify.auditors_rule import NO_RULE, AuditorsRule, RuleCheck
 from spark_audit.verify.chain import MOST_RESTORATIONS, LineChain
 from spark_audit.verify.completeness import Completeness
 from spark_audit.verify.digests import DigestChain
@@ -26,24 +27,33 @@ _ATTEMPTS: Final = 3
 _NO_ANCHOR: Final = Anchor()
 
 
-def verify(trail_dir: Path, anchor: Anchor = _NO_ANCHOR, *, accepted: frozenset[str] = frozenset()) -> Verification:
+def verify(
+    trail_dir: Path,
+    anchor: Anchor = _NO_ANCHOR,
+    *,
+    accepted: frozenset[str] = frozenset(),
+    rule: AuditorsRule = NO_RULE,
+) -> Verification:
     """Checks the trail in a folder; `accepted` are the restorations that a policy names, by hash.
 
     Never raises for what the files hold; what cannot be read is not evaluable.
     """
     for _attempt in range(_ATTEMPTS - 1):
         before = _names(trail_dir)
-        verification = _verify_folder(trail_dir, anchor, accepted)
+        verification = _verify_folder(trail_dir, anchor, accepted, rule)
         if verification.verdict is not Verdict.VIOLATED or _names(trail_dir) == before:
             return verification
-    return _verify_folder(trail_dir, anchor, accepted)
+    return _verify_folder(trail_dir, anchor, accepted, rule)
 
 
 def verify_source(
-    source: TrailSource, anchor: Anchor = _NO_ANCHOR, accepted: frozenset[str] = frozenset()
+    source: TrailSource,
+    anchor: Anchor = _NO_ANCHOR,
+    accepted: frozenset[str] = frozenset(),
+    rule: AuditorsRule = NO_RULE,
 ) -> Verification:
     """Checks the trail that a source gives. Raises what the source raises."""
-    check = _Check(anchor, accepted)
+    check = _Check(anchor, accepted, rule)
     for entry in source.entries():
         if isinstance(entry, DigestFile):
             check.digest(entry)
@@ -58,9 +68,9 @@ def not_evaluable(reason: str) -> Verification:
     return _Check(_NO_ANCHOR).result(Verdict.NOT_EVALUABLE, reason, ())
 
 
-def _verify_folder(trail_dir: Path, anchor: Anchor, accepted: frozenset[str]) -> Verification:
+def _verify_folder(trail_dir: Path, anchor: Anchor, accepted: frozenset[str], rule: AuditorsRule) -> Verification:
     try:
-        return verify_source(TrailFolder(trail_dir), anchor, accepted)
+        return verify_source(TrailFolder(trail_dir), anchor, accepted, rule)
     except OSError as error:
         return not_evaluable(f"{error.filename or trail_dir} cannot be read: {error.strerror}")
 
@@ -80,11 +90,13 @@ class _Check:
     anchor: Anchor
     #: Hashes of records of kind restored that the auditor's policy names.
     accepted: frozenset[str] = frozenset()
+    rule: AuditorsRule = NO_RULE
     in_lines: Findings = field(default_factory=Findings)
     in_digests: Findings = field(default_factory=Findings)
     lines: LineChain = field(init=False)
     digests: DigestChain = field(init=False)
     completeness: Completeness = field(init=False)
+    of_rule: RuleCheck = field(init=False)
     #: Index in anchor.numbers of the next copy that was not looked at.
     _copies_seen: int = 0
 
@@ -92,6 +104,7 @@ class _Check:
         self.lines = LineChain(self.in_lines)
         self.digests = DigestChain(self.in_digests)
         self.completeness = Completeness(self.in_lines, self.lines)
+        self.of_rule = RuleCheck(self.rule, self.in_digests)
 
     def digest(self, file: DigestFile) -> None:
         """A digest of the trail; copies of those before it that are not there go first."""
@@ -117,6 +130,7 @@ class _Check:
         while number := self._next_copy():
             self._take_copy(number)
         self.completeness.finish(self.digests.removed_up_to)
+        self.of_rule.finish()
         self._check_public_key()
 
     def _check_public_key(self) -> None:
@@ -147,6 +161,7 @@ class _Check:
         digest = self.digests.check(number, data)
         if digest is not None:
             self.completeness.expect(digest)
+            self.of_rule.digest(digest)
 
     def verdict(self) -> tuple[Verdict, str]:
         """The verdict and its reason."""
@@ -209,6 +224,7 @@ class _Check:
                 for each in self.lines.restorations[:RESTORATIONS_TOLD]
             ),
             restoration_count=self.lines.restoration_count,
+            last_digest_at_us=self.of_rule.last_at_us,
         )
 
     def _notes(self) -> tuple[str, ...]:

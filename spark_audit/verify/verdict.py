@@ -54,6 +54,8 @@ class Finding(StrEnum):
     WRONG_KEY = "wrong key"
     WRONG_SIGNATURE = "wrong signature"
     UNLIKE_COPY = "unlike copy"
+    REMOVED_TOO_EARLY = "removed too early"
+    STALE_TRAIL = "stale trail"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,7 @@ class Restoration:
     is_accepted: bool = False
 
     def __str__(self) -> str:
-        return f"restored at {_told(self.at_us)}, {self.missing}"
+        return f"restored at {moment(self.at_us)}, {self.missing}"
 
     @property
     def missing(self) -> str:
@@ -107,7 +109,7 @@ class Restoration:
         return f"{' and '.join(parts)} missing" if parts else "the trail does not know what the store lost"
 
 
-def _told(at_us: int) -> str:
+def moment(at_us: int) -> str:
     """UTC to the second, or the number where it is no time."""
     try:
         return f"{datetime.fromtimestamp(at_us // 1_000_000, UTC):%Y-%m-%dT%H:%M:%SZ}"
@@ -160,6 +162,8 @@ class Verification:
     #: The first RESTORATIONS_TOLD records of kind restored, and how many there are.
     restorations: tuple[Restoration, ...] = ()
     restoration_count: int = 0
+    #: The time of the last digest, microseconds since 1970 UTC; 0: there is none.
+    last_digest_at_us: int = 0
     limits: str = LIMITS
 
     def as_dict(self) -> dict[str, object]:

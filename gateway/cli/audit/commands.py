@@ -33,7 +33,9 @@ audit.command(
 )(command_of(bulk))
 audit.command(
     epilog=epilog(
-        "rfhbridge audit verify --data var", "rfhbridge audit verify --public-key gateway.pub --digests copies"
+        "rfhbridge audit verify --data var",
+        "rfhbridge audit verify --public-key gateway.pub --digests copies",
+        "rfhbridge audit verify --keep-at-least 365d --not-older-than 1h",
     )
 )(verify)
 audit.command(epilog=epilog("rfhbridge audit prove 524648420102030405060708090a0b0c0000000000000001 --out proof.json"))(

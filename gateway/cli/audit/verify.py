@@ -1,5 +1,6 @@
 """`rfhbridge audit verify`: a trail, a pack or a proof, checked without Spark and without the gateway."""
 
+import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -7,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from gateway.cli.application import CommandFailed
+from gateway.cli.durations import seconds_of
 from gateway.cli.settings_options import ConfigOption, DataOption, JsonOption, settings_for
 from gateway.cli.terminal import Json, counted, write_json, write_line
 from spark_audit.options import DIGESTS, PUBLIC_KEY
 
 if TYPE_CHECKING:
-    from spark_audit.verify import Anchor, Verification
+    from spark_audit.verify import Anchor, AuditorsRule, Verification
     from spark_audit.verify.proof import ProofVerification
 
 
@@ -31,6 +33,24 @@ def verify(
         Path | None,
         typer.Option("--proof", metavar="FILE", help="Check a proof that `audit prove` wrote, not a trail."),
     ] = None,
+    keep_at_least_s: Annotated[
+        int | None,
+        typer.Option(
+            "--keep-at-least",
+            parser=seconds_of,
+            metavar="TIME",
+            help="Tell what retention removed earlier than this after its last record: 365d.",
+        ),
+    ] = None,
+    not_older_than_s: Annotated[
+        int | None,
+        typer.Option(
+            "--not-older-than",
+            parser=seconds_of,
+            metavar="TIME",
+            help="Tell where the last digest is older: 30d, 12h, 45m or 90s.",
+        ),
+    ] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -38,19 +58,21 @@ def verify(
 
     The command checks every hash, link, number, digest and signature, and names missing records and changed lines. The
     verdict is `anchored` where --public-key or --digests were kept elsewhere, else `consistent, not anchored`. It is
-    `restored` where the trail itself records a gap that the policy does not name. Exit code 0 anchored or consistent, 1
-    violated or restored, 2 not evaluable, 3 wrong use.
+    `restored` where the trail itself records a gap that the policy does not name. --keep-at-least and --not-older-than
+    judge by your own rule, whatever the gateway announced. Exit code 0 anchored or consistent, 1 violated or restored,
+    2 not evaluable, 3 wrong use.
     """
     from spark_audit.verify import Anchor, UnusableAnchor
 
     _check_use(evidence, data, digests, proof)
+    rule = _rule(keep_at_least_s, not_older_than_s, proof)
     try:
         anchor = Anchor.read(public_key_file=public_key, digests=digests)
     except UnusableAnchor as error:
         raise CommandFailed(str(error)) from None
     if proof is not None:
         _verify_proof(proof, anchor, as_json=as_json)
-    verification = _verification(evidence, data, config, anchor, _accepted_by(policy))
+    verification = _verification(evidence, data, config, anchor, _accepted_by(policy), rule)
     if as_json:
         write_json(cast(Json, verification.as_dict()))
     else:
@@ -73,6 +95,21 @@ def _check_use(evidence: Path | None, data: Path | None, digests: Path | None, p
         raise typer.BadParameter("a proof is checked against --public-key alone")
 
 
+def _rule(keep_at_least_s: int | None, not_older_than_s: int | None, proof: Path | None) -> "AuditorsRule":
+    """The auditor's own rule, by this machine's clock."""
+    from spark_audit.verify import AuditorsRule
+
+    if proof is not None and (keep_at_least_s is not None or not_older_than_s is not None):
+        raise typer.BadParameter("a proof is of one message: --keep-at-least and --not-older-than are for a trail")
+    if 0 in (keep_at_least_s, not_older_than_s):
+        raise typer.BadParameter("--keep-at-least and --not-older-than need more than 0")
+    return AuditorsRule(
+        keep_at_least_us=(keep_at_least_s or 0) * 1_000_000,
+        not_older_than_us=(not_older_than_s or 0) * 1_000_000,
+        now_us=time.time_ns() // 1_000,
+    )
+
+
 def _accepted_by(policy: Path | None) -> frozenset[str]:
     """The restores that a policy names."""
     from spark_audit.verify.restores import UnusableRestore, read_accepted_restores
@@ -84,16 +121,21 @@ def _accepted_by(policy: Path | None) -> frozenset[str]:
 
 
 def _verification(
-    evidence: Path | None, data: Path | None, config: Path | None, anchor: "Anchor", accepted: frozenset[str]
+    evidence: Path | None,
+    data: Path | None,
+    config: Path | None,
+    anchor: "Anchor",
+    accepted: frozenset[str],
+    rule: "AuditorsRule",
 ) -> "Verification":
     from gateway.audit_trail.exporter import TRAIL_FOLDER
     from spark_audit.verify import verify as verify_trail
     from spark_audit.verify import verify_pack
 
     if evidence is None:
-        return verify_trail(settings_for(config, data).data / TRAIL_FOLDER, anchor, accepted=accepted)
+        return verify_trail(settings_for(config, data).data / TRAIL_FOLDER, anchor, accepted=accepted, rule=rule)
     check = partial(verify_trail, trail_in(evidence)) if evidence.is_dir() else partial(verify_pack, evidence)
-    return check(anchor, accepted=accepted)
+    return check(anchor, accepted=accepted, rule=rule)
 
 
 def _verify_proof(path: Path, anchor: "Anchor", *, as_json: bool) -> None:
@@ -132,7 +174,12 @@ def _write(verification: "Verification") -> None:
     )
     write_line(f"{', '.join(counts)}, head {verification.head}")
     if verification.digests:
-        write_line(f"last digest {verification.digest_head}, signed by {' then '.join(verification.public_keys)}")
+        from spark_audit.verify.verdict import moment
+
+        keys = " then ".join(verification.public_keys)
+        write_line(
+            f"last digest {verification.digest_head}, of {moment(verification.last_digest_at_us)}, signed by {keys}"
+        )
     for note in verification.notes:
         write_line(note)
     write_line(verification.limits)

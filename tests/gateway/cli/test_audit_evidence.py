@@ -92,6 +92,18 @@ def test_copied_digests_show_what_was_cut_off(rfhbridge, data_folder, trail, tmp
     assert "digests/000000000002.digest: it is missing, though there is a copy of it" in ended.text
 
 
+def test_an_auditors_own_rule_finds_an_old_trail_and_is_no_rule_for_a_proof(rfhbridge, data_folder, trail, tmp_path):
+    ended = rfhbridge("audit", "verify", "--data", data_folder, "--keep-at-least", "365d")
+    assert (ended.exit_code, "of 1970-01-01T00:00:00Z, signed by" in ended.text) == (0, True)
+    ended = rfhbridge("audit", "verify", "--data", data_folder, "--not-older-than", "1h", "--json")
+    said = json.loads(ended.stdout)
+    assert (ended.exit_code, said["problems"][0]["finding"], said["last_digest_at_us"]) == (1, "stale trail", 2)
+    for wrong in (["--proof", tmp_path / "proof.json"], ["--keep-at-least", "0d"], ["--keep-at-least", "a year"]):
+        ended = rfhbridge("audit", "verify", "--not-older-than", "1h", *wrong)
+        assert (ended.exit_code, ended.stdout) == (3, b""), ended.stderr
+        assert "--keep-at-least" in ended.stderr
+
+
 def test_verification_as_json_names_each_problem(rfhbridge, data_folder, trail):
     path = trail / "000000000002-20261120T02.jsonl"
     path.write_bytes(path.read_bytes().replace(b"boiler", b"cooler", 1))

@@ -1,0 +1,94 @@
+"""What an auditor asks of a trail by a rule of his own: how long it is kept, and how fresh its last digest is.
+
+The gateway's configuration says how long segments are kept, and a digest of kind retention announces what is removed.
+Whoever has the signing key can write such a digest at any time. So an auditor judges removals by his own rule. A trail
+that was cut at a digest agrees with itself, and only its age tells.
+
+Times of digests are the gateway's; `now_us` is the auditor's. A digest of a time to come counts as one of now.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from spark_audit.digest import DIGEST_FOLDER, Digest, DigestKind, digest_name
+from spark_audit.verify.digests import segment_number
+from spark_audit.verify.verdict import Finding, Findings, moment
+
+_SECOND_US: Final = 1_000_000
+_UNITS_S: Final = (("days", 86_400), ("hours", 3_600), ("minutes", 60), ("seconds", 1))
+#: How far the clocks of gateway and auditor may differ before a digest is one of a time to come.
+CLOCKS_DIFFER_US: Final = 300 * _SECOND_US
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditorsRule:
+    """Lengths of time in microseconds; 0: nothing is asked. `now_us`: microseconds since 1970 UTC."""
+
+    keep_at_least_us: int = 0
+    not_older_than_us: int = 0
+    now_us: int = 0
+
+
+NO_RULE: Final = AuditorsRule()
+
+
+@dataclass(slots=True)
+class RuleCheck:
+    """Holds digest after digest against a rule."""
+
+    rule: AuditorsRule
+    findings: Findings
+    #: Number and time of the last digest; 0 where there is none.
+    last_number: int = 0
+    last_at_us: int = 0
+    #: When the records of a segment ended, by its number, while it is not announced as removed.
+    _ended_us: dict[int, int] = field(default_factory=dict)
+
+    def digest(self, digest: Digest) -> None:
+        """The next digest of the trail."""
+        self.last_number, self.last_at_us = digest.number, digest.until_us
+        if not self.rule.keep_at_least_us:
+            return
+        if digest.kind == DigestKind.SEGMENT:
+            self._ended_us[segment_number(digest)] = digest.until_us
+        elif digest.kind == DigestKind.RETENTION:
+            self._judge_removal(digest)
+
+    def finish(self) -> None:
+        """There are no more digests: how old is the last one?"""
+        rule, name = self.rule, f"{DIGEST_FOLDER}/{digest_name(self.last_number)}"
+        if not rule.not_older_than_us:
+            return
+        if not self.last_number:
+            self.findings.add(
+                Finding.STALE_TRAIL, DIGEST_FOLDER, "there is no digest that tells how fresh the trail is"
+            )
+        elif self.last_at_us > rule.now_us + CLOCKS_DIFFER_US:
+            what = f"the last digest is of {moment(self.last_at_us)}, which is still to come: a clock is wrong"
+            self.findings.add(Finding.STALE_TRAIL, name, what)
+        elif rule.now_us - self.last_at_us > rule.not_older_than_us:
+            what = (
+                f"the last digest is of {moment(self.last_at_us)}, {_length(rule.now_us - self.last_at_us)} ago, and"
+                f" {_length(rule.not_older_than_us)} are allowed: the gateway stood still, or the trail was cut here"
+            )
+            self.findings.add(Finding.STALE_TRAIL, name, what)
+
+    def _judge_removal(self, digest: Digest) -> None:
+        """A segment is removed too early where its last record was younger than the rule asks."""
+        removed_us = min(digest.until_us, self.rule.now_us)
+        gone = [number for number in self._ended_us if number <= segment_number(digest)]
+        ended_us = max((self._ended_us.pop(number) for number in gone), default=removed_us - self.rule.keep_at_least_us)
+        if removed_us - ended_us < self.rule.keep_at_least_us:
+            kept = _length(max(0, removed_us - ended_us))
+            what = (
+                f"it removed the segments up to {digest.segment} {kept} after the last record in them; the rule asks"
+                f" for {_length(self.rule.keep_at_least_us)}"
+            )
+            self.findings.add(Finding.REMOVED_TOO_EARLY, f"{DIGEST_FOLDER}/{digest_name(digest.number)}", what)
+
+
+def _length(microseconds: int) -> str:
+    """A length of time in its largest unit that gives at least 2, rounded down: a reader compares it at a glance."""
+    seconds = microseconds // _SECOND_US
+    name, unit_s = next((each for each in _UNITS_S if seconds >= 2 * each[1]), _UNITS_S[-1])
+    return f"{seconds // unit_s:,} {name}"
