@@ -1,4 +1,4 @@
-"""Reads and checks certificates and keys in PEM files; an error is a sentence for the operator."""
+"""Reads and checks certificates and keys in PEM files. Each error is a sentence for the operator."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ _DAY: Final = "%Y-%m-%d"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A certificate, those that signed it, and its key: two files that fit each other."""
+    """A certificate with the certificates that signed it, and its key: two files that fit each other."""
 
     certificate: Path
     key: Path
@@ -31,7 +31,7 @@ class Pair:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its hosts and addresses; its subject where it has none."""
+        """Its hosts and addresses; its subject if it names neither."""
         try:
             found = self.chain[0].extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         except (x509.ExtensionNotFound, ValueError):
@@ -40,7 +40,7 @@ class Pair:
         return (*hosts, *(str(address) for address in found.get_values_for_type(x509.IPAddress)))
 
     def check_time(self, now: datetime) -> None:
-        """Raises ConfigurationError where it is not valid yet, or has expired."""
+        """Raises ConfigurationError if it is not valid yet, or has expired."""
         problem = validity_problem(self.chain[0], now)
         if problem:
             raise ConfigurationError(str(self.certificate), (problem,), "put a certificate that is valid in its place")

@@ -1,7 +1,7 @@
 """Client certificates after the handshake: a connection ends when its certificate does, or when it loses its authority.
 
-OpenSSL checks a certificate once, in the handshake, and connections of MQTT stay open for months. When an authority is
-taken out of `client_authority`, the connections end whose certificates no other authority there has signed.
+OpenSSL checks a certificate once, in the handshake, and connections of MQTT stay open for months. An operator may take
+an authority out of `client_authority`. Then a connection ends, unless another authority there signed its certificate.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from gateway.mqtt.reason_codes import ReasonCode
 
 
 def certificate_of(transport: asyncio.BaseTransport) -> bytes | None:
-    """The client's certificate from its TLS handshake, in DER; None: it has sent none."""
+    """The client's certificate from its TLS handshake, in DER; None if the client has sent no certificate."""
     tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
     return tls.getpeercert(True) if tls is not None else None
 
@@ -35,10 +35,10 @@ class Shown:
 
 
 def read_shown(certificate: bytes, kind: str) -> Shown:
-    """Reads a certificate (DER) that OpenSSL has accepted; the user by `user_from_certificate`, "" where it names none.
+    """Reads a certificate (DER) that OpenSSL has accepted. `user_from_certificate` chooses the user; "": it names none.
 
-    The subject is written as RFC 4514 says. A subject with several common names has no single user. A certificate that
-    OpenSSL accepts but that cannot be read here names nobody, and has no end.
+    The subject is written as RFC 4514 says. A subject with several common names has no single user. OpenSSL accepts
+    some certificates that cannot be read here. Such a certificate names nobody, and has no end.
     """
     try:
         read = x509.load_der_x509_certificate(certificate)
@@ -65,10 +65,10 @@ class Authorities:
         return not set(before._certificates) <= set(self._certificates)
 
     def trust(self, certificate: bytes, now: datetime) -> bool:
-        """Whether signatures lead from a certificate (DER) to one here that signed itself, over others here alone.
+        """Whether signatures lead from a certificate (DER) to a self-signed one here, only through certificates here.
 
-        Certificates in between that the client sent in its handshake are no longer known. Such a client is not trusted
-        here, and sends them again when it comes back.
+        The gateway no longer knows the certificates in between that the client sent in its handshake. A client that
+        needs them is not trusted here. It sends them again when it comes back.
         """
         try:
             return self._lead_up_from(x509.load_der_x509_certificate(certificate), self._certificates, now)

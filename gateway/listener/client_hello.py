@@ -1,7 +1,8 @@
 """The protocols that a TLS client offers (ALPN), read from its first message before OpenSSL gets it.
 
-OpenSSL, as Python has it, goes on with a client that offers only foreign protocols, and RFC 7301 wants it refused: else
-a page of the web could be made to speak to this port (ALPACA). What cannot be read here is left for OpenSSL to judge.
+RFC 7301 wants a client refused that offers only foreign protocols: otherwise an attacker could make a page of the web
+speak to this port (ALPACA). OpenSSL, as Python has it, goes on with such a client. If this module cannot read a
+message, OpenSSL judges it.
 
 Sources: RFC 8446, sections 4.1.2, 4.2 and 5.1; RFC 7301, sections 3.1 and 3.2.
 """
@@ -9,7 +10,7 @@ Sources: RFC 8446, sections 4.1.2, 4.2 and 5.1; RFC 7301, sections 3.1 and 3.2.
 import ssl
 from typing import Final
 
-#: A longer first message is left to OpenSSL: that of an honest client has less than two kilobytes.
+#: OpenSSL alone judges a longer first message. An honest client's has less than two kilobytes.
 MAXIMUM_BYTES: Final = 16_384
 #: A record with the fatal alert no_application_protocol: type 21, version 3.3, two bytes, 2 (fatal), 120.
 NO_APPLICATION_PROTOCOL: Final = bytes((21, 3, 3, 0, 2, 2, 120))
@@ -23,11 +24,11 @@ _ALPN: Final = 16
 
 
 class ForeignProtocol(ssl.SSLError):
-    """The client offers protocols, and none is that of the listener. A subclass of the class of OpenSSL's errors."""
+    """The client offers protocols, but not the listener's. A subclass of OpenSSL's class of errors."""
 
 
 class _Bytes:
-    """A message that is read from its beginning to its end; IndexError where it is too short."""
+    """A message that is read from its beginning to its end. Raises IndexError if it is too short."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -44,7 +45,7 @@ class _Bytes:
         return int.from_bytes(self.take(count))
 
     def vector(self, length_bytes: int) -> bytes:
-        """What stands behind its length."""
+        """The bytes of a vector; its length stands in front of them."""
         return self.take(self.number(length_bytes))
 
     @property
@@ -61,7 +62,7 @@ class ClientHello:
         self._data = bytearray()
 
     def offered(self, data: bytes) -> tuple[bytes, ...] | None:
-        """The protocols that are offered, none where none are; None while more bytes are needed."""
+        """The protocols that the client offers, perhaps none. Returns None while more bytes are needed."""
         self._data += data[: MAXIMUM_BYTES + 1 - len(self._data)]
         if len(self._data) > MAXIMUM_BYTES:
             return ()
@@ -73,7 +74,7 @@ class ClientHello:
 
 
 def _message(data: bytes) -> bytes | None:
-    """The first message out of its records, without its header; None where it is not complete, b"" for another one."""
+    """The first message out of its records, without its header; None if incomplete, b"" if of another type."""
     message = b""
     while len(data) >= _RECORD_HEADER_BYTES:
         if data[0] != _HANDSHAKE_RECORD:

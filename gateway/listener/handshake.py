@@ -1,9 +1,10 @@
 """The handshake in front of MQTT: the PROXY header of a load balancer, then TLS.
 
-asyncio's own server opens a port that has neither. Here connections are accepted one by one. The PROXY header is read
-from the socket to its last byte and no further, so that TLS or MQTT begins behind it. A handshake that fails is one
-line in the log. A connection that takes too long is closed; when too many are under way, the oldest is closed. A
-connection past the connection rate is closed before its TLS handshake, which would take a millisecond of a core.
+asyncio's own server opens a port that has neither. This module accepts connections one by one. It reads the PROXY
+header from the socket to its last byte and no further, so that TLS or MQTT begins behind it. A failed handshake is one
+line in the log. A handshake that takes too long is closed. When too many handshakes are under way, the oldest is
+closed. A connection past the connection rate is closed before its TLS handshake, which would take a millisecond of a
+core.
 """
 
 import asyncio
@@ -35,11 +36,11 @@ _log = logging.getLogger(__name__)
 BACKLOG: Final = 1_024
 #: Connections that are accepted in one go.
 _ACCEPTED_AT_ONCE: Final = 64
-#: The pause in accepting connections when the system has no more files or memory, in seconds.
+#: Seconds without accepting connections after the system has run out of files or memory.
 _REST_S: Final = 1.0
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
-#: The meaning of some of OpenSSL's errors: the client speaks another protocol, or names a host that cannot be read.
+#: What some of OpenSSL's errors mean here: the client speaks another protocol, or names a host that is not ASCII.
 _MEANINGS: Final = {
     "wrong version number": ": the client sent no TLS, as to a port without it",
     "http request": ": the client sent no TLS",
@@ -64,9 +65,9 @@ class HandshakePort:
         refused: Callable[[Limit], None],
         connection_log: ConnectionLog,
     ) -> None:
-        """`context` None: no TLS. It is called for every handshake, because certificates change.
+        """`context` makes the context of each handshake, because certificates change. None: no TLS.
 
-        `alpn`: the protocol that a client must offer where it offers any (TLS).
+        `alpn`: the protocol that a client of TLS must offer, if it offers any.
         `may_begin`: whether a client of this address may begin a handshake now. `refused` counts refusals.
         """
         self._factory = factory
@@ -132,7 +133,7 @@ class HandshakePort:
         self._refused(Limit.WAITING_CONNECTIONS)
 
     def _ended(self, connected: socket.socket, task: asyncio.Task[None]) -> None:
-        """A handshake has ended. One that was cancelled may not have begun, and its socket is still open."""
+        """A handshake has ended. If it was cancelled before it began, its socket is still open."""
         self._under_way.pop(task, None)
         if task.cancelled():
             self._refuse(connected)
@@ -148,7 +149,7 @@ class HandshakePort:
             asyncio.get_running_loop().add_reader(listening, self._accept, listening)
 
     async def _enter(self, connected: socket.socket, peer: Address) -> None:
-        """The handshake of a connection: then the connection has its link, or is closed (if cancelled, by `_ended`)."""
+        """Carries out a handshake. It gives the connection its link or closes it; `_ended` closes a cancelled one."""
         step = "PROXY header" if self._rules.proxy_protocol else "TLS handshake"
         proxied = None
         try:
@@ -183,7 +184,7 @@ class HandshakePort:
         return read_source(fixed, await _receive(connected, fixed.rest_bytes))
 
     async def _hand_over(self, connected: socket.socket, proxied: Address | None) -> None:
-        """Only `_refuse` ends the opening of a link: uvloop would forget a link that it has made in the same turn."""
+        """Gives the connection its link. Only `_refuse` stops it: uvloop would forget a link made in the same turn."""
         handing_over = asyncio.ensure_future(self._open_link(connected, proxied))
         handing_over.add_done_callback(_hear_of_the_end)
         await asyncio.shield(handing_over)
@@ -205,13 +206,13 @@ class HandshakePort:
 
 
 def _hear_of_the_end(handing_over: "asyncio.Task[None]") -> None:
-    """Fetches an error for which nobody waits any more, or asyncio would log its traceback."""
+    """Fetches an error for which nobody waits any more. Otherwise asyncio would log its traceback."""
     if not handing_over.cancelled():
         handing_over.exception()
 
 
 async def _receive(connected: socket.socket, count: int, check: Callable[[bytes], None] = lambda _data: None) -> bytes:
-    """Reads exactly `count` bytes; `check` sees each beginning. Raises ConnectionError where fewer come."""
+    """Reads exactly `count` bytes; `check` sees each beginning. Raises ConnectionError if fewer come."""
     loop = asyncio.get_running_loop()
     data = b""
     while len(data) < count:

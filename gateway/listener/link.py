@@ -1,7 +1,8 @@
 """An MQTT connection as the bridge sees it (bridge.links.MqttLink), over TCP, TLS or WebSocket.
 
-A client that reads too slowly is sent nothing more until it has caught up. A client that sends faster than the disk
-commits is not read. A connection that is not admitted is read until its CONNECT, which the bridge answers.
+If a client reads too slowly, the gateway sends it nothing more until the client has caught up. If a client sends faster
+than the disk commits, the gateway pauses reading from it. A connection that is not admitted is read until its CONNECT,
+which the bridge answers.
 """
 
 import asyncio
@@ -56,7 +57,7 @@ class NetworkLink(ABC):
         """`proxied`: the client's address in the PROXY header."""
         self._listener = listener
         self._proxied = proxied
-        #: The client's address, for the log; and the same without its port, "" if it has none.
+        #: The client's address for the log, and its address without the port; "" if it has none.
         self.peer = "unknown"
         self.address = ""
         #: The user of the client's certificate, where the listener takes users from certificates; "": none.
@@ -80,7 +81,7 @@ class NetworkLink(ABC):
         self.session: ClientSession | None = None
         self.outstanding = 0
         self.is_open = False
-        #: Whether it counts among the connections of its listener.
+        #: Whether the link counts among the connections of its listener.
         self.is_admitted = False
         self.received_bytes = self.sent_bytes = 0
         #: Bytes that the client has taken, and the time of the last ones (limits/slow_clients.py).
@@ -95,7 +96,7 @@ class NetworkLink(ABC):
 
     @abstractmethod
     def send(self, data: bytes) -> None:
-        """Hands bytes on, in the order of the calls; a closed link takes none."""
+        """Hands bytes on, in the order of the calls. A closed link drops them."""
 
     @property
     def unfinished_bytes(self) -> int:
@@ -118,17 +119,17 @@ class NetworkLink(ABC):
 
     @abstractmethod
     def _end(self, reason: str, reason_code: ReasonCode) -> None:
-        """Ends the connection after what was sent; the link is closed already."""
+        """Ends the connection after the bytes that were sent. The link is closed already."""
 
     @abstractmethod
     def _stop_reading(self) -> None:
-        """Takes nothing more off the network."""
+        """Pauses reading from the network."""
 
     @abstractmethod
     def _start_reading(self) -> None:
         """Reads from the network again."""
 
-    # -- whose it is ---------------------------------------------------------------------------------------------------
+    # -- its listener --------------------------------------------------------------------------------------------------
 
     @property
     def rules(self) -> "ListenerRules":
@@ -178,8 +179,8 @@ class NetworkLink(ABC):
     ) -> None:
         """Closes the connection after the bytes that were sent. `reason` is for the log; "": the client asked for it.
 
-        If its level has a packet for that, the client is told the reason code, and `told` in words; None: the meaning
-        of the reason code.
+        If its level has a packet for that, the client gets the reason code, with `told` as its words. None: the words
+        are the meaning of the reason code.
         """
         if not self.is_open:
             return
@@ -215,7 +216,7 @@ class NetworkLink(ABC):
 
     @property
     def silence_ends_s(self) -> float:
-        """The time when its silence is too long, by the monotonic clock; never while the gateway does not read it."""
+        """The monotonic time at which its silence is too long; never while the gateway has paused reading from it."""
         if self._waits_for_commit or self._is_paused:
             return math.inf
         return self.connection.keep_alive_deadline(self.silence.since_s)

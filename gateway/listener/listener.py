@@ -22,14 +22,14 @@ from gateway.mqtt.reason_codes import ReasonCode
 if TYPE_CHECKING:
     from gateway.listener.upgrade import Upgrades
 
-#: How long a closed connection may take to send what was written, seconds; then it is cut off.
+#: Seconds that a closed connection has to send its written bytes. Then it is cut off.
 _LINGER_S: Final = 2.0
 #: The most connections without a CONNECT that the log names each time such connections are closed.
 _NAMED_AT_ONCE: Final = 10
 _MICROSECONDS: Final = 1_000_000
-#: Links whose silence will be too long within this time, in seconds, are checked more often than once a second.
+#: A link whose silence will be too long within this time, in seconds, is checked more often than once a second.
 _SOON_S: Final = 2.0
-#: The reason, by whether CONNECT has come. If it has, the gateway was late, and may have time later.
+#: The reason, by whether CONNECT has come. If CONNECT has come, the gateway is busy, and may have time later.
 _WHAT_WAS_LATE: Final = {
     False: ("no CONNECT was received in time", ReasonCode.UNSPECIFIED_ERROR),
     True: ("login took too long", ReasonCode.SERVER_BUSY),
@@ -43,7 +43,7 @@ class _Port(Protocol):
 
 
 class Listener:
-    """One listener. The bridge's admission decides which connections it may have."""
+    """One listener. The bridge's admission decides which connections the listener may have."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Listener:
         return self._admission.before_handshake(address) is None
 
     def admit(self, link: NetworkLink) -> bool:
-        """Keeps a connection until `forget`. False: it is refused, and is told so at its CONNECT."""
+        """Keeps a connection until `forget`. False: the bridge refuses it at its CONNECT."""
         self._links.add(link)
         is_full = 0 < self.rules.maximum_connections <= self._admitted
         is_counted = self.certificates is not None
@@ -141,14 +141,14 @@ class Listener:
         self.past_connections += 1
 
     def count_refusal(self, limit: Limit) -> None:
-        """Counts a connection that was ended before its CONNECT."""
+        """Counts a connection that the gateway ended before its CONNECT."""
         self._admission.refusals.add(limit)
 
     def tick(self) -> Iterator[bool]:
         """Once a second: closes connections that are silent past their keep-alive, or that never sent CONNECT.
 
-        A closed connection would never end if its peer does not take the last bytes, so it is cut off. There is one
-        step for each connection, True if it was closed. Connections may come and go between steps.
+        A closed connection is cut off after a time, because its peer may never take the last bytes. Each step checks
+        one connection, and is True if it closed the connection. Connections may come and go between steps.
         """
         now_s, date_s = time.monotonic(), time.time()
         if self._upgrades is not None:
@@ -178,7 +178,7 @@ class Listener:
             self.bridge.repeat(link, round(self.rules.repeat_after_s * _MICROSECONDS))
 
     def end_silence(self) -> Iterator[bool]:
-        """Some times a second: closes connections whose silence is too long by now, in a step for each."""
+        """Some times a second: closes connections whose silence is too long by now, one in each step."""
         now_s = time.monotonic()
         while self._soon_due and self._soon_due[0][0] < now_s:
             _, _, link = heappop(self._soon_due)
@@ -197,13 +197,13 @@ class Listener:
             heappush(self._soon_due, (ends_s, next(self._tie_breaker), link))
 
     def _close_late(self, link: NetworkLink, *, is_named: bool) -> None:
-        """Closes a connection without a session in time. The log names some, and their number (limits/refusals.py)."""
+        """Closes a connection that got no session in time. The log names some, and the number (limits/refusals.py)."""
         self._admission.refusals.add(Limit.CONNECT_TIMEOUT)
         reason, reason_code = _WHAT_WAS_LATE[bool(link.connection.level)]
         link.close(reason if is_named else "", reason_code)
 
     def _examine(self, authorities: Authorities) -> None:
-        """Checks the links after an authority of clients' certificates was removed."""
+        """Checks the links after an operator has removed an authority of clients' certificates."""
         if self._examination is not None:
             self._examination.cancel()
         on_their_way_s = 2 * self.rules.connect_timeout_s  # a handshake, and a request for a WebSocket

@@ -24,13 +24,13 @@ from gateway.listener.tls import Certificates
 
 _log = logging.getLogger(__name__)
 
-#: The time that connections have to send written bytes when the gateway stops, and between two checks, seconds.
+#: Seconds that connections have to send their written bytes when the gateway stops, and seconds between two checks.
 _STOP_S: Final = 0.2
 _LOOK_S: Final = 0.02
 #: Steps in one turn of the event loop, at up to a microsecond each; and the steps that closing a connection counts as.
 _LOOKED_AT_ONCE: Final = 500
 _LOOKS_OF_A_CLOSING: Final = 50
-#: Hints for an address that cannot be opened, by the system's number; an unknown host name has no number.
+#: Hints for an address that the system does not open, by the system's number. An unknown host name has no number.
 _HINTS: Final = {
     errno.EADDRINUSE: "another program has it: another gateway?",
     errno.EACCES: "ports below 1024 need a right of their own, CAP_NET_BIND_SERVICE",
@@ -40,7 +40,7 @@ _NOT_OURS: Final = "HOST must be an address of this machine; 0.0.0.0 and [::] ar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenListener:
-    """A port that is open; `transport` as the configuration says it, with TLS named."""
+    """An open port. `transport` is the word of the configuration, with TLS named."""
 
     name: str
     address: Address
@@ -48,14 +48,14 @@ class OpenListener:
 
     @property
     def announcement(self) -> str:
-        """The line that announces it at the start; the listener of `listen` needs no name."""
+        """The line that announces the port at the start. The listener of the key `listen` needs no name."""
         if self.name == DEFAULT_LISTENER:
             return f"rfhbridge listens on {self.address}"
         return f"rfhbridge listens on {self.address} ({self.transport}, listener {self.name})"
 
 
 class Listeners:
-    """The listeners of a configuration. Raises ConfigurationError where a certificate or a key is wrong."""
+    """The listeners of a configuration. Raises ConfigurationError if a certificate or a key is wrong."""
 
     def __init__(self, bridge: Bridge, settings: Settings) -> None:
         self._slow_readers = SlowReaders(settings.mqtt, bridge.admission.refusals)
@@ -83,7 +83,7 @@ class Listeners:
         return iter(self._listeners)
 
     async def start(self) -> tuple[OpenListener, ...]:
-        """Opens every port, in the order of the configuration. Raises ConfigurationError where one cannot be opened."""
+        """Opens every port, in the order of the configuration. Raises ConfigurationError if one cannot be opened."""
         opened = []
         for settings, listener in zip(self._settings, self._listeners, strict=True):
             try:
@@ -102,7 +102,7 @@ class Listeners:
         return tuple(opened)
 
     def ask(self) -> None:
-        """Reads the certificates again now, for the operator (SIGHUP)."""
+        """Reads the certificates again now, because the operator asks for it (SIGHUP)."""
         self._reloading.ask()
 
     async def watch(self) -> None:
@@ -112,7 +112,7 @@ class Listeners:
     async def tick(self) -> None:
         """Once a second; some connections in each turn of the event loop.
 
-        A client that was not read because the gateway was busy is read before its silence is judged.
+        A busy gateway may be late to read a client, so it reads the client before it judges the client's silence.
         """
         await asyncio.sleep(0)
         links, now_s = tuple(chain.from_iterable(self._listeners)), time.monotonic()
@@ -120,7 +120,7 @@ class Listeners:
         await _look(chain(*ticks, self._slow_readers.look(links, now_s), self._unfinished.look(links)))
 
     async def end_silence(self) -> None:
-        """Some times a second: closes silent connections on time, and not at the next `tick`. Reads them first."""
+        """Some times a second: reads clients that are late, and closes them as soon as their silence is too long."""
         if any(listener.has_silence_to_end for listener in self._listeners):
             await asyncio.sleep(0)
             await _look(chain.from_iterable(listener.end_silence() for listener in self._listeners))
@@ -128,7 +128,7 @@ class Listeners:
     async def stop(self) -> None:
         """Closes the ports and every connection. Written bytes are still sent.
 
-        A connection that was made in this moment has two turns of the event loop, so that its CONNECT is answered.
+        A connection that has just been made gets two turns of the event loop, so that its CONNECT is answered.
         """
         for listener in self._listeners:
             listener.close_port()

@@ -1,8 +1,8 @@
-"""Long reads are handed on in slices, for a limited time in each turn of the event loop, so that nobody else waits.
+"""Long reads go to the bridge in slices, for a limited time in each turn of the event loop, so that nobody else waits.
 
-A short read goes to the bridge at once. A client that sends much, or packets that are slow to read, waits in line with
-others of its kind. Each in turn hands on a slice until the time of this turn is used up; then all other clients are
-read and committed.
+A short read goes to the bridge at once. The connection of a long read, or of packets that are slow to read, waits in a
+line. The connections in line hand on one slice each, one after the other, until the time of this turn is used up. Then
+the gateway reads and commits all other clients.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-#: Time for all slices of one turn of the loop, and for one slice, seconds: little more than a commit on a quick disk.
+#: Seconds for all slices of one turn of the loop, and for one slice: little more than a commit on a quick disk takes.
 _TIME_S: Final = 0.0003
 #: The same when no other client has sent anything for a while: a turn has its own commit, a slice its unit of work.
 _TIME_AMONG_THEMSELVES_S: Final = 0.004
@@ -19,7 +19,7 @@ _WHILE_S: Final = 0.02
 
 
 class LongRead(Protocol):
-    """A connection that has more read bytes than go to the bridge at once."""
+    """A connection that has read more bytes than go to the bridge at once."""
 
     def hand_on_piece(self) -> bool:
         """Hands the next slice to the bridge. Returns whether there is more."""
@@ -27,14 +27,14 @@ class LongRead(Protocol):
 
 
 class LongReads:
-    """The line of waiting connections; one for all listeners, on the event loop."""
+    """The line of waiting connections. All listeners share one."""
 
     def __init__(self, commit_now: Callable[[], None]) -> None:
-        """`commit_now` commits what all other clients have sent, so that it is answered first."""
+        """`commit_now` commits the packets of all other clients, so that their answers leave first."""
         self._commit_now = commit_now
         #: When the last short read came, by the monotonic clock.
         self.short_read_s = 0.0
-        #: The time that a slice should take at present, seconds.
+        #: Seconds that a slice should take at present.
         self.piece_s = _TIME_S
         self._line: deque[LongRead] = deque()
         self._is_due = False
@@ -49,7 +49,7 @@ class LongReads:
     def _serve(self) -> None:
         try:
             self._hand_on()
-        finally:  # an error in one of them, or in a commit, is told, and the others go on
+        finally:  # the loop reports an error of one connection, or of a commit, and the other connections go on
             self._is_due = bool(self._line)
             if self._is_due:
                 asyncio.get_running_loop().call_soon(self._serve)

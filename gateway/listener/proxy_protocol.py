@@ -1,4 +1,4 @@
-"""The header that a load balancer sends before anything else, to say where a connection comes from.
+"""The PROXY header: a load balancer sends it before anything else, to say where a connection comes from.
 
 PROXY protocol, version 2, in binary. Pure: bytes in, an address out.
 
@@ -22,21 +22,21 @@ from gateway.config.values import Address
 SIGNATURE: Final = bytes.fromhex("0D0A0D0A000D0A515549540A")
 #: Signature, version and command, family and transport, length.
 FIXED_BYTES: Final = 16
-#: Our choice: addresses take 216 bytes at most, and a certificate's name or two may stand behind them.
+#: Our choice: addresses take 216 bytes at most, and one or two names of a certificate may stand behind them.
 LONGEST_REST_BYTES: Final = 4_096
 _VERSION_1: Final = b"PROXY "
 _VERSION: Final = 2
 _LOCAL, _PROXY = 0, 1
 _STREAM: Final = 1
 _UNSPECIFIED, _IPV4, _IPV6, _UNIX = range(4)
-#: Length of one address of each family in bytes, and of all that stands in front of the TLVs.
+#: For each family: bytes of one address, and bytes in front of the TLVs.
 _ADDRESS_BYTES: Final = {_IPV4: 4, _IPV6: 16, _UNIX: 108}
 _PORTS_BYTES: Final = {_IPV4: 4, _IPV6: 4, _UNIX: 0}
 _TLV_HEADER_BYTES: Final = 3
 
 
 class ProxyProtocolError(Exception):
-    """The connection does not begin with a header of the PROXY protocol, version 2: its client's fault."""
+    """The connection does not begin with a header of the PROXY protocol, version 2. Its peer is at fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class FixedPart:
 
 
 def check_beginning(data: bytes) -> None:
-    """Raises ProxyProtocolError as soon as the first bytes cannot become a header, however few there are."""
+    """Raises ProxyProtocolError as soon as the first bytes, however few, cannot become a header."""
     beginning = data[: len(SIGNATURE)]
     if SIGNATURE.startswith(beginning):
         return
@@ -59,7 +59,7 @@ def check_beginning(data: bytes) -> None:
 
 
 def read_fixed_part(data: bytes) -> FixedPart:
-    """The first 16 bytes. Raises ProxyProtocolError for a version, command, family or length that may not be."""
+    """Reads the first 16 bytes. Raises ProxyProtocolError for a version, command, family or length not allowed here."""
     check_beginning(data)
     version, command = divmod(data[12], 16)
     family, transport = divmod(data[13], 16)
@@ -80,7 +80,7 @@ def read_fixed_part(data: bytes) -> FixedPart:
 def read_source(fixed: FixedPart, rest: bytes) -> Address | None:
     """The client's address; None if the load balancer connects for itself, or if the address is no IP address.
 
-    Raises ProxyProtocolError for addresses that are cut off, and for TLVs that do not end with the header.
+    Raises ProxyProtocolError if the addresses are cut off, or if the TLVs end before or behind the header's end.
     """
     if fixed.is_local or fixed.family == _UNSPECIFIED:
         return None

@@ -14,7 +14,7 @@ Network = IPv4Network | IPv6Network
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSocketRules:
-    """Conditions on a request for a WebSocket. `origins` are in lower case; without any, every page may open one."""
+    """Conditions on a request for a WebSocket. `origins` are in lower case; without any, all pages may open one."""
 
     path: str
     origins: frozenset[str] = frozenset()
@@ -25,9 +25,9 @@ class WebSocketRules:
 class ListenerRules:
     """The rules for every connection of one listener.
 
-    `allows_anonymous` is None if [access] decides, and `websocket` is None if MQTT stands directly on TCP or TLS. 0 for
-    `maximum_connections`, `maximum_keep_alive_s` or `repeat_after_s` means that this listener has none of its own. If
-    `proxy_addresses` is empty, a PROXY header may come from any address.
+    `allows_anonymous` is None if [access] decides. `websocket` is None if MQTT stands directly on TCP or TLS. If
+    `maximum_connections`, `maximum_keep_alive_s` or `repeat_after_s` is 0, this listener has no such limit of its own.
+    If `proxy_addresses` is empty, a PROXY header may come from any address.
     """
 
     name: str = DEFAULT_LISTENER
@@ -49,7 +49,7 @@ class ListenerRules:
 
     @classmethod
     def of(cls, listener: ListenerSettings, settings: Settings) -> Self:
-        """The rules of a listener, with those that hold for all."""
+        """The rules of a listener, together with the rules for all listeners."""
         mqtt = settings.mqtt
         versions = listener.served_versions(mqtt)
         return cls(
@@ -73,7 +73,7 @@ class ListenerRules:
 
 
 def _allows_anonymous(listener: ListenerSettings, settings: Settings) -> bool | None:
-    """By default a listener with users from certificates admits no client whose certificate names none."""
+    """By default a listener that takes users from certificates refuses a client whose certificate names no user."""
     if listener.anonymous != "access":
         return listener.anonymous
     return False if settings.access.anonymous == "auto" and listener.tls.user_from_certificate else None

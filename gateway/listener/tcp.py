@@ -1,7 +1,7 @@
 """MQTT on TCP, or on TLS over it, as an asyncio.Protocol.
 
-The bytes of a short read go to the bridge in one call, and its answers leave in one write. A long read goes to the
-bridge in slices (long_reads.py), which are shorter where reading takes longer.
+The bytes of a short read go to the bridge in one call, and the answers leave in one write. A long read goes to the
+bridge in slices (long_reads.py). The longer the bridge takes for a slice, the shorter the next slices become.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from gateway.mqtt.reason_codes import ReasonCode
 if TYPE_CHECKING:
     from gateway.listener.listener import Listener
 
-#: The time for which a client may still send after it was told why its connection ends, seconds. Then it is cut off.
+#: Seconds for which a client may still send after the packet that says why its connection ends. Then it is cut off.
 _FAREWELL_S: Final = 0.5
 #: Lengths of slices, bytes: 16 KiB hold a window of a hundred usual messages, and 1 KiB 512 PINGREQs. The first slice
 #: of a connection is short, because its cost is not known yet.
 _LONGEST_PIECE_BYTES: Final = 16_384
 _FIRST_PIECE_BYTES: Final = 2_048
 _SHORTEST_PIECE_BYTES: Final = 1_024
-#: The time after a long read for which a client's short reads wait in line too, seconds.
+#: Seconds after a long read for which a client's short reads wait in line too.
 _WHILE_S: Final = 1.0
 
 
@@ -38,9 +38,9 @@ class TcpLink(NetworkLink, asyncio.Protocol):
     def __init__(self, listener: "Listener", proxied: Address | None = None) -> None:
         super().__init__(listener, proxied)
         self._transport: asyncio.Transport | None = None
-        #: The connection has gone, and some of its bytes are still to be handed on.
+        #: The connection has gone, but the link still has bytes of it to hand on.
         self._is_ending = False
-        #: Whether the link stands in line; its long read; and how much of that has gone to the bridge.
+        #: Whether the link stands in line; its long read; and how many bytes of it have gone to the bridge.
         self._is_in_line = False
         self._rest = b""
         self._place = 0
@@ -96,9 +96,10 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         return self._is_in_line
 
     def _may_hand_on(self) -> bool:
-        """Bytes behind a CONNECT wait until it is accepted: they would all come at once. Other commits do not matter.
+        """Whether bytes may go to the bridge now. Bytes behind a CONNECT wait until the bridge has accepted it.
 
-        A client that has gone takes no answer. Its bytes are handed on although it is paused.
+        Otherwise all of them would go at once. Other commits need no such wait. The bytes of a client that has gone are
+        handed on even while its link is paused, because it takes no answers.
         """
         if not self._rest:
             return True
@@ -106,7 +107,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         return not awaits_session and (self._is_ending or not (self._is_paused or self._paused_writing))
 
     def _hand_on(self) -> bool:
-        """Hands on a slice. Returns whether there is more; a connection that was closed meanwhile has none."""
+        """Hands on a slice. Returns whether there is more. A connection that was closed meanwhile has no more."""
         if not self._rest:
             self._end_if_due()
             return False
@@ -131,7 +132,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             self._piece_bytes = min(2 * length, _LONGEST_PIECE_BYTES)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Earlier bytes go to the bridge first, in slices like every long read."""
+        """The connection has gone. Its earlier bytes go to the bridge first, in slices like every long read."""
         if isinstance(exc, BarrenTls):
             self.close(BARREN, ReasonCode.PROTOCOL_ERROR)
         self._transport = None
@@ -181,7 +182,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         self._rest = b""
         transport = self._transport
         if transport is None:
-            self._join_line()  # its loss is reported there
+            self._join_line()  # `hand_on_piece` reports the loss
             return
         if reason and self.connection.has_said_why:
             self._close_after_last_words(transport)
@@ -190,7 +191,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
 
     @staticmethod
     def _close_after_last_words(transport: asyncio.Transport) -> None:
-        """Keeps reading for a moment: unread bytes would reset the connection, and our last packet would be lost."""
+        """Keeps reading for a moment. Unread bytes would reset the connection, and our last packet would be lost."""
         if not transport.can_write_eof():
             transport.close()
             return

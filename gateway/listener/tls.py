@@ -1,7 +1,7 @@
 """TLS of one listener: a context for each host name that clients ask for, made anew when its files change.
 
-TLS 1.2 and 1.3, without renegotiation and compression. At level 1.2 only suites with forward secrecy and authenticated
-encryption are allowed, unless the configuration names others; all suites of 1.3 are of that kind.
+TLS 1.2 and 1.3, without renegotiation and compression. With TLS 1.2 the gateway allows only suites with forward secrecy
+and authenticated encryption, unless the configuration names others. All suites of TLS 1.3 are of that kind.
 """
 
 import logging
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 _CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 _VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 _VERIFY: Final = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
-#: ALPN, by transport: IANA's names for MQTT, and for HTTP, which a websocket begins with.
+#: ALPN, by transport: IANA's names for MQTT and for HTTP. A WebSocket begins with HTTP.
 ALPN: Final = {"tcp": "mqtt", "websocket": "http/1.1"}
 
 
@@ -39,7 +39,7 @@ class LoadedTls:
 
 
 def load_tls(listener: ListenerSettings) -> LoadedTls:
-    """Reads all files. Raises ConfigurationError for one that is wrong, but not for an expired certificate."""
+    """Reads all files. Raises ConfigurationError if a file is wrong. An expired certificate is no error here."""
     tls = listener.tls
     pair = read_pair(Path(tls.certificate), Path(tls.key))
     named = {each.name: read_pair(Path(each.certificate), Path(each.key)) for each in tls.server_name}
@@ -53,7 +53,7 @@ def load_tls(listener: ListenerSettings) -> LoadedTls:
 
 
 def _read_authorities(path: Path) -> tuple[x509.Certificate, ...]:
-    """The certificates that are valid now, at least one."""
+    """Reads the certificates that are valid now, at least one."""
     problems = {certificate: validity_problem(certificate, today()) for certificate in read_certificates(path)}
     usable = tuple(certificate for certificate, problem in problems.items() if not problem)
     if not usable:
@@ -75,7 +75,7 @@ def _context(pair: Pair, tls: TlsSettings, alpn: str) -> ssl.SSLContext:
             "ciphers", (f"{tls.ciphers!r} names no cipher suite",), "'openssl ciphers LIST' says what a list means"
         ) from None
     try:
-        context.load_cert_chain(pair.certificate, pair.key, password="")  # a key with a password is never asked for
+        context.load_cert_chain(pair.certificate, pair.key, password="")  # so OpenSSL never asks for a password
     except (ssl.SSLError, OSError) as error:
         raise _refused(str(pair.certificate), error) from None
     context.verify_mode = _VERIFY[tls.client_certificate]
@@ -88,7 +88,7 @@ def _context(pair: Pair, tls: TlsSettings, alpn: str) -> ssl.SSLContext:
 
 
 def _refused(source: str, error: OSError) -> ConfigurationError:
-    """The error of OpenSSL, or of the system, about a file."""
+    """The ConfigurationError for an error of OpenSSL, or of the system, about a file."""
     reason = error.reason if isinstance(error, ssl.SSLError) else error.strerror
     problem = f"is refused: {(reason or str(error)).lower().replace('_', ' ')}"
     kind = ConfigurationError if isinstance(error, ssl.SSLError) else UnreadableFile
@@ -96,7 +96,7 @@ def _refused(source: str, error: OSError) -> ConfigurationError:
 
 
 def _choose(by_name: Mapping[str, ssl.SSLContext], tls_object: ssl.SSLObject, name: str | None) -> None:
-    """Chooses the context for a host name, or for `*.` and its domain, if there is one (SNI, RFC 6066)."""
+    """Chooses the context for a host name, or the context for `*.` and its domain, if there is one (SNI, RFC 6066)."""
     asked = (name or "").lower().rstrip(".")
     context = by_name.get(asked) or by_name.get(f"*.{asked.partition('.')[2]}")
     if context is not None:
@@ -104,17 +104,17 @@ def _choose(by_name: Mapping[str, ssl.SSLContext], tls_object: ssl.SSLObject, na
 
 
 class Certificates:
-    """The certificates of one listener. Making it raises ConfigurationError where a file is wrong."""
+    """The certificates of one listener. The constructor raises ConfigurationError if a file is wrong."""
 
     def __init__(self, listener: ListenerSettings) -> None:
         self._listener = listener
         tls = listener.tls
         named = [path for each in tls.server_name for path in (each.certificate, each.key)]
         paths = [Path(path) for path in (tls.certificate, tls.key, tls.client_authority, *named) if path]
-        #: Made before the first reading, so that no change is missed.
+        #: Made before the first reading, so that it notices every change.
         self.watched = WatchedFile(paths[0], self._read_again, also=tuple(paths[1:]))
         self._loaded = load_tls(listener)
-        #: Called with the authorities of clients when one of them has gone.
+        #: Called with the remaining authorities of clients when one authority has gone.
         self.on_lost_authority: Callable[[Authorities], None] = lambda _authorities: None
         self._tell(self._loaded)
 

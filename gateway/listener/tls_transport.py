@@ -1,8 +1,9 @@
 """TLS between a TCP transport and the protocol above it, with little more memory than OpenSSL itself takes.
 
-uvloop's own TLS reads 256 KiB at once and gives OpenSSL whole messages, through two buffers that never shrink: after a
-megabyte, a connection kept a megabyte until it ended. Here OpenSSL gets small pieces, and its output goes on at once.
-Only the TCP transport has waiting bytes, and it stops reading when it is told to.
+uvloop's own TLS reads 256 KiB at once and gives OpenSSL whole messages, through two buffers that never shrink. With it,
+a connection kept a megabyte of memory after one message of a megabyte, until the connection ended. Here OpenSSL gets
+small pieces, and its output goes on at once. Bytes wait in the TCP transport alone, and the protocol above can stop its
+reading.
 """
 
 import asyncio
@@ -13,16 +14,16 @@ from typing import Any, Final, cast
 from gateway.listener.client_hello import NO_APPLICATION_PROTOCOL, ClientHello, ForeignProtocol
 from gateway.listener.tls_reading import BarrenBytes
 
-#: Bytes that OpenSSL gets at once: each of its buffers (ssl.MemoryBIO) grows to 4/3 of it, and no further.
+#: Bytes that OpenSSL gets at once. Each of its buffers (ssl.MemoryBIO) grows to 4/3 of this number at most.
 _PIECE_BYTES: Final = 8_192
-#: A record of TLS has no more (RFC 8446 section 5.1).
+#: The most bytes in a TLS record (RFC 8446 section 5.1).
 _RECORD_BYTES: Final = 16_384
 
 
 class TlsTransport(asyncio.Transport, asyncio.Protocol):
-    """The server's side of one connection: a protocol to the TCP transport, and a transport to the protocol above.
+    """The server's side of one connection: a protocol for the TCP transport, and a transport for the protocol above.
 
-    `handshake` is done when the protocol above has its connection, or fails with OSError; ssl.SSLError is one.
+    `handshake` is done when the protocol above has its connection. It fails with OSError, of which ssl.SSLError is one.
     """
 
     __slots__ = (
@@ -41,7 +42,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
     )
 
     def __init__(self, context: ssl.SSLContext, above: asyncio.Protocol, alpn: str = "") -> None:
-        """`alpn`: the protocol that a client must offer if it offers any; "": whatever it offers."""
+        """`alpn`: the protocol that a client must offer if it offers any; "": the client may offer any protocol."""
         super().__init__()
         self._alpn = alpn.encode()
         #: The client's first message, until it is complete.
@@ -54,7 +55,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self.handshake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         #: The handshake is complete.
         self._is_open = False
-        #: Nothing more is written, and incoming bytes are dropped.
+        #: The connection is closed: incoming bytes are dropped, and no more leave.
         self._is_ended = False
         #: Why OpenSSL has ended the connection.
         self._error: ssl.SSLError | None = None
@@ -92,7 +93,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             raise ForeignProtocol(f"it offers to speak {names:.100}, and not {self._alpn.decode()}")
 
     def _take(self, data: bytes, found: list[bytes]) -> bool:
-        """Adds the contents of TLS records to `found`. Returns whether the peer has said that nothing follows."""
+        """Adds the contents of TLS records to `found`. Returns whether the peer has said that no more will follow."""
         is_complete = False
         for start in range(0, len(data), _PIECE_BYTES):
             if self._is_ended:  # perhaps by the protocol above, as soon as it had the connection
@@ -115,7 +116,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         return True
 
     def _read(self, found: list[bytes]) -> bool:
-        """See `_take`. An incomplete record gives nothing yet."""
+        """See `_take`. An incomplete record has no content yet."""
         coming_bytes, given_bytes = self._incoming.pending, 0
         is_complete = False
         with contextlib.suppress(ssl.SSLWantReadError):
@@ -184,7 +185,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """See asyncio.Transport.
 
-        If a peer has sent half of a TLS message, OpenSSL writes nothing before the rest. That connection ends.
+        If a peer has sent half of a TLS message, OpenSSL writes only after the other half. So that connection ends.
         """
         if self._is_ended:
             return
@@ -218,10 +219,10 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._tcp.close()
 
     def _say_end(self) -> bool:
-        """Tells the peer that nothing follows. False where that was said before."""
+        """Tells the peer that no more will follow. Returns False if the peer was told before."""
         if self._is_ended:
             return False
-        with contextlib.suppress(ssl.SSLError):  # it does not wait until the peer says the same
+        with contextlib.suppress(ssl.SSLError):  # we do not wait until the peer says the same
             self._tls.unwrap()
         self._flush()
         self._is_ended = True

@@ -22,13 +22,13 @@ from gateway.listener.websocket import WebSocketLink
 if TYPE_CHECKING:
     from gateway.listener.listener import Listener
 
-#: MQTT 5.0 section 6 (MQTT-6.0.0-3) has mqtt; libraries of MQTT 3.1 ask for the other.
+#: MQTT 5.0 section 6 (MQTT-6.0.0-3) names mqtt. Libraries of MQTT 3.1 ask for mqttv3.1.
 SUBPROTOCOLS: Final = ("mqtt", "mqttv3.1")
-#: The headers that make a handshake, beside the subprotocol.
+#: The headers of a handshake, beside the subprotocol.
 _HANDSHAKE: Final = (hdrs.UPGRADE, hdrs.CONNECTION, hdrs.SEC_WEBSOCKET_VERSION, hdrs.SEC_WEBSOCKET_KEY)
-#: The only version that RFC 6455 knows; 7 and 8 were drafts of it, which sent their origin by another name.
+#: The only version of RFC 6455. Versions 7 and 8 were its drafts, and sent the origin under another name.
 _VERSION: Final = "13"
-#: Headers of a refusal that say what would be accepted, by its status.
+#: Headers that a refusal has, by its status: they say what the gateway would accept.
 _TELLING: Final[dict[int, dict[str, str]]] = {
     HTTPStatus.METHOD_NOT_ALLOWED: {hdrs.ALLOW: hdrs.METH_GET},
     HTTPStatus.UPGRADE_REQUIRED: {hdrs.SEC_WEBSOCKET_VERSION: _VERSION},
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Refusal(NamedTuple):
-    """Why a request is refused, for its sender; `found` is for the log."""
+    """A refused request: the status and the reason for its sender. `found` is for the log."""
 
     status: int
     reason: str
@@ -61,18 +61,18 @@ class _Tail:
         self.data = b""
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        """aiohttp calls it like its own reader of frames. Returns: not at the end, nothing left over."""
+        """aiohttp calls this like its own reader of frames. The result says: not at the end, no bytes left over."""
         self.data += data
         return False, b""
 
     def feed_eof(self) -> None:
-        """Nothing to do: the connection's new protocol hears of the end."""
+        """Does nothing, because the connection's new protocol learns of the end."""
 
 
 class RequestReader(CarefulHandler):
     """aiohttp's protocol of one connection, which gives the connection away when its request is in order.
 
-    `arrived` is called when the connection is there, after its TLS handshake.
+    aiohttp's protocol calls `arrived` when the connection is there, after its TLS handshake.
     """
 
     __slots__ = ("_arrived",)
@@ -87,7 +87,7 @@ class RequestReader(CarefulHandler):
         self._arrived(self)
 
     def give_away(self) -> tuple[asyncio.Transport, bytes] | None:
-        """The connection, and the bytes behind its request; None where the connection is lost.
+        """The connection, and the bytes behind its request; None if the connection is lost.
 
         For aiohttp the connection is lost from then on. aiohttp frees its memory, and its later writes are dropped.
         """
@@ -101,7 +101,7 @@ class RequestReader(CarefulHandler):
 
 
 class Upgrades:
-    """The requests of one listener on their way to a WebSocket. Made on the event loop."""
+    """The requests of one listener on their way to a WebSocket. It is made on the event loop."""
 
     def __init__(self, listener: "Listener", rules: WebSocketRules) -> None:
         self._listener = listener
@@ -113,7 +113,7 @@ class Upgrades:
         self._under_way: dict[RequestHandler, tuple[float, Address | None]] = {}
 
     def protocol(self, proxied: Address | None) -> RequestHandler:
-        """What a new connection talks to."""
+        """The protocol of a new connection, which reads its request."""
         if len(self._under_way) >= self._listener.rules.maximum_waiting_connections:
             self._drop(next(iter(self._under_way)), Limit.WAITING_CONNECTIONS)
         handler = self._handler()
@@ -126,7 +126,7 @@ class Upgrades:
             arrived=self._arrived,
             loop=asyncio.get_running_loop(),
             logger=self._http_log,
-            access_log=cast(logging.Logger, None),  # so one has none, whatever its type says
+            access_log=cast(logging.Logger, None),  # None means no log, although its type forbids None
             lingering_time=0.0,
             max_line_size=_LONGEST_LINE_BYTES,
             max_field_size=_LONGEST_LINE_BYTES,
@@ -196,7 +196,7 @@ class Upgrades:
         )
 
     def _refusal(self, request: web.BaseRequest) -> _Refusal | None:
-        """Why a request is refused, None where it is not."""
+        """The refusal of a request; None if the request is in order."""
         if request.path != self._rules.path:
             return _Refusal(404, f"MQTT is at {self._rules.path}", request.path)
         if request.method != hdrs.METH_GET:
@@ -228,7 +228,7 @@ def _subprotocol(request: web.BaseRequest) -> str | None:
 
 
 def _acceptance(request: web.BaseRequest) -> bytes:
-    """The answer to a request that is in order (RFC 6455 section 4.2.2); it agrees to no extension."""
+    """The answer to a request that is in order (RFC 6455 section 4.2.2). It accepts no extension."""
     key = request.headers[hdrs.SEC_WEBSOCKET_KEY].encode()
     lines = (
         "HTTP/1.1 101 Switching Protocols",

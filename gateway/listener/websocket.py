@@ -1,7 +1,7 @@
 """MQTT in the binary messages of a WebSocket; the boundaries of its frames mean nothing to MQTT (MQTT 5.0 section 6).
 
-A link over TCP or TLS whose bytes are frames. wsproto reads and writes them. The payload of frames is handed on as it
-comes, and each write is one message. The link begins when the HTTP request is answered (upgrade.py).
+A link over TCP or TLS whose bytes are frames. wsproto reads and writes them. The link hands on the payload of frames as
+it comes, and each write is one message. The link begins when the HTTP request is answered (upgrade.py).
 """
 
 import time
@@ -25,9 +25,9 @@ _CLOSE_CODES: Final = {
     ReasonCode.PROTOCOL_ERROR: CloseReason.PROTOCOL_ERROR,
     ReasonCode.PACKET_TOO_LARGE: CloseReason.MESSAGE_TOO_BIG,
 }
-#: After our close frame a read of up to so many bytes is searched for the client's.
+#: After our close frame, the link searches reads of up to so many bytes for the client's close frame.
 _LAST_READ_BYTES: Final = 16_384
-#: In wsproto's error about a close frame with an invalid code, "1000" as text for example: the client closes anyway.
+#: A part of wsproto's error for a close frame with an invalid code. The client closes the connection anyway.
 _BAD_CLOSE: Final = "CLOSE"
 
 
@@ -58,9 +58,9 @@ class WebSocketLink(TcpLink):
         self._maximum_message_bytes = maximum_message_bytes
         #: Bytes of an incomplete message.
         self._message_bytes = 0
-        #: All further bytes are ignored.
+        #: The link ignores all further bytes.
         self._is_deaf = False
-        #: The code of our close frame, where a frame of the client decides it.
+        #: The code of our close frame, if a frame of the client decides it.
         self._close_code: int | None = None
 
     # -- reading -------------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class WebSocketLink(TcpLink):
             self.close(end.reason, end.reason_code)
 
     def _read_frames(self, data: bytes, payloads: list[bytes]) -> CloseConnection | _Fault | None:
-        """Adds the payloads of messages, and answers pings. Returns the frame that ends the connection, if any."""
+        """Adds the payloads of messages, and answers pings. Returns the frame that ends the connection, or None."""
         if self._is_deaf:
             return None
         self._websocket.receive_data(data)
@@ -124,7 +124,7 @@ class WebSocketLink(TcpLink):
     def _write(self, event: Event) -> None:
         """Sends a message, a pong or our close frame.
 
-        After the client's close frame it sends only our own, and after our own nothing.
+        After the client's close frame only our own leaves, and after our own no frame leaves.
         """
         may_be = self._websocket.state is ConnectionState.OPEN or (
             self._websocket.state is ConnectionState.REMOTE_CLOSING and isinstance(event, CloseConnection)
@@ -140,20 +140,20 @@ class WebSocketLink(TcpLink):
         """Sends our close frame, and waits for the client's; `Listener.tick` cuts the wait short."""
         rest, self._rest = self._rest[self._place :], b""
         if self._transport is None:
-            self._join_line()  # its loss is told there
+            self._join_line()  # `hand_on_piece` reports the loss
             return
         code: int = CloseReason.NORMAL_CLOSURE
         if reason:
             code = self._close_code or _CLOSE_CODES.get(reason_code, CloseReason.POLICY_VIOLATION)
         self._write(CloseConnection(code=code))
-        if self._is_deaf:  # frames can no longer be told apart, or the client's close frame has come
+        if self._is_deaf:  # an invalid frame or the client's close frame has come
             self._close_after_last_words(self._transport)
         else:
             self._transport.resume_reading()
             self._look_for_close(rest)
 
     def _look_for_close(self, data: bytes) -> None:
-        """Our close frame was sent. A client that goes on sending large amounts is not read further."""
+        """Looks for the client's close frame after ours. A client that goes on sending large amounts is not read."""
         if len(data) > _LAST_READ_BYTES:
             self._is_deaf = True
         end = self._read_frames(data, [])
