@@ -12,6 +12,8 @@ the audit queue and is written again. A segment that has its digest and not yet 
 """
 
 import fcntl
+import heapq
+import logging
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -38,6 +40,8 @@ from spark_audit.record import line_hashes
 
 _HOUR: Final = "%Y%m%dT%H"
 _US: Final = 1_000_000
+_log = logging.getLogger(__name__)
+
 #: In the data folder, beside the folder of the trail, unless the configuration names another place.
 SIGNING_KEY_NAME: Final = "trail-key.pem"
 
@@ -82,6 +86,8 @@ class Trail:
         self._path: Path | None = None
         self._file = -1
         self._account = Account()
+        #: Names of closed segments that were changed before they had a digest, the oldest first.
+        self._unsigned: list[str] = []
         self._began = self._opened = now()
         self._recover()
 
@@ -134,11 +140,12 @@ class Trail:
         return heads_since(self._lines_backwards(gateway), gateway, batch)
 
     def _lines_backwards(self, gateway: str) -> Iterator[bytes]:
-        """Every line of the segments whose digests name the gateway, and of the open one; the newest first."""
+        """Every line of the open segment, and of those that may have some of the gateway's; the newest first."""
         if self._path is not None:
             yield from reversed(self._path.read_bytes().splitlines())
-        for digest in self._digests_of(gateway):
-            yield from reversed(read_segment(self.folder, digest.segment).splitlines())
+        signed = (digest.segment for digest in self._digests_of(gateway))
+        for stem in heapq.merge(reversed(self._unsigned), signed, reverse=True):
+            yield from reversed(read_segment(self.folder, stem).splitlines())
 
     def _digests_of(self, gateway: str) -> Iterator[Digest]:
         """The digests of segments that end with records of the gateway, the newest first."""
@@ -277,11 +284,22 @@ class Trail:
                 self._testify(file)
 
     def _testify(self, file: SegmentFile) -> None:
-        """The digest of a closed segment that has none: a version before there were digests closed it."""
+        """The digest of a closed segment that has none: a version before there were digests closed it.
+
+        Anybody may have put it there. Where a hash or a link in it does not hold, nothing is signed: `verify` names the
+        line, and the segment without a digest.
+        """
         data = file.read()
-        account = Account.of(data if data.endswith(b"\n") or not data else data + b"\n")
-        hashes = line_hashes(data.splitlines()[-1]) if data else None
-        self.head = self.head if hashes is None else hashes[0]
+        data = data if data.endswith(b"\n") or not data else data + b"\n"
+        kept, head = _linked_lines(data, self.head)
+        if kept < len(data):
+            line = 1 + data.count(b"\n", 0, kept)
+            _log.error("segment not signed file=%s line=%s reason=%s", file.path.name, line, "a hash or link is wrong")
+            hashes = line_hashes(data.splitlines()[-1])
+            self.head = head if hashes is None else hashes[0]
+            self._unsigned.append(file.stem)
+            return
+        account, self.head = Account.of(data), head
         self.digests.add_segment(account.facts(segment=file.stem, head=self.head, until_us=account.ended_us))
 
     def _continue(self, path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.audit_trail.segment import SegmentLimits, Trail, TrailGone
-from spark_audit.verify import Verdict, verify
+from spark_audit.verify import Finding, Verdict, verify
 from tests.gateway.audit_trail.conftest import GATEWAY, NOON
 
 
@@ -170,3 +170,34 @@ def test_lines_in_a_segment_that_nobody_finds_are_not_called_safe(folder, clock,
             folder.mkdir()
             with pytest.raises(TrailGone, match="another one than the one that is open"):
                 trail.tend()
+
+
+def _closed_without_digest(folder: Path, clock, batches) -> Path:
+    """Two segments, closed as a version before there were digests did; the path of the first."""
+    with Trail.open(folder, now=clock) as trail:
+        for _ in range(2):
+            trail.append(*batches())
+            trail.close_segment()
+    for digest in (folder / "digests").iterdir():
+        digest.unlink()
+    return folder / "000000000001-20261120T12.jsonl"
+
+
+def test_a_closed_segment_without_a_digest_is_signed_where_every_line_holds(folder, clock, batches) -> None:
+    _closed_without_digest(folder, clock, batches)
+    with Trail.open(folder, now=clock) as trail:
+        assert trail.digests.last_number == 2
+    assert verify(folder).verdict is Verdict.INTACT
+
+
+def test_a_closed_segment_that_was_changed_is_never_signed(folder, clock, batches, caplog) -> None:
+    path = _closed_without_digest(folder, clock, batches)
+    path.write_bytes(path.read_bytes().replace(b'"kind":"', b'"kind":"x', 1))
+    with Trail.open(folder, now=clock) as trail:
+        trail.append(*batches())
+        trail.close_segment()
+    assert "segment not signed file=000000000001-20261120T12.jsonl line=1" in caplog.text
+    result = verify(folder)
+    assert result.verdict is Verdict.VIOLATED
+    assert {each.finding for each in result.problems} >= {Finding.CHANGED_LINE, Finding.MISSING_DIGEST}
+    assert "000000000001" not in "".join(path.read_text() for path in (folder / "digests").glob("*1.digest"))
