@@ -110,9 +110,10 @@ class World:
         broker.attach()
         limits = MqttLimits(maximum_subscriptions=100_000, message_rate=0, new_topic_rate=0, trail_byte_rate=0)
         access = Access(publish=("#",), subscribe=("#",))
+        sessions = Sessions(engine, limits, access=access)
         self.bridge: Bridge = build_bridge(
             engine,
-            Sessions(engine, limits, access=access),
+            sessions,
             Login(),
             dialect=dialect,
             stream=DEFAULT_STREAM,
@@ -121,7 +122,7 @@ class World:
             routes=Routes((), (), own_dialect=dialect),
             answer_timeout_s=10.0,
             limits=limits,
-            admission=Admission(limits, Refusals()),
+            admission=Admission(limits, Refusals(), sessions.budgets),
             subscriptions_to=broker.audience(DEFAULT_STREAM, dialect).of,
             is_at_work=broker.is_unanswered,
             call_soon=self._calls.append,

@@ -311,7 +311,7 @@ class Daemon:
             targets=channels.targets.values(),
             answer_timeout_s=settings.subscribe.answer_timeout_s,
             limits=settings.mqtt,
-            admission=Admission(settings.mqtt, self._refusals),
+            admission=Admission(settings.mqtt, self._refusals, sessions.budgets),
             retained=BrokerRetained(self._broker, settings.publish.stream, dialect),
             retained_copies=copies,
             shapes=BrokerShapes(self._broker, dialect),

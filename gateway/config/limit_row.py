@@ -34,7 +34,10 @@ class Scope(Enum):
 _WHOSE: Final = {
     Scope.USER: ("of one user", "the user"),
     Scope.ADDRESS: ("of the clients without a user at one address (IPv6: one /64)", "this address"),
-    Scope.PREFIX: ("of the clients without a user in one network (IPv4: one /24, IPv6: one /48)", "this network"),
+    Scope.PREFIX: (
+        "of the clients without a user in one network (IPv4: one /24 or one /16, IPv6: one /48)",
+        "this network",
+    ),
     Scope.ALL: ("of all clients", "the gateway"),
 }
 #: A user, an address or a network without a limit of its own has the budget of so many clients. If it has more

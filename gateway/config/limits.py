@@ -13,6 +13,7 @@ Some limits nest: a client may use what its row allows, and so may its user, its
 from enum import Enum
 from typing import Any, Final
 
+from gateway.config import connection_limits
 from gateway.config.limit_row import SLOWER, TOPIC, Answer, LimitRow, Scope
 from gateway.config.values import MAXIMUM_PACKET_IDENTIFIERS, MAXIMUM_REMAINING_LENGTH_BYTES, MAXIMUM_TEXT_BYTES
 
@@ -21,81 +22,21 @@ _CONNECT: Final = (Answer(_QUOTA, ("CONNACK",)),)
 _DISCONNECT: Final = (Answer(_QUOTA, ("DISCONNECT",)),)
 _SUBSCRIBE: Final = (Answer(_QUOTA, ("SUBACK",)),)
 _SILENT: Final = (Answer(_QUOTA),)
-_RATE: Final = (Answer("CONNECTION_RATE_EXCEEDED", ("CONNACK",)),)
 _TOO_FAST: Final = (Answer("MESSAGE_RATE_TOO_HIGH", ("DISCONNECT",)),)
 
 
 class Limit(Enum):
     """What there is a limit of."""
 
-    CONNECTIONS = LimitRow(
-        key="maximum_connections",
-        default=10_000,
-        unit="connections",
-        meaning="connections at one time; further ones are refused",
-        answers=_CONNECT,
-        told="there are too many connections: try again later",
-        where="limits.admission",
-    )
-    CONNECTIONS_OF_LISTENER = LimitRow(
-        key="listener.maximum_connections",
-        default=0,
-        least=0,
-        unit="connections",
-        meaning="connections here at one time; 0: only the limit of [mqtt] for all listeners",
-        answers=_CONNECT,
-        told="there are too many connections on this port: try again later",
-        where="limits.admission",
-    )
-    CONNECTIONS_PER_USER = LimitRow(
-        key="maximum_connections_per_user",
-        default=0,
-        least=0,
-        unit="connections",
-        meaning="connections of one user at one time; 0: no limit",
-        answers=_CONNECT,
-        told="the user has too many connections",
-        where="limits.admission",
-    )
-    CONNECTIONS_PER_ADDRESS = LimitRow(
-        key="maximum_connections_per_address",
-        default=0,
-        least=0,
-        unit="connections",
-        meaning="connections from one address (IPv6: one /64) at one time; 0: no limit",
-        answers=_CONNECT,
-        told="this address has too many connections",
-        where="limits.admission",
-    )
-    WAITING_CONNECTIONS = LimitRow(
-        key="maximum_waiting_connections",
-        default=2_000,
-        unit="connections",
-        meaning="connections without a CONNECT; past it the one that waits longest is closed",
-        answers=(Answer("SERVER_BUSY"),),
-        where="limits.admission",
-    )
-    CONNECTION_RATE = LimitRow(
-        key="connection_rate",
-        default=5_000,
-        least=0,
-        unit="connections a second",
-        meaning="new connections a second; after a quiet time those of ten seconds may come at once; 0: no limit",
-        answers=_RATE,
-        told="too many connections are made: try again later",
-        where="limits.admission",
-    )
-    CONNECTION_RATE_PER_ADDRESS = LimitRow(
-        key="connection_rate_per_address",
-        default=1_000,
-        least=0,
-        unit="connections a second",
-        meaning="new connections a second from one address (IPv6: one /64); after a quiet time those of ten seconds"
-        " may come at once; 0: no limit",
-        answers=_RATE,
-        told="this address makes too many connections: try again later",
-        where="limits.admission",
-    )
+    CONNECTIONS = connection_limits.CONNECTIONS
+    CONNECTIONS_OF_LISTENER = connection_limits.CONNECTIONS_OF_LISTENER
+    CONNECTIONS_PER_USER = connection_limits.CONNECTIONS_PER_USER
+    CONNECTIONS_PER_ADDRESS = connection_limits.CONNECTIONS_PER_ADDRESS
+    CONNECTIONS_PER_PREFIX = connection_limits.CONNECTIONS_PER_PREFIX
+    WAITING_CONNECTIONS = connection_limits.WAITING_CONNECTIONS
+    CONNECTION_RATE = connection_limits.CONNECTION_RATE
+    CONNECTION_RATE_PER_ADDRESS = connection_limits.CONNECTION_RATE_PER_ADDRESS
+    CONNECTION_RATE_PER_PREFIX = connection_limits.CONNECTION_RATE_PER_PREFIX
     WAITING_LOGINS = LimitRow(
         key="access.maximum_waiting_logins",
         default=256,

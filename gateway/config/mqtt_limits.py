@@ -10,9 +10,11 @@ class ConnectionLimits(Table):
     maximum_connections: int = Limit.CONNECTIONS.field
     maximum_connections_per_user: int = Limit.CONNECTIONS_PER_USER.field
     maximum_connections_per_address: int = Limit.CONNECTIONS_PER_ADDRESS.field
+    maximum_connections_per_prefix: int = Limit.CONNECTIONS_PER_PREFIX.field
     maximum_waiting_connections: int = Limit.WAITING_CONNECTIONS.field
     connection_rate: int = Limit.CONNECTION_RATE.field
     connection_rate_per_address: int = Limit.CONNECTION_RATE_PER_ADDRESS.field
+    connection_rate_per_prefix: int = Limit.CONNECTION_RATE_PER_PREFIX.field
     connect_timeout_s: Seconds = Limit.CONNECT_TIMEOUT.field
     maximum_unsent_bytes: int = Limit.UNSENT_BYTES.field
     maximum_unsent_bytes_in_all: int = Limit.UNSENT_BYTES_IN_ALL.field

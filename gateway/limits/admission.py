@@ -8,36 +8,25 @@
 
 A refused connection stays until its CONNECT comes, so that it can be told why. It counts among the connections without
 a CONNECT. Of these there are never more than `maximum_waiting_connections`: the one that waits longest is closed. So a
-flood of silent connections closes itself, and a client that sends CONNECT at once gets in. Memory is bounded: tables
-hold the connections there are, and a fixed number of token buckets.
+flood of silent connections closes itself, and a client that sends CONNECT at once gets in.
+
+Connections are counted in the accounts of the budgets (budgets.py), so there is one admission for all listeners. Memory
+is bounded: the table here holds the connections there are.
 """
 
 import time
-from collections import Counter, OrderedDict
 from collections.abc import Callable
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import ConnectionLimits
 from gateway.limits.addresses import network_of
+from gateway.limits.budgets import Account, Amount, Budgets, Owner
 from gateway.limits.connection_log import ConnectionLog
 from gateway.limits.refusals import LimitReached, Refusals, reached
 from gateway.mqtt.reason_codes import ReasonCode
 
-_CONNECTIONS: Final = reached(Limit.CONNECTIONS)
 _OF_LISTENER: Final = reached(Limit.CONNECTIONS_OF_LISTENER)
-_OF_ADDRESS: Final = reached(Limit.CONNECTIONS_PER_ADDRESS)
-_OF_USER: Final = reached(Limit.CONNECTIONS_PER_USER)
-_RATE: Final = reached(Limit.CONNECTION_RATE)
-_RATE_OF_ADDRESS: Final = reached(Limit.CONNECTION_RATE_PER_ADDRESS)
-#: The key of the one bucket for all addresses.
-_ALL: Final = b""
-#: Seconds' worth of tokens that a bucket holds: so many may come at once, for example when a fleet comes back.
-BURST_S: Final = 10
-#: Buckets that are kept, at some 250 bytes each. The one used longest ago is forgotten, which makes it full again.
-KEPT_BUCKETS: Final = 16_384
-
-Key = TypeVar("Key", bytes, str)
 
 
 class NewConnection(Protocol):
@@ -54,62 +43,39 @@ class NewConnection(Protocol):
 class _Counted:
     """What is known of a connection. With a `refusal` it is not admitted, and waits for its CONNECT to be told so."""
 
-    __slots__ = ("network", "refusal", "user")
+    __slots__ = ("account", "refusal", "user")
 
-    def __init__(self, network: bytes, refusal: LimitReached | None) -> None:
-        self.network = network
+    def __init__(self, account: Account, refusal: LimitReached | None) -> None:
+        #: That of its address.
+        self.account = account
         self.refusal = refusal
-        self.user: str | None = None
-
-
-class TokenBuckets:
-    """A token bucket for each key. `rate` is tokens a second; 0: everything may happen."""
-
-    def __init__(self, rate: int) -> None:
-        self._rate = rate
-        self._capacity = float(rate * BURST_S)
-        #: Tokens, and when that was, in seconds; the bucket used last stands last.
-        self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._buckets)
-
-    def take(self, key: bytes, now_s: float) -> bool:
-        """Takes a token; False where there is none. `now_s`: a clock that never goes back."""
-        if not self._rate:
-            return True
-        tokens, at_s = self._buckets.pop(key, (self._capacity, now_s))
-        tokens = min(self._capacity, tokens + (now_s - at_s) * self._rate)
-        is_there = tokens >= 1
-        self._buckets[key] = (tokens - 1 if is_there else tokens, now_s)
-        if len(self._buckets) > KEPT_BUCKETS:
-            self._buckets.popitem(last=False)
-        return is_there
+        self.user: Account | None = None
 
 
 class Admission:
     """Counts connections; one for all listeners of the gateway."""
 
     def __init__(
-        self, limits: ConnectionLimits, refusals: Refusals, *, now_s: Callable[[], float] = time.monotonic
+        self,
+        limits: ConnectionLimits,
+        refusals: Refusals,
+        budgets: Budgets,
+        *,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._limits = limits
+        self._maximum_waiting = limits.maximum_waiting_connections
         self.refusals = refusals
+        self._budgets = budgets
         self.connection_log = ConnectionLog(now_s=now_s)
         self._now_s = now_s
         self._counted: dict[object, _Counted] = {}
         #: Connections without a CONNECT, the one that waits longest first.
         self._waiting: dict[object, NewConnection] = {}
-        self._admitted = 0
-        self._of_network: Counter[bytes] = Counter()
-        self._of_user: Counter[str] = Counter()
-        self._rate = TokenBuckets(limits.connection_rate)
-        self._rate_of_network = TokenBuckets(limits.connection_rate_per_address)
 
     @property
     def admitted(self) -> int:
         """Connections that are admitted."""
-        return self._admitted
+        return self._budgets.everybody.amounts[Amount.CONNECTIONS]
 
     @property
     def waiting(self) -> int:
@@ -121,7 +87,9 @@ class Admission:
 
         After a refusal the connection must be closed, without an answer. Otherwise `admit` must follow.
         """
-        refusal = self._rate_refusal(network_of(address))
+        account = self._budgets.visit(Owner(None, network_of(address)))
+        refusal = self._budgets.connect(account, self._now_s())
+        self._budgets.leave(account)
         if refusal is not None:
             self.refusals.count(refusal)
         return refusal
@@ -133,20 +101,19 @@ class Admission:
 
         `is_counted`: `before_handshake` has counted it for the rates.
         """
-        if len(self._waiting) >= self._limits.maximum_waiting_connections:
+        if len(self._waiting) >= self._maximum_waiting:
             self._dismiss(next(iter(self._waiting.values())))
-        network = network_of(connection.address)
-        refusal = _OF_LISTENER if listener_is_full else self._number_refusal(network)
+        account = self._budgets.visit(Owner(None, network_of(connection.address)))
+        refusal = _OF_LISTENER if listener_is_full else self._budgets.refusal(account, Amount.CONNECTIONS)
         if refusal is None and not is_counted:
-            refusal = self._rate_refusal(network)
-        self._counted[connection] = _Counted(network, refusal)
+            refusal = self._budgets.connect(account, self._now_s())
+        self._counted[connection] = _Counted(account, refusal)
         self._waiting[connection] = connection
-        if refusal is not None:
+        if refusal is None:
+            account.charge(Amount.CONNECTIONS)
+        else:
             self.refusals.count(refusal)
-            return refusal
-        self._admitted += 1
-        self._of_network[network] += 1
-        return None
+        return refusal
 
     def connect_received(self, connection: object) -> LimitReached | None:
         """The CONNECT of a connection was read. Returns the refusal that answers it, if any."""
@@ -164,17 +131,17 @@ class Admission:
         counted = self._counted.get(connection)
         if user is None or counted is None:
             return None
+        account = self._budgets.visit(Owner(user))
         replaced = self._counted.get(instead_of) if instead_of is not None else None
-        gives_way = replaced is not None and replaced.user == user
-        maximum = self._limits.maximum_connections_per_user
-        if maximum and self._of_user[user] - gives_way >= maximum:
-            self.refusals.count(_OF_USER)
-            return _OF_USER
-        if replaced is not None and replaced.user is not None:
-            _count_down(self._of_user, replaced.user)
-            replaced.user = None
-        counted.user = user
-        self._of_user[user] += 1
+        gives_way = replaced is not None and replaced.user is account
+        if found := self._budgets.refusal_here(account, Amount.CONNECTIONS, 1 - gives_way):
+            self._budgets.leave(account)
+            self.refusals.count(found)
+            return found
+        if replaced is not None:
+            self._release_user(replaced)
+        counted.user = account
+        account.amounts[Amount.CONNECTIONS] += 1  # here alone: by its address it counts for everybody
         return None
 
     def release(self, connection: object) -> None:
@@ -183,40 +150,22 @@ class Admission:
         counted = self._counted.pop(connection, None)
         if counted is None:
             return
-        if counted.user is not None:
-            _count_down(self._of_user, counted.user)
+        self._release_user(counted)
         if counted.refusal is None:
-            self._admitted -= 1
-            _count_down(self._of_network, counted.network)
+            counted.account.charge(Amount.CONNECTIONS, -1)
+        self._budgets.leave(counted.account)
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def _number_refusal(self, network: bytes) -> LimitReached | None:
-        limits = self._limits
-        if self._admitted >= limits.maximum_connections:
-            return _CONNECTIONS
-        of_address = limits.maximum_connections_per_address
-        if of_address and self._of_network[network] >= of_address:
-            return _OF_ADDRESS
-        return None
-
-    def _rate_refusal(self, network: bytes) -> LimitReached | None:
-        now_s = self._now_s()
-        if not self._rate_of_network.take(network, now_s):
-            return _RATE_OF_ADDRESS
-        if not self._rate.take(_ALL, now_s):
-            return _RATE
-        return None
+    def _release_user(self, counted: _Counted) -> None:
+        """A connection counts for its user no longer."""
+        if counted.user is not None:
+            counted.user.amounts[Amount.CONNECTIONS] -= 1
+            self._budgets.leave(counted.user)
+            counted.user = None
 
     def _dismiss(self, connection: NewConnection) -> None:
         """Closes the connection that waits longest, without an answer: it has sent no CONNECT."""
         self.refusals.add(Limit.WAITING_CONNECTIONS)
         self.release(connection)
         connection.close("it waited longest of too many connections without a CONNECT")
-
-
-def _count_down(counter: Counter[Key], key: Key) -> None:
-    """Forgets a key that is down to 0: a client that was here once must not cost memory for ever."""
-    counter[key] -= 1
-    if not counter[key]:
-        del counter[key]

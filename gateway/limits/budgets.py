@@ -1,11 +1,13 @@
 """Budgets: what a client, and everybody around it, has and uses. Amounts nest, and the limit of every scope holds.
 
     client identifier  within its user                           within all clients
-    client identifier  within its address  within its prefix     within all clients      (without a user)
+    client identifier  within its address  within its prefixes   within all clients      (without a user)
+    connection         within its address  within its prefixes   within all clients
 
+The prefixes of an IPv4 address are its /24 and its /16, that of an IPv6 /64 is its /48; each has the same limits.
 An `Account` is one node of that tree. A client's account stands for its session: `open` makes it and charges one
 session, and `close` gives back everything that it still has. A session that goes to another user takes its amounts
-along (`move`).
+along (`move`). A connection has no account of its own: it visits that of its address (`visit`, `leave`).
 
 Whoever causes an amount asks first, charges then, and releases later:
 
@@ -28,9 +30,11 @@ A user, an address or a prefix without a limit of its own has the budget of some
 sessions: thousands of sensors may share a user. The last tenth of what all clients may have is kept for those who have
 little, so that one who takes everything locks nobody out.
 
-Memory is bounded: an account is there as long as a session that is charged to it, and sessions have limits. Of an
-account that has gone, the time that it has spent is kept for a while, for the last `KEPT_TIMES` of them. This room has
-no clock.
+New connections have rates too. They wait for nothing: `connect` refuses what is past a rate, which then costs nothing.
+
+Memory is bounded: an account is there as long as a session or a connection that is charged to it, and both have limits.
+Of an account that has gone, the times that it has spent are kept for a while, for the last `KEPT_TIMES` of them. This
+room has no clock.
 """
 
 import math
@@ -43,7 +47,7 @@ from typing import Final, NamedTuple
 from gateway.config.limit_row import LEAST_SHARES, SESSIONS_OF_SHARE, Scope
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
-from gateway.limits.addresses import prefix_of
+from gateway.limits.addresses import prefixes_of
 from gateway.limits.refusals import LimitReached, reached
 
 
@@ -55,6 +59,8 @@ class Amount(IntEnum):
     LEVELS = 2
     #: Bytes, beyond one copy of everything that is retained.
     RETAINED_COPIES = 3
+    #: Charged to addresses, and to users, but not to clients.
+    CONNECTIONS = 4
 
 
 LIMITS: Final[Mapping[Amount, Mapping[Scope, Limit]]] = {
@@ -85,6 +91,12 @@ LIMITS: Final[Mapping[Amount, Mapping[Scope, Limit]]] = {
         Scope.PREFIX: Limit.RETAINED_COPIES_PER_PREFIX,
         Scope.ALL: Limit.RETAINED_COPIES_IN_ALL,
     },
+    Amount.CONNECTIONS: {
+        Scope.USER: Limit.CONNECTIONS_PER_USER,
+        Scope.ADDRESS: Limit.CONNECTIONS_PER_ADDRESS,
+        Scope.PREFIX: Limit.CONNECTIONS_PER_PREFIX,
+        Scope.ALL: Limit.CONNECTIONS,
+    },
 }
 """The limits of each amount, by scope. A scope that is not here has none."""
 
@@ -111,13 +123,22 @@ RATES: Final[Mapping[Scope, tuple[Limit, Limit, Limit, Limit]]] = {
 }
 """The limits of messages, bytes, new topics and bytes of the trail, by scope."""
 
+CONNECTION_RATES: Final[Mapping[Scope, Limit]] = {
+    Scope.ADDRESS: Limit.CONNECTION_RATE_PER_ADDRESS,
+    Scope.PREFIX: Limit.CONNECTION_RATE_PER_PREFIX,
+    Scope.ALL: Limit.CONNECTION_RATE,
+}
+"""The limits of new connections a second, by scope."""
+
 #: The rate of new topics is one of a minute.
 _MINUTE_S: Final = 60
 #: Seconds' worth of a rate that may come at once after a quiet time.
 BURST_S: Final = 10.0
 #: Seconds by which a client may be ahead of a rate. Slow reading keeps every connection far below.
 FAR_AHEAD_S: Final = 60.0
-#: Times of accounts that have gone, at some 200 bytes each. The oldest is forgotten.
+#: What additions of times may be wrong by, seconds: the last connection that a rate allows is not to fail by it.
+_ROUNDING_S: Final = 1e-6
+#: Times of accounts that have gone, at some 250 bytes each. The oldest is forgotten.
 KEPT_TIMES: Final = 16_384
 #: Names longer than this are kept as their hash: a client identifier may have 64 KiB.
 _LONGEST_NAME: Final = 64
@@ -130,6 +151,7 @@ Key = tuple[Scope, str | bytes]
 Costs = tuple[float, float, float, float]
 """Seconds that a message, a byte, a new topic and a byte of the trail cost; 0: nothing."""
 _NOTHING: Final[Costs] = (0.0, 0.0, 0.0, 0.0)
+_LONG_AGO: Final = (-math.inf, -math.inf)
 
 
 class Owner(NamedTuple):
@@ -142,17 +164,19 @@ class Owner(NamedTuple):
 class Account:
     """What one client, user, address or prefix has, or all clients together. `amounts` is by `Amount`."""
 
-    __slots__ = ("amounts", "costs", "key", "parent", "spent_s", "uses")
+    __slots__ = ("amounts", "connected_s", "costs", "key", "parent", "spent_s", "uses")
 
     def __init__(self, key: Key, parent: "Account | None") -> None:
         self.key = key
         self.parent = parent
-        #: How many accounts are charged here too; of a client 1 while it has its session.
+        #: How many accounts are charged here too, and connections; of a client 1 while it has its session.
         self.uses = 0
         self.amounts = [0] * len(Amount)
         self.costs = _NOTHING
         #: The time up to which its rates are used, by the clock of `Budgets.spend`.
         self.spent_s = -math.inf
+        #: The same of its rate of new connections.
+        self.connected_s = -math.inf
 
     @property
     def scope(self) -> Scope:
@@ -179,10 +203,11 @@ class Budgets:
     def __init__(self, limits: MqttLimits) -> None:
         used = [limit for scopes in LIMITS.values() for limit in scopes.values()]
         used += [limit for rates in RATES.values() for limit in rates]
+        used += CONNECTION_RATES.values()
         self._values = {limit: int(getattr(limits, limit.key)) for limit in used}
         self._accounts: dict[Key, Account] = {}
-        #: `spent_s` of accounts that have gone, and the last time of `spend`.
-        self._times: OrderedDict[Key, float] = OrderedDict()
+        #: `spent_s` and `connected_s` of accounts that have gone, and the last time of `spend` or `connect`.
+        self._times: OrderedDict[Key, tuple[float, float]] = OrderedDict()
         self._now_s = 0.0
         #: How often a client was read more slowly, by the scope whose rate was used up.
         self.slowed: Counter[Scope] = Counter()
@@ -208,7 +233,7 @@ class Budgets:
         for amount in Amount:
             account.charge(amount, -account.amounts[amount])
         self._fit_costs(account)
-        self._leave(account)
+        self.leave(account)
 
     def move(self, account: Account, owner: Owner) -> None:
         """A client's session belongs to another user now, or comes from another network, with everything it has."""
@@ -223,11 +248,23 @@ class Budgets:
         account.parent = after
         self._fit_costs(account)
         self._fit_costs(before)
-        self._leave(before)
+        self.leave(before)
+
+    def visit(self, owner: Owner) -> Account:
+        """The account of a user or an address, for a connection. `leave` must follow."""
+        account = self._of_owner(owner)
+        account.uses += 1
+        return account
+
+    def leave(self, account: Account) -> None:
+        """A connection has gone; what was charged for it is released before."""
+        account.uses -= 1
+        self._leave_if_unused(account)
 
     def has_user(self, user: str) -> bool:
         """Whether a user has a session."""
-        return (Scope.USER, _short(user)) in self._accounts
+        account = self._accounts.get((Scope.USER, _short(user)))
+        return account is not None and account.amounts[Amount.SESSIONS] > 0
 
     # -- rates ---------------------------------------------------------------------------------------------------------
 
@@ -262,6 +299,24 @@ class Budgets:
             costs = [cost * count for cost, count in zip(each.costs, (messages, size), strict=False)]
             if each.spent_s - max(costs) - self._now_s > FAR_AHEAD_S:
                 return reached(RATES[each.scope][costs.index(max(costs))])
+        return None
+
+    def connect(self, account: Account, now_s: float) -> LimitReached | None:
+        """Charges a new connection from an address to its rates, or says which of them it would pass.
+
+        `now_s`: a clock that never goes back.
+        """
+        self._now_s = now_s
+        after: list[tuple[Account, float]] = []
+        for each in account.line():
+            limit = CONNECTION_RATES[each.scope]
+            if rate := self._values[limit]:
+                connected_s = max(each.connected_s, now_s - BURST_S) + 1 / rate
+                if connected_s > now_s + _ROUNDING_S:
+                    return reached(limit)
+                after.append((each, connected_s))
+        for each, connected_s in after:
+            each.connected_s = connected_s
         return None
 
     def slowed_down(self, account: Account) -> None:
@@ -299,15 +354,20 @@ class Budgets:
             inner = each
         return None
 
+    def refusal_here(self, account: Account, amount: Amount, count: int = 1) -> LimitReached | None:
+        """The limit of this account alone that it would pass."""
+        limit = LIMITS[amount][account.scope]
+        return None if self._allows(account, account, limit, amount, count) else reached(limit)
+
     def refusal_of_session(self, owner: Owner, existing: Account | None = None) -> LimitReached | None:
         """The limit that one more session of an owner would pass; `existing`: the client's session, which is no more.
 
         A session of the same owner that is there already does not count.
         """
-        account = self._of_owner(owner)
+        account = self.visit(owner)
         is_there = existing is not None and existing.parent is account
         found = self.refusal(account, Amount.SESSIONS, 0 if is_there else 1)
-        self._leave_if_unused(account)
+        self.leave(account)
         return found
 
     def _allows(self, account: Account, inner: Account, limit: Limit, amount: Amount, count: int) -> bool:
@@ -330,20 +390,19 @@ class Budgets:
     def _of_owner(self, owner: Owner) -> Account:
         if owner.user is not None:
             return self._account((Scope.USER, _short(owner.user)), self.everybody)
-        prefix = self._account((Scope.PREFIX, prefix_of(owner.network)), self.everybody)
-        return self._account((Scope.ADDRESS, owner.network), prefix)
+        account = self.everybody
+        *prefixes, network = prefixes_of(owner.network)
+        for prefix in prefixes:
+            account = self._account((Scope.PREFIX, prefix), account)
+        return self._account((Scope.ADDRESS, network), account)
 
     def _account(self, key: Key, parent: Account) -> Account:
         found = self._accounts.get(key)
         if found is None:
             parent.uses += 1
             found = self._accounts[key] = Account(key, parent)
-            found.spent_s = self._times.pop(key, -math.inf)
+            found.spent_s, found.connected_s = self._times.pop(key, _LONG_AGO)
         return found
-
-    def _leave(self, account: Account) -> None:
-        account.uses -= 1
-        self._leave_if_unused(account)
 
     def _leave_if_unused(self, account: Account) -> None:
         """Forgets an account to which nothing is charged: a client that was here once costs no memory for ever."""
@@ -351,14 +410,14 @@ class Budgets:
             return
         del self._accounts[account.key]
         self._keep_time(account)
-        self._leave(account.parent)
+        self.leave(account.parent)
 
     def _keep_time(self, account: Account) -> None:
         """Keeps what an account has spent of its rates, so that who comes back at once has spent it still."""
-        if account.spent_s + BURST_S > self._now_s:
-            self._times[account.key] = account.spent_s
+        if max(account.spent_s, account.connected_s) + BURST_S > self._now_s:
+            self._times[account.key] = account.spent_s, account.connected_s
         while self._times and (
-            len(self._times) > KEPT_TIMES or next(iter(self._times.values())) + BURST_S <= self._now_s
+            len(self._times) > KEPT_TIMES or max(next(iter(self._times.values()))) + BURST_S <= self._now_s
         ):
             self._times.popitem(last=False)
 

@@ -106,7 +106,7 @@ def test_budgets_show_what_all_clients_together_have(world: World) -> None:
     world.receive(link, "82 0C 0001 0001 'a' 01 0003 'b/c' 01")
     values = _values(world)
     assert (values["budget_used sessions"], values["budget_used subscriptions"]) == (1, 2)
-    assert values["budget_accounts"] == 3, "the client, its address and its network"
+    assert values["budget_accounts"] == 4, "the client, its address and its two networks"
     assert values["slow_reads_total client"] == 0
 
 

@@ -190,7 +190,7 @@ class World:
         )
         self.sessions = Sessions(self.engine, limits, access=access, set_aside=set_aside)
         self.refusals = Refusals()
-        self.admission = Admission(limits, self.refusals)
+        self.admission = Admission(limits, self.refusals, self.sessions.budgets)
         copies = None
         if has_broker:
             copies = RetainedCopies(

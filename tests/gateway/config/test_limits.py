@@ -14,12 +14,13 @@ from gateway.config.limits import Limit
 from gateway.config.listeners import ListenerSettings
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.config.tables import AccessSettings
-from gateway.limits.budgets import LIMITS, RATES
+from gateway.limits.budgets import CONNECTION_RATES, LIMITS, RATES
 
 GATEWAY = Path(gateway.__file__).parent
 #: The limits that budgets read by the keys of their rows.
 IN_BUDGETS = {limit.name for scopes in LIMITS.values() for limit in scopes.values()}
 IN_BUDGETS |= {limit.name for limits in RATES.values() for limit in limits}
+IN_BUDGETS |= {limit.name for limit in CONNECTION_RATES.values()}
 ROW = LimitRow(key="maximum_moons", default=1, unit="moons", meaning="moons of a client", where="limits.admission")
 
 
@@ -83,7 +84,7 @@ def test_each_key_is_a_row_and_each_row_a_key() -> None:
 
 
 def test_each_budget_has_the_scope_that_its_row_says() -> None:
-    for scopes in LIMITS.values():
+    for scopes in (*LIMITS.values(), CONNECTION_RATES):
         assert {limit: limit.value.scope for limit in scopes.values()} == {
             each: scope for scope, each in scopes.items()
         }

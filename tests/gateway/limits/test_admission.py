@@ -5,6 +5,7 @@ import pytest
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.admission import Admission
+from gateway.limits.budgets import Amount, Budgets, Owner
 from gateway.limits.refusals import Refusals
 from gateway.mqtt.reason_codes import ReasonCode
 
@@ -27,8 +28,10 @@ class Door:
     def __init__(self, **limits: int) -> None:
         self.now_s = 1_000.0
         self.refusals = Refusals()
-        unlimited = {"connection_rate": 0, "connection_rate_per_address": 0, **limits}
-        self.admission = Admission(MqttLimits.model_validate(unlimited), self.refusals, now_s=lambda: self.now_s)
+        rates = dict.fromkeys(("connection_rate", "connection_rate_per_address", "connection_rate_per_prefix"), 0)
+        values = MqttLimits.model_validate({**rates, **limits})
+        self.budgets = Budgets(values)
+        self.admission = Admission(values, self.refusals, self.budgets, now_s=lambda: self.now_s)
 
     def refused(self, visitor: Visitor) -> Limit | None:
         """The limit at which a new connection is refused; what CONNECT is answered with must be the same."""
@@ -167,8 +170,8 @@ def test_what_is_refused_counts_among_the_waiting_until_it_is_answered() -> None
     assert door.admission.admitted == 1
 
 
-def test_nothing_stays_of_many_addresses_but_a_bounded_number_of_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.limits.admission.KEPT_BUCKETS", 100)
+def test_nothing_stays_of_many_addresses_but_a_bounded_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.limits.budgets.KEPT_TIMES", 100)
     door = Door(connection_rate_per_address=1_000, maximum_connections_per_address=5)
     for number in range(5_000):
         visitor = Visitor(f"2001:db8:{number // 256:x}:{number % 256:x}::1")
@@ -177,10 +180,65 @@ def test_nothing_stays_of_many_addresses_but_a_bounded_number_of_buckets(monkeyp
         door.admission.release(visitor)
         door.admission.release(visitor)  # twice is once
     admission = door.admission
-    assert admission.admitted == admission.waiting == 0
-    tables = (admission._counted, admission._of_network, admission._of_user)
-    assert [len(table) for table in tables] == [0, 0, 0]
-    assert len(admission._rate_of_network) == 100
+    assert admission.admitted == admission.waiting == len(admission._counted) == len(door.budgets) == 0
+    assert len(door.budgets._times) == 100
+
+
+# -- networks ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("addresses", "elsewhere"),
+    [
+        (("192.0.2.1", "192.0.2.2", "192.0.2.3"), "198.51.100.1"),  # one /24
+        (("192.0.2.1", "192.0.3.1", "192.0.4.1"), "192.1.2.1"),  # one /16
+        (("2001:db8:0:1::1", "2001:db8:0:2::1", "2001:db8:0:3::1"), "2001:db8:1::1"),  # one /48
+    ],
+)
+def test_who_rents_a_network_has_no_more_connections_than_it(addresses: tuple[str, ...], elsewhere: str) -> None:
+    door = Door(maximum_connections_per_prefix=2)
+    assert [door.refused(Visitor(each)) for each in addresses] == [None, None, Limit.CONNECTIONS_PER_PREFIX]
+    assert door.refused(Visitor(elsewhere)) is None
+    assert door.refusals.totals == {(Limit.CONNECTIONS_PER_PREFIX, ReasonCode.QUOTA_EXCEEDED): 1}
+
+
+@pytest.mark.parametrize(
+    ("network", "elsewhere"), [("192.0.2.{}", "192.1.2.1"), ("192.0.{}.1", "192.1.2.1"), ("2001:db8:0:{}::1", "::1")]
+)
+def test_who_rents_a_network_makes_no_more_connections_a_second_than_it(network: str, elsewhere: str) -> None:
+    door = Door(connection_rate_per_prefix=1)  # ten at once
+    found = [door.refused(Visitor(network.format(number))) for number in range(12)]
+    assert found == [None] * 10 + [Limit.CONNECTION_RATE_PER_PREFIX] * 2
+    assert door.refused(Visitor(elsewhere)) is None
+    door.now_s += 1
+    assert door.refused(Visitor(network.format(1))) is None, "what was refused has cost nothing"
+    assert door.refusals.totals == {(Limit.CONNECTION_RATE_PER_PREFIX, ReasonCode.CONNECTION_RATE_EXCEEDED): 2}
+
+
+def test_a_flood_from_one_prefix_leaves_a_way_in_for_newcomers() -> None:
+    door = Door(maximum_connections=1_000)
+    flood = [door.refused(Visitor(f"192.0.{number % 256}.{number // 256}")) for number in range(1_000)]
+    assert flood == [None] * 900 + [Limit.CONNECTIONS] * 100
+    newcomers = [door.refused(Visitor(f"198.51.100.{number}")) for number in range(12)]
+    assert newcomers == [None] * 10 + [Limit.CONNECTIONS] * 2, "who has a hundredth is no newcomer"
+    assert [door.refused(Visitor(f"203.0.{number}.1")) for number in range(10)] == [None] * 10
+
+
+def test_ten_thousand_sensors_behind_one_address_are_within_the_default() -> None:
+    door = Door()
+    assert {door.refused(Visitor()) for _ in range(10_000)} == {None}
+
+
+def test_a_connection_of_a_user_counts_once_for_everybody() -> None:
+    door, visitor = Door(), Visitor()
+    door.refused(visitor)
+    assert door.admission.authenticated(visitor, "ada") is None
+    assert door.admission.admitted == 1
+    account = door.budgets.open("a", Owner("ada"))
+    door.budgets.close(account)
+    assert door.budgets.everybody.amounts[Amount.CONNECTIONS] == 1, "the session took no connection along"
+    door.admission.release(visitor)
+    assert door.admission.admitted == len(door.budgets) == 0
 
 
 def test_refusals_are_told_in_the_log_by_number(caplog: pytest.LogCaptureFixture) -> None:

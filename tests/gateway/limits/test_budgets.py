@@ -8,6 +8,7 @@ import pytest
 from gateway.config.limit_row import Scope
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
+from gateway.limits.addresses import prefixes_of
 from gateway.limits.budgets import KEPT_TIMES, LIMITS, RATES, Account, Amount, Budgets, Owner
 from gateway.limits.refusals import LimitReached
 
@@ -35,9 +36,15 @@ def test_a_charge_counts_for_the_client_and_for_everybody_around_it() -> None:
     of_user.charge(Amount.SUBSCRIPTIONS, 5)
     of_address.charge(Amount.SUBSCRIPTIONS, 2)
     assert [each.scope for each in of_user.line()] == [Scope.CLIENT, Scope.USER, Scope.ALL]
-    assert [each.scope for each in of_address.line()] == [Scope.CLIENT, Scope.ADDRESS, Scope.PREFIX, Scope.ALL]
+    assert [each.scope for each in of_address.line()] == [
+        Scope.CLIENT,
+        Scope.ADDRESS,
+        Scope.PREFIX,
+        Scope.PREFIX,
+        Scope.ALL,
+    ]
     assert sizes(of_user, Amount.SUBSCRIPTIONS) == [5, 5, 7]
-    assert sizes(of_address, Amount.SUBSCRIPTIONS) == [2, 2, 2, 7]
+    assert sizes(of_address, Amount.SUBSCRIPTIONS) == [2, 2, 2, 2, 7]
     of_user.charge(Amount.SUBSCRIPTIONS, -1)
     assert sizes(of_user, Amount.SUBSCRIPTIONS) == [4, 4, 6]
 
@@ -149,7 +156,7 @@ def test_a_session_takes_its_amounts_to_its_new_owner() -> None:
     account.charge(Amount.SUBSCRIPTIONS, 3)
     world.move(account, ANN)
     assert sizes(account, Amount.SUBSCRIPTIONS) == [3, 3, 3]
-    assert sizes(other, Amount.SUBSCRIPTIONS) == [0, 0, 0, 3]
+    assert sizes(other, Amount.SUBSCRIPTIONS) == [0, 0, 0, 0, 3]
     world.close(account)
     world.close(other)
     assert (len(world), world.everybody.amounts) == (0, [0] * len(Amount))
@@ -161,8 +168,8 @@ def test_everything_is_released_when_a_session_ends() -> None:
     account.charge(Amount.SUBSCRIPTIONS, 3)
     other.charge(Amount.SUBSCRIPTIONS, 1)
     world.close(account)
-    assert sizes(other, Amount.SUBSCRIPTIONS) == [1, 1, 1, 1]
-    assert len(world) == 3, "a client, its address and its prefix"
+    assert sizes(other, Amount.SUBSCRIPTIONS) == [1, 1, 1, 1, 1]
+    assert len(world) == 4, "a client, its address and its two prefixes"
 
 
 def test_who_only_asks_leaves_nothing_behind() -> None:
@@ -206,9 +213,8 @@ def test_sums_are_right_whatever_happens() -> None:
         for each, whose, has in model.values():
             assert sizes(each, Amount.SUBSCRIPTIONS)[:2] == [has, expected[whose]]
         assert world.everybody.amounts[:2] == [len(model), sum(expected.values())]
-    prefixes = {
-        owner.network[: 3 if len(owner.network) == 4 else 6] for _, owner, _ in model.values() if not owner.user
-    }
+    networks = [owner.network for _, owner, _ in model.values() if not owner.user]
+    prefixes = {prefix for network in networks for prefix in prefixes_of(network)[:-1]}
     assert len(world) == len(model) + len({owner for _, owner, _ in model.values()}) + len(prefixes)
 
 
@@ -321,7 +327,7 @@ def test_times_of_accounts_that_have_gone_fill_no_memory() -> None:
     """An attacker takes a new identifier, a new user and a new network each time."""
     world = budgets(message_rate=10)
     for number in range(KEPT_TIMES + 100):
-        account = world.open(f"client-{number}", Owner(None, number.to_bytes(4, "big")))
+        account = world.open(f"client-{number}", Owner(None, (number << 16).to_bytes(4, "big")))
         world.spend(account, 1_000, 0, 0, 100.0)
         world.close(account)
     assert (len(world), len(world._times)) == (0, KEPT_TIMES)

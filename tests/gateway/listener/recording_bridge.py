@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.admission import Admission
+from gateway.limits.budgets import Budgets
 from gateway.limits.refusals import Refusals
 from gateway.listener.link import NetworkLink
 
@@ -22,7 +23,8 @@ class RecordingBridge:
 
     def __init__(self, *, answers: bool = False, limits: MqttLimits | None = None) -> None:
         self._answers = answers
-        self.admission = Admission(limits or MqttLimits(), Refusals())
+        limits = limits or MqttLimits()
+        self.admission = Admission(limits, Refusals(), Budgets(limits))
         self.links: list[NetworkLink] = []
         self.received = bytearray()
         self.calls = 0
