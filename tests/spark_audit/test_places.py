@@ -15,6 +15,7 @@ import pyspark
 import pytest
 
 import spark_audit
+from spark_audit.java_classes import ARCHIVE, EMPTY_FOLDER, archive_is_there
 from spark_audit.spark_session import SparkPlace
 from tests.spark_audit.conftest import policy_text_of
 
@@ -24,8 +25,10 @@ MAIN = Path(spark_audit.__file__).parent / "__main__.py"
 IN_SHORT = ("integrity.chain", "integrity.digests", "conversion.reperformance", "qos.1")
 POLICY = "" if os.environ.get("RFHBRIDGE_PROOF") == "full" else policy_text_of(*IN_SHORT)
 IN = {"direction": "in", "client": "boiler", "session_epoch": 1, "packet_type": 3, "qos": 1}
-#: For every Java of a test: none lives long enough for its second compiler.
+#: For every Java of a test: none lives long enough for its second compiler, and each may take classes from the archive.
+#: One with another class path, as that which only finds out the command of a Spark, does without and is silent.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SHARED = f"-Xlog:disable -Xlog:all=error:stderr -XX:SharedArchiveFile={ARCHIVE}" if archive_is_there() else ""
 _START_S = 300.0
 
 
@@ -43,8 +46,13 @@ def arguments(signed, tmp_path: Path) -> list[str]:
 
 def _environment(**changes: str) -> dict[str, str]:
     fixed = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    fixed["JAVA_TOOL_OPTIONS"] = SHORT_LIVED
+    fixed["JAVA_TOOL_OPTIONS"] = f"{SHORT_LIVED} {SHARED}"
     return {name: value for name, value in os.environ.items() if name != "SPARK_CONF_DIR"} | fixed | changes
+
+
+def _conf_dir(otherwise: Path) -> dict[str, str]:
+    """What Spark's own programs take for their folder of settings, which is on their class path: an empty one."""
+    return {"SPARK_CONF_DIR": str(EMPTY_FOLDER if SHARED else otherwise)}
 
 
 def _found(tmp_path: Path) -> tuple[str, dict[str, int]]:
@@ -62,8 +70,13 @@ EXPECTED = ("violations", {name: 2 if name == "qos.1" else 0 for name in IN_SHOR
 @pytest.mark.usefixtures("spark")
 def test_spark_submit_runs_the_audit(arguments: list[str], tmp_path: Path) -> None:
     command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "512m"]
+    (tmp_path / "conf").mkdir()
     run = subprocess.run(
-        [*command, str(MAIN), *arguments], capture_output=True, text=True, check=False, env=_environment()
+        [*command, str(MAIN), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=_environment(**_conf_dir(tmp_path / "conf")),
     )
     assert (run.returncode, _found(tmp_path)) == (1, EXPECTED), run.stderr
 
@@ -74,7 +87,7 @@ def _daemon(folder: Path, *arguments: str) -> Iterator[Path]:
     log = folder / f"{len(list(folder.glob('*.log')))}.log"
     configuration = folder / "conf"
     configuration.mkdir(exist_ok=True)
-    environment = _environment(SPARK_CONF_DIR=str(configuration), SPARK_DAEMON_MEMORY="256m")
+    environment = _environment(**_conf_dir(configuration), SPARK_DAEMON_MEMORY="256m")
     with log.open("wb") as output:
         command = [str(SPARK_HOME / "bin" / "spark-class"), *arguments]
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=folder)
@@ -115,11 +128,9 @@ def cluster(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.timeout(1_800)
 @pytest.mark.usefixtures("spark")
 def test_two_workers_of_a_cluster_run_the_audit(arguments: list[str], cluster: str, tmp_path: Path) -> None:
-    configuration = tmp_path / "conf"
-    configuration.mkdir()
-    (configuration / "spark-defaults.conf").write_text("spark.executor.memory 512m\nspark.executor.cores 1\n")
     command = [sys.executable, "-m", "spark_audit", *arguments, "--master", cluster, "--memory", "512m"]
-    environment = _environment(SPARK_CONF_DIR=str(configuration))
+    sizes = "--conf spark.executor.memory=512m --conf spark.executor.cores=1 pyspark-shell"
+    environment = _environment(PYSPARK_SUBMIT_ARGS=sizes)
     run = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert (run.returncode, _found(tmp_path)) == (1, EXPECTED), run.stderr
     executors = [list((tmp_path / "cluster" / name).glob("app-*/*/stderr")) for name in ("one", "two")]
