@@ -19,6 +19,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests.guarded_run import MARK, start_guard
 from tests.mounts import Mounts
+from tests.rewritten_modules import rewrite_stale_modules
 from tests.written_headers import compare_every_header
 
 # A shell starts what runs in the background with SIGINT ignored, and children inherit that: tests interrupt theirs.
@@ -84,6 +85,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)  # there may be no pytest-xdist
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Called by pytest-xdist before it starts workers."""
+    rewrite_stale_modules(config, config.args)
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
     """Called by pytest-xdist, with --dist loadfile."""
     return FewSparks(config, log)
