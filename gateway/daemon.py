@@ -289,11 +289,11 @@ class Daemon:
             listener=notes,
             rules=_broker_rules(settings),
             call_soon=call_soon,
-            set_aside=set_aside.correl_ids,
+            set_aside=set_aside,
         )
         self._broker.attach()
         self._conversion = ConversionService(engine, settings.conversion, notes, call_soon=call_soon)
-        sessions = Sessions(engine, settings.mqtt, access=self._access_files.access, set_aside=set_aside)
+        sessions = Sessions(engine, settings.mqtt, access=self._access_files.access)
         dialect = Dialect(settings.header)
         copies = RetainedCopies(
             sessions, subscriber_queue, self._refusals, retained_bytes=lambda: broker.retained_bytes

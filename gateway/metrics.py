@@ -174,9 +174,12 @@ class GatewayCollector(Collector):
             held += len(session.held)
             held_bytes += session.held_bytes
             subscriptions += len(session.subscriptions) + len(session.shared)
-        set_aside = len(self._bridge.sessions.set_aside)
-        rows = [(("connected",), connected), (("offline",), offline), (("set_aside",), set_aside)]
-        yield _gauges("sessions", "Sessions: connected, offline, or set aside for lack of memory", ("state",), rows)
+        rows = [(("connected",), connected), (("offline",), offline)]
+        yield _gauges("sessions", "Sessions: connected or offline", ("state",), rows)
+        set_aside = self._broker.subscribers_set_aside
+        yield _gauge(
+            "sessions_set_aside", "Sessions whose registrations stay in the store for lack of memory", set_aside
+        )
         waiting = self._subscriber_queue.depth
         yield _gauge("messages_waiting", "Messages waiting for sessions or on their way to them", waiting)
         yield _gauge("messages_in_flight", "PUBLISHes of QoS 1 and 2 that clients have not finished", in_flight)

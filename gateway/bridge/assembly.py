@@ -170,7 +170,6 @@ def build_bridge(
         call_soon=call_soon,
     )
     engine.takes_back = to_mqtt.takes_back
-    to_mqtt.other_lanes.append(sessions.set_aside.has_lane)
     shared = SharedSubscriptions(
         engine, groups, registrations, SharedDeliveries(engine, groups, subscriber_queue, to_mqtt, packets)
     )

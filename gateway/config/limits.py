@@ -283,10 +283,9 @@ class Limit(Enum):
         least=0,
         unit="bytes",
         meaning="bytes of memory that all sessions of the store may need at a start, by an estimate; past it the"
-        " largest are set aside: they are kept whole, and not served; 0: three quarters of the free memory",
-        answers=_CONNECT,
-        told="the session needs more memory than the server has: ask its operator",
-        where="bridge.session_limits",
+        " registrations of the largest stay in the store, and are read when a publication matches; 0: three quarters of"
+        " the free memory",
+        where="daemon",
     )
     RETAINED_COPIES = LimitRow(
         key="maximum_retained_copy_bytes",

@@ -27,6 +27,8 @@ class PatternIndex(Generic[Value]):
 
     def __init__(self, *, cached_topics: int = CACHED_TOPICS) -> None:
         self.generation = 0
+        #: How often `match` has forgotten its answers.
+        self.forgets = 0
         #: The shapes of its patterns. Their weight bounds the time of `match`.
         self.shapes = Shapes()
         self._cached_topics = cached_topics
@@ -95,6 +97,7 @@ class PatternIndex(Generic[Value]):
         self._answers.clear()
         self._kept_values = 0
         self._cache_generation = self.generation
+        self.forgets += 1
 
     def _patterns(self, scheme: Scheme) -> LevelIndex[Value] | CharacterIndex[Value]:
         return self._by_characters if scheme is Scheme.CHARACTER else self._by_levels[scheme]

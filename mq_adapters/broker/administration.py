@@ -4,7 +4,7 @@ The rules of RegSub (`subscribers`) check a subscription, so both ways make the 
 audit records, so a new subscription gets no retained publications.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from mappings.commands.command import RegisterSubscriber
@@ -50,10 +50,10 @@ class Administration:
         self._points = ("", *dict.fromkeys(points))
         self._is_audited = is_audited
 
-    def subscriptions(self) -> list[Subscription]:
-        """Every subscription that has not expired."""
+    def subscriptions(self) -> Iterator[Subscription]:
+        """Every subscription that has not expired. Those that are set aside are read one after another."""
         now_us = self._engine.now_us()
-        return [found for found in self._registry.everyone() if not 0 < found.expires_us <= now_us]
+        return (found for found in self._registry.everyone() if not 0 < found.expires_us <= now_us)
 
     def define(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> None:
         """Adds a subscription and sends it the retained publications."""
@@ -111,10 +111,10 @@ class Administration:
     ) -> Subscription:
         """Registers with NewPubsOnly, so no retained publications are sent. Then removes it if nobody asked for it."""
         options = command.registration_options
-        before = set(self._registry.everyone())
+        before = set(self._registry.loaded())
         quiet = replace(command, registration_options=options | RegistrationOption.NEW_PUBLICATIONS_ONLY)
         self._register(unit, message, quiet, dialect)
-        made = next(found for found in self._registry.everyone() if found not in before)
+        made = next(found for found in self._registry.loaded() if found not in before)
         kept = replace(made, options=made.options & (options | ~RegistrationOption.NEW_PUBLICATIONS_ONLY))
         self._registry.put(unit, kept)
         return kept

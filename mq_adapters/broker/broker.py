@@ -75,7 +75,7 @@ class Broker:
     ) -> None:
         """`call_soon`: of an event loop. It lets other work go on while many retained publications are sent.
 
-        `set_aside`: CorrelIds of subscribers whose subscriptions stay in the store, and are not loaded.
+        `set_aside`: CorrelIds of subscribers whose subscriptions stay in the store, with an index in memory.
         """
         self._set_aside = frozenset(set_aside)
         self._engine = engine
@@ -86,7 +86,7 @@ class Broker:
             has_implicit_stream_naming=self._rules.has_implicit_stream_naming,
             stream_names=self._input_queues,
         )
-        self._registry = SubscriptionRegistry()
+        self._registry = SubscriptionRegistry(engine, self._spaces)
         self._retained = RetainedPublications(
             IDENTIFIER_TAG + engine.incarnation, lambda key: engine.state(StateSpace.BROKER_RETAINED, key)
         )
@@ -110,8 +110,7 @@ class Broker:
 
     def load(self) -> None:
         """Loads subscriptions and retained publications."""
-        states = self._engine.each_state(StateSpace.BROKER_SUBSCRIPTION)
-        self._registry.load(states, self._spaces, set_aside=self._set_aside)
+        self._registry.load(set_aside=self._set_aside)
         self._retained.load(self._engine.each_state(StateSpace.BROKER_RETAINED))
 
     def attach(self) -> None:
@@ -138,6 +137,11 @@ class Broker:
         if unit.states:
             self._engine.submit(unit)
         self._serve_new_streams()
+
+    @property
+    def subscribers_set_aside(self) -> int:
+        """How many subscribers have subscriptions that stay in the store, with an index in memory."""
+        return self._registry.subscribers_set_aside
 
     @property
     def retained_publications(self) -> int:

@@ -54,7 +54,7 @@ class Interest:
     filter: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False)
 class Subscription:
     """One registered topic of one subscriber.
 
@@ -102,8 +102,8 @@ class Subscription:
     def key(self) -> bytes:
         """The durable key."""
         interest = self.interest
-        names = [self.stream_name, str(self.identity), interest.point, self.topic]
-        return "\0".join([*names, interest.filter] if interest.filter else names).encode()
+        key = durable_key(self.stream_name, self.identity, interest.point, self.topic)
+        return b"\0".join((key, interest.filter.encode())) if interest.filter else key
 
     def pack(self) -> bytes:
         """The durable value. The key has the rest."""
@@ -124,6 +124,11 @@ class Subscription:
                 self.is_on_temporary_queue,
             ]
         )
+
+
+def durable_key(stream_name: str, identity: Identity, point: str, topic: str) -> bytes:
+    """The durable key of a subscription without a content filter."""
+    return "\0".join((stream_name, str(identity), point, topic)).encode()
 
 
 def unpack_subscription(key: bytes, packed: bytes, spaces: TopicSpaces) -> Subscription:

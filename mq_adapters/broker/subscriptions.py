@@ -8,10 +8,13 @@ because each change goes into a unit of work.
 import heapq
 import itertools
 from collections.abc import Container, Iterable
+from functools import partial
+from itertools import chain
 from typing import Final
 
 from mappings.commands.options import RegistrationOption
 from mappings.topics.topics import PatternIndex
+from mq_adapters.broker.set_aside import StoredRows, SubscriptionIndex, SubscriptionsSetAside, may_be_set_aside
 from mq_adapters.broker.subscription import Identity, Interest, Subscription, unpack_subscription
 from mq_adapters.broker.topic_spaces import TopicSpaces
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
@@ -25,22 +28,25 @@ _FEW: Final = 8
 class SpaceSubscriptions:
     """The subscriptions of one topic space."""
 
-    def __init__(self) -> None:
-        self._indexes: dict[str, PatternIndex[Subscription]] = {}
+    def __init__(self, set_aside: SubscriptionsSetAside) -> None:
+        #: Those that are not loaded.
+        self._set_aside = set_aside
+        self._indexes: dict[str, SubscriptionIndex] = {}
         self._by_identity: dict[Identity, dict[Interest, Subscription]] = {}
         self._owners: dict[Identity, dict[Owner, int]] = {}
         self._by_name: dict[str, Subscription] = {}
 
-    def index(self, point: str) -> PatternIndex[Subscription]:
+    def index(self, point: str) -> SubscriptionIndex:
         """The subscriptions at a subscription point, by topic. Its generation changes when other ones may match."""
         found = self._indexes.get(point)
         if found is None:
-            found = self._indexes[point] = PatternIndex()
+            found = self._indexes[point] = SubscriptionIndex()
         return found
 
     def find(self, identity: Identity, interest: Interest) -> Subscription | None:
         """The subscription of exactly this identity and interest."""
-        return self._by_identity.get(identity, {}).get(interest)
+        found = self._by_identity.get(identity, {}).get(interest)
+        return self._set_aside.find(identity, interest) if found is None and self._set_aside else found
 
     def named(self, name: str) -> Subscription | None:
         """The subscription of that SubName."""
@@ -48,22 +54,41 @@ class SpaceSubscriptions:
 
     def of(self, identity: Identity) -> tuple[Subscription, ...]:
         """All subscriptions of one identity, oldest first."""
-        return tuple(sorted(self._by_identity.get(identity, {}).values(), key=_number))
+        loaded = self._by_identity.get(identity, {}).values()
+        return tuple(sorted((*loaded, *self._set_aside.of(identity)), key=_number))
 
     def owners(self, identity: Identity) -> Iterable[Owner]:
         """The users that registered the subscriptions of an identity, and whether with VariableUserId."""
         return self._owners.get(identity, ())
 
+    @property
+    def subscribers_set_aside(self) -> int:
+        """How many subscribers have subscriptions that are set aside."""
+        return self._set_aside.subscribers
+
+    def loaded(self) -> list[Subscription]:
+        """Those that are not set aside."""
+        return [found for interests in self._by_identity.values() for found in interests.values()]
+
     def everyone(self) -> Iterable[Subscription]:
-        """All subscriptions."""
-        return (found for interests in self._by_identity.values() for found in interests.values())
+        """All subscriptions. Those that are set aside are read one after another."""
+        return chain(self.loaded(), self._set_aside.everyone())
+
+    def set_aside(self, subscription: Subscription) -> None:
+        """Adds a subscription of the store that stays there. It must not be there yet."""
+        self._set_aside.add(subscription)
+        self._add_owner(subscription)
+        index = self.index(subscription.interest.point)
+        index.read_matching = partial(self._set_aside.matching, subscription.interest.point)
+        shape = index.shape(subscription.interest.pattern, subscription.scheme)
+        if shape is not None:
+            index.shapes.add(shape)
+        index.generation += 1
 
     def add(self, subscription: Subscription) -> None:
         """Adds a subscription. It must not be there yet."""
         self._by_identity.setdefault(subscription.identity, {})[subscription.interest] = subscription
-        owners = self._owners.setdefault(subscription.identity, {})
-        owner = _owner(subscription)
-        owners[owner] = owners.get(owner, 0) + 1
+        self._add_owner(subscription)
         if subscription.name:
             self._by_name[subscription.name] = subscription
         if subscription.is_indexed:
@@ -72,16 +97,32 @@ class SpaceSubscriptions:
 
     def remove(self, subscription: Subscription) -> None:
         """Removes a subscription. It must be there."""
-        interests = self._by_identity[subscription.identity]
+        self._remove_owner(subscription)
+        interests = self._by_identity.get(subscription.identity, {})
+        if subscription.interest not in interests:
+            self._remove_set_aside(subscription)
+            return
         del interests[subscription.interest]
         if not interests:
             del self._by_identity[subscription.identity]
-        self._remove_owner(subscription)
         if subscription.name:
             del self._by_name[subscription.name]
         if subscription.is_indexed:
             interest = subscription.interest
             self.index(interest.point).remove(interest.pattern, subscription.scheme, subscription)
+
+    def _remove_set_aside(self, subscription: Subscription) -> None:
+        self._set_aside.remove(subscription)
+        index = self.index(subscription.interest.point)
+        shape = index.shape(subscription.interest.pattern, subscription.scheme)
+        if shape is not None:
+            index.shapes.remove(shape)
+        index.generation += 1
+
+    def _add_owner(self, subscription: Subscription) -> None:
+        owners = self._owners.setdefault(subscription.identity, {})
+        owner = _owner(subscription)
+        owners[owner] = owners.get(owner, 0) + 1
 
     def _remove_owner(self, subscription: Subscription) -> None:
         owners, owner = self._owners[subscription.identity], _owner(subscription)
@@ -95,7 +136,10 @@ class SpaceSubscriptions:
 class SubscriptionRegistry:
     """Every subscription of the broker."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: StoredRows, spaces: TopicSpaces) -> None:
+        """`rows` of the store; `spaces`: the rules by which they are read."""
+        self._rows = rows
+        self._rules = spaces
         self._spaces: dict[str, SpaceSubscriptions] = {}
         self._expiring: list[tuple[int, int, Subscription]] = []
         self._tie_breaker = itertools.count()
@@ -107,36 +151,50 @@ class SubscriptionRegistry:
         """The subscriptions of a topic space; a new empty one if there are none."""
         found = self._spaces.get(name)
         if found is None:
-            found = self._spaces[name] = SpaceSubscriptions()
+            found = self._spaces[name] = SpaceSubscriptions(SubscriptionsSetAside(self._rows, self._rules))
         return found
 
+    def loaded(self) -> Iterable[Subscription]:
+        """Those of all topic spaces that are not set aside."""
+        return (found for space in self._spaces.values() for found in space.loaded())
+
     def everyone(self) -> Iterable[Subscription]:
-        """All subscriptions of all topic spaces."""
-        return (found for space in self._spaces.values() for found in space.everyone())
+        """All subscriptions of all topic spaces. Those that are set aside are read one after another."""
+        return (found for space in tuple(self._spaces.values()) for found in space.everyone())
+
+    @property
+    def subscribers_set_aside(self) -> int:
+        """How many subscribers have subscriptions that are set aside."""
+        return sum(space.subscribers_set_aside for space in self._spaces.values())
 
     def next_number(self) -> int:
         """A number above all that are in use."""
         self._last_number += 1
         return self._last_number
 
-    def load(
-        self, states: Iterable[tuple[bytes, bytes]], spaces: TopicSpaces, *, set_aside: Container[bytes | None] = ()
-    ) -> None:
-        """Loads the subscriptions from the store, without those of the CorrelIds in `set_aside`."""
-        for key, packed in states:
-            subscription = unpack_subscription(key, packed, spaces)
+    def load(self, *, set_aside: Container[bytes | None] = ()) -> None:
+        """Loads the subscriptions from the store. Those of the CorrelIds in `set_aside` stay there, if they can."""
+        for key, packed in self._rows.each_state(StateSpace.BROKER_SUBSCRIPTION):
+            subscription = unpack_subscription(key, packed, self._rules)
             self._last_number = max(self._last_number, subscription.number)
-            if subscription.identity.correl_id in set_aside:
-                continue
-            earlier = self.space(subscription.space).find(subscription.identity, subscription.interest)
-            if earlier is None:  # two subscriptions of the other dialect may be one in this dialect: the first counts
+            space = self.space(subscription.space)
+            stays = subscription.identity.correl_id in set_aside and key == subscription.key
+            if stays and may_be_set_aside(subscription):
+                space.set_aside(subscription)
+            # Two subscriptions of the other dialect may be one in this dialect: the first counts.
+            elif space.find(subscription.identity, subscription.interest) is None:
                 self._remember(subscription)
 
     def put(self, unit: UnitOfWork, subscription: Subscription) -> None:
-        """Adds a subscription, or replaces the one with the same identity and interest."""
+        """Adds a subscription, or replaces the one with the same identity and interest.
+
+        If both have the same row, nothing changes: a client that subscribes again loads nothing that is set aside.
+        """
         space = self.space(subscription.space)
         earlier = space.find(subscription.identity, subscription.interest)
         if earlier is not None:
+            if (earlier.key, earlier.pack()) == (subscription.key, subscription.pack()):
+                return
             space.remove(earlier)
             if earlier.key != subscription.key:
                 unit.delete_state(StateSpace.BROKER_SUBSCRIPTION, earlier.key)
@@ -180,7 +238,7 @@ class Interested:
     def __init__(self, index: PatternIndex[Subscription], spaces: TopicSpaces) -> None:
         self._index = index
         self._spaces = spaces
-        self._generation = 0
+        self._forgets = 0
         #: What the index has found, and the answer; by the id of the former.
         self._known: dict[int, tuple[tuple[Subscription, ...], tuple[Subscription, ...]]] = {}
         self._kept = 0
@@ -189,10 +247,10 @@ class Interested:
         """Every subscription that matches publications on these topics now, those with DupsOK first, then by age."""
         if len(routing_topics) != 1 or not self._spaces.are_apart:
             return self._ordered(routing_topics, now_us)
-        if self._generation != self._index.generation or self._kept >= _KEPT:
-            self._known.clear()
-            self._generation, self._kept = self._index.generation, 0
         matching = self._index.match(routing_topics[0])
+        if self._forgets != self._index.forgets or self._kept >= _KEPT:
+            self._known.clear()
+            self._forgets, self._kept = self._index.forgets, 0
         known = self._known.get(id(matching))
         if known is not None:
             return known[1]

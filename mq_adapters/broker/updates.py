@@ -202,9 +202,10 @@ class Updates:
 
     def load(self) -> None:
         """Takes up the commands that were not answered when the queue manager ended, and begins them anew."""
-        by_number = {found.number: found for found in self._registry.everyone()}
+        waiting = self._engine.states(StateSpace.BROKER_UPDATE)
+        by_number = {found.number: found for found in self._registry.everyone()} if waiting else {}
         unit = self._engine.begin()
-        for key, packed in self._engine.states(StateSpace.BROKER_UPDATE):
+        for key, packed in waiting:
             update = _unpack(packed, by_number, IDENTIFIER_TAG + self._engine.incarnation)
             update.key = key
             if self._call_soon is None or not update.done.to_update:

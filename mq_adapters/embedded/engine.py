@@ -349,9 +349,9 @@ class Engine:
             self._fail(error)
             raise
 
-    def each_state(self, space: StateSpace) -> Iterator[tuple[bytes, bytes]]:
-        """The same as `states`, one after another: for values that are large together."""
-        return self._store.each_state(space)
+    def each_state(self, space: StateSpace, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Those whose key begins with a prefix, one after another: for values that are large together."""
+        return self._store.each_state(space, prefix)
 
     def commit_now(self) -> None:
         """Commits what has been submitted in this turn of the event loop: whoever calls has something long to do."""

@@ -329,10 +329,9 @@ class SharedSubscriptions:
     def load(self) -> None:
         """Loads every group from the store. A group without members was not granted before the restart, so it ends."""
         for group in self._groups:
-            members = len(group.members) + group.members_set_aside
-            self._registrations.restore(group, [group.topic_filter] * members)
+            self._registrations.restore(group, [group.topic_filter] * len(group.members))
             self._stop_listening[group] = self._deliveries.listen(group)
-            if not members:
+            if not group.members:
                 unit = self._engine.begin()
                 self._end(unit, group, PacketType.DISCONNECT, self._engine.now_us())
                 self._engine.submit(unit)

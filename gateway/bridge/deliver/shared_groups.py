@@ -41,7 +41,6 @@ class SharedGroup:
         "generations",
         "may_be_registered",
         "members",
-        "members_set_aside",
         "origin_suffix",
         "stored_registrations",
         "takes_retained",
@@ -59,8 +58,6 @@ class SharedGroup:
         self.correl_id = session_correl_id(identity, name, epoch)
         self.origin_suffix = name.encode()
         self.members: dict[ClientSession, SharedSubscription] = {}
-        #: How many sessions that are set aside are members.
-        self.members_set_aside = 0
         self.emitted: dict[str, dict[str, int]] = {}
         self.generations: dict[str, int] = {}
         self.stored_registrations: StoredRegistrations | None = None
@@ -143,9 +140,7 @@ class SharedGroups:
         for key, row in rows:
             client = key[_EPOCH_BYTES:].decode()
             session = self._sessions.get(client)
-            if client in self._sessions.set_aside:
-                groups[key[:_EPOCH_BYTES]].members_set_aside += 1
-            elif client and session is not None:
+            if client and session is not None:
                 epoch, qos, *wishes = _fields(row)
                 group = groups[key[:_EPOCH_BYTES]]
                 if epoch == session.epoch:

@@ -321,9 +321,7 @@ class ToMq:
         """Loads the messages of QoS 2 that the sessions held when the gateway stopped."""
         by_epoch = sessions.by_epoch()
         for key, value in self._engine.states(StateSpace.SESSION_INCOMING):
-            epoch = int.from_bytes(key[:8], "big")
-            session = by_epoch.get(epoch)
-            sessions.set_aside.held += epoch in sessions.set_aside.epochs
+            session = by_epoch.get(int.from_bytes(key[:8], "big"))
             if session is not None:
                 packet_identifier = int.from_bytes(key[8:], "big")
                 held = session.held[packet_identifier] = HeldPublish.unpack(value)

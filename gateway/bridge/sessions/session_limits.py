@@ -206,7 +206,6 @@ class Quotas:
         """
         self._limits = limits
         self._budgets = sessions.budgets
-        self._set_aside = sessions.set_aside
         self.admission = admission
         self._refusals = admission.refusals
         self._queues = queues
@@ -305,8 +304,6 @@ class Quotas:
         `existing`: the session that the client has already. `expiry_s`: seconds for which the session outlives the
         connection.
         """
-        if event.client_identifier in self._set_aside:
-            return self._counted(reached(Limit.SESSION_MEMORY))
         will = event.will
         found = self._of_session(owner, existing, expiry_s)
         if will is not None:

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple, Protocol
 from gateway.access.rights import Access, Rights
 from gateway.bridge.sessions.session_filters import MatchingFilters, RetainedMarks
 from gateway.bridge.sessions.session_store import HeldPublish, SessionRow, StoredRegistrations, session_correl_id
-from gateway.bridge.sessions.sessions_set_aside import SetAside
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.budgets import Account, Amount, Budgets, Owner
 from gateway.limits.topics import levels_of
@@ -360,17 +359,13 @@ class ClientSession:
 class Sessions:
     """Every session of the gateway, connected or not, by client identifier."""
 
-    def __init__(
-        self, engine: Engine, limits: MqttLimits, *, access: Access, set_aside: SetAside | None = None
-    ) -> None:
+    def __init__(self, engine: Engine, limits: MqttLimits, *, access: Access) -> None:
         self._engine = engine
         self._access = access
         self.budgets = Budgets(limits)
         self._maximum_in_flight = limits.maximum_in_flight
         #: 0: as long as each client asks.
         self._maximum_session_expiry_s = limits.maximum_session_expiry_s
-        #: Those of the store that are not loaded.
-        self.set_aside = set_aside or SetAside()
         self._by_client: dict[str, ClientSession] = {}
         self._by_correl_id: dict[bytes, ClientSession] = {}
 
@@ -382,8 +377,8 @@ class Sessions:
 
     @property
     def held(self) -> int:
-        """How many PUBLISHes of QoS 2 all of them hold, those that are set aside too."""
-        return sum(len(session.held) for session in self) + self.set_aside.held
+        """How many PUBLISHes of QoS 2 all of them hold."""
+        return sum(len(session.held) for session in self)
 
     def get(self, client: str) -> ClientSession | None:
         return self._by_client.get(client)
@@ -436,13 +431,11 @@ class Sessions:
             self.budgets.close(session.account)
 
     def load(self) -> None:
-        """Loads every session that is not set aside, as it was last committed.
+        """Loads every session as it was last committed.
 
         Its filters are the broker's topics, each once in memory.
         """
         for key, value in self._engine.each_state(StateSpace.SESSION):
-            if key.decode() in self.set_aside:
-                continue
             row = SessionRow.unpack(value)
             session = self._add(
                 key.decode(),

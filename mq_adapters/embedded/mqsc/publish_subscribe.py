@@ -4,7 +4,7 @@ The broker imports the engine, and the engine never imports the broker: these pr
 Each change goes into the caller's unit of work.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Protocol
 
 from mappings.commands.command import RegisterSubscriber
@@ -74,7 +74,7 @@ class RegisteredSubscription(Protocol):
 class PublishSubscribe(Protocol):
     """The administration of a broker (broker/administration.py)."""
 
-    def subscriptions(self) -> Sequence[RegisteredSubscription]:
+    def subscriptions(self) -> Iterator[RegisteredSubscription]:
         """Every subscription that has not expired."""
         ...
 

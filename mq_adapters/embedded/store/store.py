@@ -176,11 +176,13 @@ class Store:
         rows = self._read("SELECT key, value, checksum FROM state WHERE space = ? AND key = ?", (space, key))
         return _checked(space, rows[0])[1] if rows else None
 
-    def each_state(self, space: int) -> Iterator[tuple[bytes, bytes]]:
-        """Every key and value of a space, one after another: for values that are large together."""
-        statement = "SELECT key, value, checksum FROM state WHERE space = ? ORDER BY key"
+    def each_state(self, space: int, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values of a space whose key begins so, one after another: for values that are large together."""
+        statement = "SELECT key, value, checksum FROM state WHERE space = ? AND key >= ? ORDER BY key"
         try:
-            for row in self._reader.execute(statement, (space,)):
+            for row in self._reader.execute(statement, (space, prefix)):
+                if not row[0].startswith(prefix):
+                    return
                 yield _checked(space, row)
         except (apsw.Error, UnicodeDecodeError) as error:
             raise failure("read the store", error) from error

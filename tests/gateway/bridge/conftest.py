@@ -177,7 +177,9 @@ class World:
         notes = self.engine.dead_letters.listener = BrokerNotes(lambda: self.now_us)
         set_aside = sessions_set_aside(self.engine, limits.maximum_session_memory_bytes)
         if has_broker:
-            broker = Broker(self.engine, listener=notes, call_soon=self._calls.append, set_aside=set_aside.correl_ids)
+            self.broker = broker = Broker(
+                self.engine, listener=notes, call_soon=self._calls.append, set_aside=set_aside
+            )
             broker.attach()
             self.retained_topics = lambda pattern: list(broker.retained_topics(DEFAULT_STREAM, pattern))
             is_at_work = broker.is_unanswered
@@ -188,7 +190,7 @@ class World:
         self.access = access = Access(
             publish=publish, subscribe=subscribe, access_list=access_list, dollar_topics=dollar_topics
         )
-        self.sessions = Sessions(self.engine, limits, access=access, set_aside=set_aside)
+        self.sessions = Sessions(self.engine, limits, access=access)
         self.refusals = Refusals()
         self.admission = Admission(limits, self.refusals, self.sessions.budgets)
         copies = None

@@ -21,7 +21,7 @@ def keep(station, space, key, value):
 
 
 def subscriptions(station):
-    return station.engine.objects.publish_subscribe().subscriptions()
+    return list(station.engine.objects.publish_subscribe().subscriptions())
 
 
 def test_subscription_and_retained_publication_of_version_1_are_read(station):

@@ -1,4 +1,4 @@
-"""A store whose sessions need more memory than they may: the gateway starts without the largest, which stay whole."""
+"""A store whose sessions need more memory than they may: registrations of the largest stay in it. All are served."""
 
 import logging
 from pathlib import Path
@@ -12,8 +12,8 @@ from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, 
 from tests.gateway.bridge.subscribe.test_cost_of_filters import deep_filters, subscribe
 from tests.gateway.bridge.subscribe.test_level_5_subscriptions import connected
 
-#: Room for a session with few filters, and not for one with many deep ones.
-LITTLE = MqttLimits(maximum_session_memory_bytes=100_000)
+#: Room for a session with few filters, and for one with many deep ones only if its registrations are set aside.
+LITTLE = MqttLimits(maximum_session_memory_bytes=36_000)
 ROOMY = MqttLimits(maximum_session_memory_bytes=100_000_000)
 FILTERS = 20
 
@@ -47,40 +47,84 @@ def large_and_small(new_world: NewWorld, tmp_path: Path) -> World:
     return world
 
 
-def test_the_largest_session_is_set_aside_and_the_others_are_served(
+def registered(world: World) -> list[tuple[int, str]]:
+    """Number and topic of each registration, as DISPLAY SUB lists them."""
+    attached = world.engine.objects.publish_subscribe
+    assert attached is not None
+    return sorted((each.number, each.topic) for each in attached().subscriptions())
+
+
+def test_the_largest_is_set_aside_and_all_are_served(
     large_and_small: World, new_world: NewWorld, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.ERROR):
+    before = rows(large_and_small), registered(large_and_small)
+    with caplog.at_level(logging.WARNING):
         world = new_world(tmp_path, limits=LITTLE)
-    assert [session.client for session in world.sessions] == ["tiny"]
-    assert "session set aside client=deep memory_bytes=" in caplog.text
+    assert "session set aside client=deep saved_bytes=" in caplog.text
     assert "maximum_session_memory_bytes, and start it again" in caplog.text
+    assert "client=tiny" not in caplog.text
+    assert [session.client for session in world.sessions] == ["deep", "tiny"]
+    assert (rows(world), registered(world)) == before
+    assert world.broker.subscribers_set_aside == 1
     world.receive(world.connect("from"), "32 08 0003 'c/d' 0001 'x'")
     assert b"\x32\x08\x00\x03c/d" in sent_at_connect(world, "tiny")
 
 
-def test_its_client_is_told_that_it_cannot_be_served_now(
+def test_publications_reach_it_before_and_after_its_client_connects(
     large_and_small: World, new_world: NewWorld, tmp_path: Path
 ) -> None:
     world = new_world(tmp_path, limits=LITTLE)
-    assert sent_at_connect(world, "deep") == written("20 02 00 03")
-    assert sent_at_connect(world, "deep", level=5)[:4] == written("20 03 00 97")
-    assert world.refusals.totals
-
-
-def test_all_that_it_has_stays_in_the_store_and_is_back_where_there_is_room(
-    large_and_small: World, new_world: NewWorld, tmp_path: Path
-) -> None:
-    before = rows(large_and_small)
+    publisher = world.connect("from")
+    world.receive(publisher, "32 08 0003 'a/b' 0001 'y'")
+    assert publisher.taken() == written("40 02 0001")
     world = new_world(tmp_path, limits=LITTLE)
-    world.receive(world.connect("from"), "30 06 0003 'a/b' 'y'")  # it is in no index: this is not for it
-    assert world.depth(SUBSCRIBER_QUEUE) == 1
-    world.check_balance()
-    assert rows(world) == before
-    world = new_world(tmp_path, limits=ROOMY)
     sent = sent_at_connect(world, "deep")
-    assert sent[:4] == written("20 02 01 00")
-    assert sent[-1:] == b"x"
+    assert b"a/b\x00\x01x" in sent
+    assert b"a/b\x00\x02y" in sent
+    topic = deep_filters(FILTERS)[7].encode()
+    payload = len(topic).to_bytes(2, "big") + topic + b"now"
+    length = bytes((len(payload) % 128 | 128, len(payload) // 128))
+    world.bridge.receive(world.connect("from"), b"\x30" + length + payload)
+    world.run()
+    session = world.sessions.get("deep")
+    assert session is not None
+    assert isinstance(session.link, FakeLink)
+    assert session.link.taken().endswith(topic + b"now")
+    world.check_balance()
+
+
+def test_a_client_that_subscribes_again_loads_nothing(
+    large_and_small: World, new_world: NewWorld, tmp_path: Path
+) -> None:
+    world = new_world(tmp_path, limits=LITTLE)
+    link = world.connect("deep", flags="00")
+    before = world.engine.states(StateSpace.BROKER_SUBSCRIPTION)
+    subscribe(world, link, deep_filters(FILTERS))
+    assert world.engine.states(StateSpace.BROKER_SUBSCRIPTION) == before
+    assert world.broker.subscribers_set_aside == 1
+    world.receive(link, "A2 07 0002 0003 'a/b'")
+    assert [topic for _, topic in registered(world) if topic == "a/b"] == []
+    world.receive(world.connect("from"), "30 06 0003 'a/b' 'z'")
+    assert b"z" not in link.taken()
+
+
+def test_it_ends_as_any_other(large_and_small: World, new_world: NewWorld, tmp_path: Path) -> None:
+    world = new_world(tmp_path, limits=LITTLE)
+    world.connect("deep", flags="02")
+    world.run()
+    assert [topic for _, topic in registered(world)] == ["c/d"]
+    assert world.broker.subscribers_set_aside == 0
+    assert world.depth(SUBSCRIBER_QUEUE) == 0
+    world.check_balance()
+
+
+def test_too_little_memory_even_so_is_told(
+    large_and_small: World, new_world: NewWorld, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = new_world(tmp_path, limits=MqttLimits(maximum_session_memory_bytes=1))
+    assert "sessions need more memory than there is needed_bytes=" in caplog.text
+    assert "rfhbridge sessions expire" in caplog.text
+    assert len(world.sessions) == 2
 
 
 def test_a_new_registration_gets_no_number_of_one_that_is_set_aside(
@@ -89,21 +133,17 @@ def test_a_new_registration_gets_no_number_of_one_that_is_set_aside(
     world = new_world(tmp_path, limits=LITTLE)
     subscribe(world, world.connect("anew", flags="00"), ["e/f"])
     world = new_world(tmp_path, limits=ROOMY)
-    attached = world.engine.objects.publish_subscribe
-    assert attached is not None
-    numbers = [each.number for each in attached().subscriptions()]
+    numbers = [number for number, _ in registered(world)]
     assert len(set(numbers)) == len(numbers) == FILTERS + 3
 
 
-def test_a_shared_group_outlives_the_absence_of_its_only_member(new_world: NewWorld, tmp_path: Path) -> None:
+def test_a_member_of_a_shared_group_stays_a_member(new_world: NewWorld, tmp_path: Path) -> None:
     world = new_world(tmp_path, limits=ROOMY)
     link = connected(world, "deep")
     subscribe(world, link, deep_filters(FILTERS), level=5)
     world.receive(link, "82 10 0001 00 000A '$share/g/s' 01")
     world.lose(link)
     world = new_world(tmp_path, limits=LITTLE)
-    assert len(world.engine.states(StateSpace.SHARED_SUBSCRIPTION)) == 2
-    world = new_world(tmp_path, limits=ROOMY)
     session = world.sessions.get("deep")
     assert session is not None
     assert [each.topic_filter for each in session.shared.values()] == ["$share/g/s"]
@@ -112,5 +152,5 @@ def test_a_shared_group_outlives_the_absence_of_its_only_member(new_world: NewWo
 def test_nothing_is_set_aside_where_the_system_does_not_say_what_is_free(large_and_small: World) -> None:
     engine = large_and_small.engine
     assert not sessions_set_aside(engine, 0, free_bytes=lambda: None)
-    assert len(sessions_set_aside(engine, 0, free_bytes=lambda: 100_000)) == 1
+    assert len(sessions_set_aside(engine, 0, free_bytes=lambda: 48_000)) == 1
     assert not sessions_set_aside(engine, 0, free_bytes=lambda: 1 << 30)
