@@ -161,7 +161,7 @@ class Limit(Enum):
         " is always taken",
         answers=(Answer(_QUOTA, ("PUBREC",)),),
         told="too many bytes of QoS 2 wait for their PUBREL: send PUBREL first",
-        where="bridge.session_limits",
+        where="bridge.sessions.session_limits",
     )
     HELD_BYTES_IN_ALL = LimitRow(
         key="maximum_held_bytes_in_all",
@@ -171,7 +171,7 @@ class Limit(Enum):
         " client that holds nothing may still hold 65,536 bytes, until twice the limit is reached",
         answers=(Answer(_QUOTA, ("PUBREC", "CONNACK")),),
         told="QoS 2 messages and wills take too much memory: try again later",
-        where="bridge.session_limits",
+        where="bridge.sessions.session_limits",
     )
     TOPIC_BYTES = LimitRow(
         key="maximum_topic_bytes",
@@ -191,7 +191,7 @@ class Limit(Enum):
         " only characters of XML 1.0",
         answers=TOPIC,
         told="MQ cannot carry the topic: it is too long, or has a character that an MQ header cannot hold",
-        where="bridge.session_limits",
+        where="bridge.sessions.session_limits",
     )
     TOPIC_LEVELS = LimitRow(
         key="maximum_topic_levels",
@@ -236,7 +236,7 @@ class Limit(Enum):
         unit="characters",
         meaning="characters of all topic filters of one session; each new filter writes all of them to the store again",
         answers=_SUBSCRIBE,
-        where="bridge.session_limits",
+        where="bridge.sessions.session_limits",
     )
     FILTER_SHAPES_IN_ALL = LimitRow(
         key="maximum_filter_shapes_in_all",
@@ -245,7 +245,7 @@ class Limit(Enum):
         meaning="shapes of topic filters in all: the number of levels, the places of + and whether # ends it, once for"
         " each eight levels begun; a known shape is always taken; the last quarter is for users with 8 or less",
         answers=_SUBSCRIBE,
-        where="bridge.filter_shapes",
+        where="bridge.sessions.filter_shapes",
         scope=Scope.ALL,
     )
     FILTER_SHAPES_PER_USER = FILTER_SHAPES_IN_ALL._replace(
@@ -272,7 +272,7 @@ class Limit(Enum):
         unit="seconds",
         meaning="longest time for which a session outlives its connection; CONNACK tells it at MQTT 5; 0: the time that"
         " the client names, before MQTT 5 for ever",
-        where="bridge.sessions",
+        where="bridge.sessions.sessions",
     )
     SESSIONS_PER_USER = SESSIONS.of(Scope.USER, without="no limit")
     SESSIONS_PER_ADDRESS = SESSIONS.of(Scope.ADDRESS, without="no limit")
@@ -308,7 +308,7 @@ class Limit(Enum):
         unit="messages",
         meaning="messages that wait for one session; past it the newest becomes a dead letter; 0: no limit",
         answers=_SILENT,
-        where="bridge.queue_limits",
+        where="bridge.sessions.queue_limits",
     )
     QUEUED_BYTES = LimitRow(
         key="maximum_queued_bytes",
@@ -318,7 +318,7 @@ class Limit(Enum):
         meaning="bytes of the messages that wait for one session, with headers; past it the newest becomes a dead"
         " letter; 0: no limit",
         answers=_SILENT,
-        where="bridge.queue_limits",
+        where="bridge.sessions.queue_limits",
     )
     QUEUED_AGE = LimitRow(
         key="maximum_queued_age_s",
@@ -328,7 +328,7 @@ class Limit(Enum):
         unit="seconds",
         meaning="seconds that a message waits for a session without connection; then it is a dead letter; 0: no limit",
         answers=_SILENT,
-        where="bridge.queue_limits",
+        where="bridge.sessions.queue_limits",
     )
     DEAD_LETTERS = LimitRow(
         key="maximum_dead_letters",
@@ -421,7 +421,7 @@ class Limit(Enum):
         meaning="retained messages of the broker inside; a PUBLISH that would add one more is refused; 0: no limit",
         answers=(Answer(_QUOTA, ("PUBACK", "PUBREC", "CONNACK")),),
         told="there are too many retained messages",
-        where="bridge.session_limits",
+        where="bridge.sessions.session_limits",
     )
 
     @property
