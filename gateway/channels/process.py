@@ -26,6 +26,7 @@ from gateway.channels.names import outbound_channel, reply_channel, subscriber_c
 from gateway.channels.protocol import LONGEST_LINE_BYTES, Order, ProcessSettings, object_of
 from gateway.channels.reports import Reports
 from gateway.config.queue_names import state_queue_name, transmission_queue_name
+from gateway.private_process import forbid_inspection
 from mq_adapters.channel import (
     Inbound,
     InboundSettings,
@@ -217,6 +218,7 @@ def _doubtful(states: LocalStates) -> Mapping[str, Batch | None]:
 
 def run(connect: ConnectRemote = connect_ibm_mq) -> int:
     """The process. Exit 0: it was told to end; 1: the store has gone, or the settings were none."""
+    forbid_inspection()  # the settings name passwords of queue managers
     parent = os.getppid()
     lines = Lines()
     received = _first(lines)

@@ -18,6 +18,7 @@ from gateway.channels.connections import connect_ibm_mq
 from gateway.channels.protocol import line_of, object_of
 from gateway.config import Settings, TargetSettings
 from gateway.config.routes import route_of
+from gateway.private_process import forbid_inspection
 from mq_adapters.attributes import ObjectType
 from mq_adapters.ibm_mq import IbmMq, Use
 from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_do
@@ -140,6 +141,7 @@ def _said(output: bytes) -> Iterator[dict[str, Any]]:
 
 def run() -> int:
     """Tries the target of the line on standard input."""
+    forbid_inspection()  # the settings name a password
     said = object_of(sys.stdin.buffer.readline())
     target = TargetSettings.model_validate(said["target"])
     _tell("step", operation=f"connect to target {target.name}")

@@ -1,4 +1,4 @@
-"""A process that forbids inspection shows its memory to no other program of its user; gateway and exporter are such."""
+"""A process that forbids inspection shows its memory to no other program of its user; so do gateway, exporter and channels."""
 
 import ctypes
 import errno
@@ -10,6 +10,7 @@ import pytest
 
 from gateway import daemon
 from gateway.audit_trail import exporter
+from gateway.channels import process
 from gateway.config import Settings
 from gateway.private_process import forbid_inspection
 
@@ -86,6 +87,17 @@ def test_the_gateway_forbids_inspection_before_it_opens_its_store(tmp_path: Path
         except Exception:
             return prctl(PR_GET_DUMPABLE)
         return 9
+
+    assert in_child(run) == 0
+
+
+def test_a_channel_process_forbids_inspection_before_it_reads_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run() -> int:
+        prctl(PR_SET_DUMPABLE, 1)
+        seen: list[int] = []
+        monkeypatch.setattr("gateway.channels.process.Lines", lambda: seen.append(prctl(PR_GET_DUMPABLE)))
+        monkeypatch.setattr("gateway.channels.process._first", lambda _lines: [])
+        return process.run() or seen[0]
 
     assert in_child(run) == 0
 
