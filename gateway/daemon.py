@@ -435,6 +435,7 @@ def _broker_rules(settings: Settings) -> BrokerRules:
         input_queues=(settings.publish.stream, *broker.all_input_queues),
         has_implicit_stream_naming=broker.implicit_stream_naming,
         subscription_points=broker.subscription_points,
+        mqtt_queue=settings.subscribe.queue,
     )
 
 

@@ -36,7 +36,8 @@ from gateway.bridge.subscribe.filter_pacing import (
     Whole,
     as_they_are,
 )
-from gateway.bridge.subscribe.subscribe import FAILURE, Subscriptions
+from gateway.bridge.subscribe.pending_packet import FAILURE, CodesOfAnswer
+from gateway.bridge.subscribe.subscribe import Subscriptions
 from gateway.bridge.sys_topics import SysTopics
 from gateway.mqtt import packets
 from gateway.mqtt.events import (
@@ -54,7 +55,9 @@ from gateway.mqtt.events import (
     Violated,
 )
 from gateway.mqtt.levels import LEVELS
+from gateway.mqtt.properties import Explanation
 from gateway.mqtt.reason_codes import ReasonCode
+from gateway.mqtt.reason_strings import reason_string_of_codes
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import PublicationCounter
 
@@ -366,13 +369,14 @@ class Bridge:
         assert isinstance(event, SubscribeReceived)
         link, asked = work.link, self._sys_topics.asked(work.session, event)
 
-        def answered(session: ClientSession, packet_identifier: int, return_codes: bytes) -> None:
-            codes = whole(return_codes)
-            if session.link is link and codes is not None:
-                if FAILURE in codes and not LEVELS[session.level].suback_can_refuse:
+        def answered(session: ClientSession, packet_identifier: int, of_part: CodesOfAnswer) -> None:
+            answer = whole(of_part)
+            if session.link is link and answer is not None:
+                if FAILURE in answer.codes and not LEVELS[session.level].suback_can_refuse:
                     link.close("a subscription was refused, and MQTT 3.1 has no code to say so")
                     return
-                self._answer(link, link.connection.writer.suback(packet_identifier, codes))
+                explanation = Explanation(reason_string=reason_string_of_codes(*answer)) if answer.told else None
+                self._answer(link, link.connection.writer.suback(packet_identifier, answer.codes, explanation))
             if asked and session.link is link:
                 self._sys_topics.subscribed(link, session, asked)
             self._to_mqtt.deliver(session)
@@ -383,10 +387,10 @@ class Bridge:
         assert isinstance(event, UnsubscribeReceived)
         link = work.link
 
-        def answered(session: ClientSession, packet_identifier: int, reason_codes: bytes) -> None:
-            codes = whole(reason_codes)
-            if session.link is link and codes is not None:
-                self._answer(link, link.connection.writer.unsuback(packet_identifier, codes))
+        def answered(session: ClientSession, packet_identifier: int, of_part: CodesOfAnswer) -> None:
+            answer = whole(of_part)
+            if session.link is link and answer is not None:
+                self._answer(link, link.connection.writer.unsuback(packet_identifier, answer.codes))
             self._to_mqtt.deliver(session)
 
         self._subscriptions.unsubscribe(work.unit, work.session, event, answered, self._engine.now_us())

@@ -13,14 +13,13 @@ Some limits nest: a client may use what its row allows, and so may its user, its
 from enum import Enum
 from typing import Any, Final
 
-from gateway.config import connection_limits
+from gateway.config import connection_limits, filter_limits
 from gateway.config.limit_row import SLOWER, TOPIC, Answer, LimitRow, Scope
 from gateway.config.values import MAXIMUM_PACKET_IDENTIFIERS, MAXIMUM_REMAINING_LENGTH_BYTES, MAXIMUM_TEXT_BYTES
 
 _QUOTA: Final = "QUOTA_EXCEEDED"
 _CONNECT: Final = (Answer(_QUOTA, ("CONNACK",)),)
 _DISCONNECT: Final = (Answer(_QUOTA, ("DISCONNECT",)),)
-_SUBSCRIBE: Final = (Answer(_QUOTA, ("SUBACK",)),)
 _SILENT: Final = (Answer(_QUOTA),)
 _TOO_FAST: Final = (Answer("MESSAGE_RATE_TOO_HIGH", ("DISCONNECT",)),)
 
@@ -203,57 +202,24 @@ class Limit(Enum):
         told="the topic has too many levels",
         where="limits.topics",
     )
-    SUBSCRIPTIONS = LimitRow(
-        key="maximum_subscriptions",
-        default=2_000,
-        unit="topic filters",
-        meaning="topic filters of one session; further ones are refused in the SUBACK",
-        answers=_SUBSCRIBE,
-        told="the client has too many topic filters: unsubscribe first",
-        where="limits.budgets",
-    )
+    SUBSCRIPTIONS = filter_limits.SUBSCRIPTIONS
     SUBSCRIPTIONS_PER_USER = SUBSCRIPTIONS.of(Scope.USER)
     SUBSCRIPTIONS_PER_ADDRESS = SUBSCRIPTIONS.of(Scope.ADDRESS)
     SUBSCRIPTIONS_PER_PREFIX = SUBSCRIPTIONS.of(Scope.PREFIX)
     SUBSCRIPTIONS_IN_ALL = SUBSCRIPTIONS.of(Scope.ALL, 2_000_000)
-    SUBSCRIPTION_LEVELS = LimitRow(
-        key="maximum_subscription_levels",
-        default=40_000,
-        unit="levels of topic filters",
-        meaning="levels of all topic filters of one session; each takes up to 64 bytes of memory, as long as the"
-        " session lives; further filters are refused in the SUBACK",
-        answers=_SUBSCRIBE,
-        told="the topic filters of the client have too many levels: unsubscribe first",
-        where="limits.budgets",
-    )
+    SUBSCRIPTION_LEVELS = filter_limits.SUBSCRIPTION_LEVELS
     SUBSCRIPTION_LEVELS_PER_USER = SUBSCRIPTION_LEVELS.of(Scope.USER)
     SUBSCRIPTION_LEVELS_PER_ADDRESS = SUBSCRIPTION_LEVELS.of(Scope.ADDRESS)
     SUBSCRIPTION_LEVELS_PER_PREFIX = SUBSCRIPTION_LEVELS.of(Scope.PREFIX)
     SUBSCRIPTION_LEVELS_IN_ALL = SUBSCRIPTION_LEVELS.of(Scope.ALL, 10_000_000)
-    SUBSCRIPTION_CHARACTERS = LimitRow(
-        key="maximum_subscription_characters",
-        default=1_048_576,
-        unit="characters",
-        meaning="characters of all topic filters of one session; each new filter writes all of them to the store again",
-        answers=_SUBSCRIBE,
-        where="bridge.sessions.session_limits",
-    )
-    FILTER_SHAPES_IN_ALL = LimitRow(
-        key="maximum_filter_shapes_in_all",
-        default=512,
-        unit="shapes",
-        meaning="shapes of topic filters in all: the number of levels, the places of + and whether # ends it, once for"
-        " each eight levels begun; a known shape is always taken; the last quarter is for users with 8 or less",
-        answers=_SUBSCRIBE,
-        where="bridge.sessions.filter_shapes",
-        scope=Scope.ALL,
-    )
-    FILTER_SHAPES_PER_USER = FILTER_SHAPES_IN_ALL._replace(
-        key="maximum_filter_shapes_per_user",
-        default=64,
-        meaning="shapes that one user has brought, or clients without a user in one network (IPv4 /24, IPv6 /48)",
-        scope=Scope.USER,
-    )
+    SHARED_GROUPS = filter_limits.SHARED_GROUPS
+    SHARED_GROUPS_PER_USER = SHARED_GROUPS.of(Scope.USER)
+    SHARED_GROUPS_PER_ADDRESS = SHARED_GROUPS.of(Scope.ADDRESS)
+    SHARED_GROUPS_PER_PREFIX = SHARED_GROUPS.of(Scope.PREFIX)
+    SHARED_GROUPS_IN_ALL = SHARED_GROUPS.of(Scope.ALL, 100_000)
+    SUBSCRIPTION_CHARACTERS = filter_limits.SUBSCRIPTION_CHARACTERS
+    FILTER_SHAPES_IN_ALL = filter_limits.FILTER_SHAPES_IN_ALL
+    FILTER_SHAPES_PER_USER = filter_limits.FILTER_SHAPES_PER_USER
     SESSIONS = LimitRow(
         key="maximum_sessions",
         default=100_000,
@@ -293,7 +259,7 @@ class Limit(Enum):
         unit="bytes of retained copies",
         meaning="bytes of retained copies that wait for one session, beyond one copy of everything that is retained;"
         " past it a filter that asks for more is refused in the SUBACK",
-        answers=_SUBSCRIBE,
+        answers=filter_limits.SUBSCRIBE,
         told="too many retained messages wait for the client: read them first",
         where="limits.budgets",
     )

@@ -44,6 +44,11 @@ class SessionLimits(Table):
     maximum_subscription_levels_per_address: int = Limit.SUBSCRIPTION_LEVELS_PER_ADDRESS.field
     maximum_subscription_levels_per_prefix: int = Limit.SUBSCRIPTION_LEVELS_PER_PREFIX.field
     maximum_subscription_levels_in_all: int = Limit.SUBSCRIPTION_LEVELS_IN_ALL.field
+    maximum_shared_groups: int = Limit.SHARED_GROUPS.field
+    maximum_shared_groups_per_user: int = Limit.SHARED_GROUPS_PER_USER.field
+    maximum_shared_groups_per_address: int = Limit.SHARED_GROUPS_PER_ADDRESS.field
+    maximum_shared_groups_per_prefix: int = Limit.SHARED_GROUPS_PER_PREFIX.field
+    maximum_shared_groups_in_all: int = Limit.SHARED_GROUPS_IN_ALL.field
     maximum_subscription_characters: int = Limit.SUBSCRIPTION_CHARACTERS.field
     maximum_filter_shapes_in_all: int = Limit.FILTER_SHAPES_IN_ALL.field
     maximum_filter_shapes_per_user: int = Limit.FILTER_SHAPES_PER_USER.field

@@ -61,6 +61,8 @@ class Amount(IntEnum):
     RETAINED_COPIES = 3
     #: Charged to addresses, and to users, but not to clients.
     CONNECTIONS = 4
+    #: Groups of shared subscriptions of which a session is a member.
+    SHARED_GROUPS = 5
 
 
 LIMITS: Final[Mapping[Amount, Mapping[Scope, Limit]]] = {
@@ -96,6 +98,13 @@ LIMITS: Final[Mapping[Amount, Mapping[Scope, Limit]]] = {
         Scope.ADDRESS: Limit.CONNECTIONS_PER_ADDRESS,
         Scope.PREFIX: Limit.CONNECTIONS_PER_PREFIX,
         Scope.ALL: Limit.CONNECTIONS,
+    },
+    Amount.SHARED_GROUPS: {
+        Scope.CLIENT: Limit.SHARED_GROUPS,
+        Scope.USER: Limit.SHARED_GROUPS_PER_USER,
+        Scope.ADDRESS: Limit.SHARED_GROUPS_PER_ADDRESS,
+        Scope.PREFIX: Limit.SHARED_GROUPS_PER_PREFIX,
+        Scope.ALL: Limit.SHARED_GROUPS_IN_ALL,
     },
 }
 """The limits of each amount, by scope. A scope that is not here has none."""

@@ -7,6 +7,7 @@ wrong with a login is the same sentence.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from gateway.mqtt.reason_codes import FAILURE, ReasonCode
@@ -62,9 +63,10 @@ def reason_string(reason_code: int, told: str | None = None) -> str | None:
     return "".join(each if each.isprintable() else "?" for each in text[:_LONGEST]) or None
 
 
-def reason_string_of_codes(codes: bytes) -> str | None:
-    """That of a SUBACK or UNSUBACK: each reason once, behind its code where there are several."""
-    texts = {code: text for code in dict.fromkeys(codes) if (text := reason_string(code)) is not None}
+def reason_string_of_codes(codes: bytes, told: Mapping[int, str] = MappingProxyType({})) -> str | None:
+    """That of a SUBACK or UNSUBACK: each reason once, behind its code where there are several; `told` knows better."""
+    wanted = {code: reason_string(code, told.get(code)) for code in dict.fromkeys(codes)}
+    texts = {code: text for code, text in wanted.items() if text is not None}
     if len(texts) <= 1:
         return next(iter(texts.values()), None)
     return "; ".join(f"{code:02X}: {text}" for code, text in texts.items())

@@ -38,6 +38,9 @@ Memory: a pattern without wildcard takes one entry of a dictionary, whose key is
 pattern with wildcards takes an entry and 4 bytes for each level, and each distinct level is kept once. A tree took some
 500 bytes for each level, so 2,000 patterns of 200 levels had taken 127 MiB.
 
+Whoever lets more shapes in than `MOST_STEPS` weigh loses no pattern: what comes past it is in `crowd_index`, whose work
+has a bound for any patterns. That bound grows with all patterns there, so it is for the few that should not be.
+
 The topic scheme allows `#` in front of other levels too, in commands of MQ applications alone. Such a pattern is found
 by what stands in front of its first `#`, and then compared: one by one among those with the same beginning.
 """
@@ -47,6 +50,7 @@ from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from mappings.topics.crowd_index import CrowdIndex
 from mappings.topics.shapes import Found, Shape, Shapes, Value, Values, with_value, without_value
 from mappings.topics.wildcards import Scheme, levels_match
 
@@ -58,6 +62,8 @@ _WHOLE_NUMBER: Final = b"\xff" * _NUMBER_BYTES
 _FIRST_LEVEL: Final = 0xFFFFFFFF
 #: Levels whose numbers are compared in the time that a step takes anyway.
 _LEVELS_OF_A_STEP: Final = 8
+#: The weight of the shapes that are looked up by steps.
+MOST_STEPS: Final = 512
 #: Numbers of levels for which the steps are remembered.
 _REMEMBERED_STEPS: Final = 256
 #: To compare a pattern level by level takes as long as so many steps.
@@ -179,6 +185,9 @@ class LevelIndex(Generic[Value]):
         """`shapes` counts those of this index too."""
         self._scheme = scheme
         self._shapes = shapes
+        #: The shapes that are looked up by steps, and the patterns past them.
+        self._stepped = Shapes()
+        self._crowd: CrowdIndex[Value] = CrowdIndex()
         #: The numbers by block.
         self._numbers = [_Numbers()]
         self._exact: dict[str, Values[Value]] = {}
@@ -191,7 +200,7 @@ class LevelIndex(Generic[Value]):
 
     def __bool__(self) -> bool:
         """Whether it has a pattern."""
-        return bool(self._exact or self._closed or self._open or self._inner)
+        return bool(self._exact or self._closed or self._open or self._inner or self._crowd)
 
     def shape(self, pattern: str) -> Shape | None:
         """The shape that a pattern has, or would have; None without a wildcard."""
@@ -210,6 +219,9 @@ class LevelIndex(Generic[Value]):
             self._exact[pattern] = with_value(self._exact.get(pattern), value)
         elif parts.kind == _INNER:
             self._add_inner(parts, pattern, value)
+        elif self._is_crowded(parts, pattern):
+            if self._crowd.add(pattern, parts.levels, value):
+                self._shapes.add(self._shape(parts))
         else:
             self._add(parts, value)
 
@@ -222,6 +234,9 @@ class LevelIndex(Generic[Value]):
                 self._exact[pattern] = left
         elif parts.kind == _INNER:
             self._remove_inner(parts, pattern, value)
+        elif pattern in self._crowd:
+            if self._crowd.remove(pattern, parts.levels, value):
+                self._shapes.remove(self._shape(parts))
         else:
             self._remove(parts, value)
 
@@ -240,6 +255,8 @@ class LevelIndex(Generic[Value]):
             values = table.get(key & mask)
             if values is not None and not (hides and not mask & _FIRST_LEVEL):
                 found.append(values)
+        for block in self._crowd.blocks:
+            block.find(levels, found, hides=hides)
         for mask, patterns in self._inner.up_to(len(levels)):
             if not (hides and not mask & _FIRST_LEVEL):
                 alike = patterns.get(key & mask, {})
@@ -274,13 +291,21 @@ class LevelIndex(Generic[Value]):
         steps = max(1, -(-len(parts.levels) // _LEVELS_OF_A_STEP)) + (_STEPS_OF_A_COMPARISON if rank else 0)
         return Shape(self._scheme, (parts.kind, len(parts.levels), parts.mask, rank), steps)
 
+    def _is_crowded(self, parts: _Parts, pattern: str) -> bool:
+        """Whether a pattern is among those past the steps, or would be."""
+        if pattern in self._crowd:
+            return True
+        shape = self._shape(parts)
+        return shape not in self._stepped and self._stepped.weight + shape.weight > MOST_STEPS
+
     def _add(self, parts: _Parts, value: Value) -> None:
         tables = self._open if parts.kind == _OPEN else self._closed
         values = tables.get(parts, self._key(parts.levels))
         if values is None:
             self._take(parts.levels)
             self._shapes.add(shape := self._shape(parts))
-            if self._shapes.patterns(shape) == 1:
+            self._stepped.add(shape)
+            if self._stepped.patterns(shape) == 1:
                 self._steps.clear()
         tables.put(parts, self._key(parts.levels), with_value(values, value))
 
@@ -296,7 +321,8 @@ class LevelIndex(Generic[Value]):
         tables.delete(parts, key)
         self._give_back(parts.levels)
         self._shapes.remove(shape := self._shape(parts))
-        if shape not in self._shapes:
+        self._stepped.remove(shape)
+        if shape not in self._stepped:
             self._steps.clear()
 
     def _add_inner(self, parts: _Parts, pattern: str, value: Value) -> None:

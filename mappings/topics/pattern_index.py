@@ -4,6 +4,7 @@ The broker uses it at step 7a on the way of a PUBLISH. A topic that was seen bef
 new topic costs a step for each shape of the patterns, not for each pattern: `level_index` tells why that is the bound.
 """
 
+from collections.abc import Iterable
 from itertools import chain
 from typing import Final, Generic
 
@@ -50,6 +51,23 @@ class PatternIndex(Generic[Value]):
         TopicError for a wrong escape.
         """
         return self._patterns(scheme).shape(pattern)
+
+    def new_shapes(self, patterns: Iterable[tuple[str, Scheme, Value]]) -> list[Shape]:
+        """The shapes that the index would have in addition with these patterns; TopicError for a wrong escape.
+
+        The values must not be there yet. Patterns that are compared one by one have a shape each, so all are tried.
+        """
+        tried = tuple(patterns)
+        found: list[Shape] = []
+        for each in tried:
+            shape = self.shape(each[0], each[1])
+            if shape is not None and shape not in self.shapes:
+                found.append(shape)
+            if len(tried) > 1:
+                self.add(*each)
+        for each in tried if len(tried) > 1 else ():
+            self.remove(*each)
+        return found
 
     def add(self, pattern: str, scheme: Scheme, value: Value) -> None:
         """Add a pattern; the same pattern and value twice count once. TopicError for a wrong escape."""

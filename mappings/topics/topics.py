@@ -25,6 +25,7 @@ __all__ = [
     "check_mqtt_topic_filter",
     "check_mqtt_topic_name",
     "escape_topic",
+    "level_pattern",
     "literal_prefix",
     "matches",
     "topic_error",
@@ -90,6 +91,24 @@ def character_patterns(topic_filter: str) -> tuple[str, ...]:
     if parents[-1] == "+":
         return (parent,)
     return (parent, f"{parent}/*") if parent else ("/*",)
+
+
+def level_pattern(character_pattern: str) -> str | None:
+    """A pattern of the topic scheme between an MQTT filter and the character pattern that `character_patterns` gave.
+
+    It matches what the filter does, and nothing that the character pattern does not. So whoever checks each topic again
+    with the filter may look it up by levels. None if a wildcard is a part of a level: such a pattern was no filter.
+    """
+    found: list[str] = []
+    for level in character_pattern.split("/"):
+        if level == "*":
+            found.append("+")
+            continue
+        text, is_whole = literal_prefix(level)
+        if not is_whole or text in _WILDCARDS:
+            return None
+        found.append(text)
+    return "/".join([*found, "#"] if found[-1] == "+" else found)
 
 
 def why_character_patterns_are_wider(topic_filter: str) -> str:

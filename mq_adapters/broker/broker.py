@@ -23,7 +23,7 @@ from mq_adapters.broker.publish import InputQueue
 from mq_adapters.broker.responses import Responder
 from mq_adapters.broker.retained import RetainedPublications
 from mq_adapters.broker.subscribers import SubscriberCommands
-from mq_adapters.broker.subscriptions import SubscriptionRegistry
+from mq_adapters.broker.subscriptions import MayAdd, SubscriptionRegistry
 from mq_adapters.broker.topic_permissions import TopicPermissions
 from mq_adapters.broker.topic_spaces import SCHEME_OF, BrokerDialect, TopicSpaces
 from mq_adapters.broker.updates import CallSoon, MayCopy, Updates
@@ -49,6 +49,8 @@ class BrokerRules:
     input_queues: tuple[str, ...] = ()
     has_implicit_stream_naming: bool = False
     subscription_points: Mapping[str, str] = field(default_factory=dict)
+    #: The queue of the MQTT sessions, which check each topic again with their filters.
+    mqtt_queue: str = ""
 
     @property
     def all_input_queues(self) -> tuple[str, ...]:
@@ -86,7 +88,7 @@ class Broker:
             has_implicit_stream_naming=self._rules.has_implicit_stream_naming,
             stream_names=self._input_queues,
         )
-        self._registry = SubscriptionRegistry(engine, self._spaces)
+        self._registry = SubscriptionRegistry(engine, self._spaces, self._rules.mqtt_queue)
         self._retained = RetainedPublications(
             IDENTIFIER_TAG + engine.incarnation, lambda key: engine.state(StateSpace.BROKER_RETAINED, key)
         )
@@ -197,8 +199,17 @@ class Broker:
         return self._registry.space(self._spaces.space(DEFAULT_STREAM)).index("").shapes
 
     def shape(self, pattern: str, header: Dialect) -> Shape | None:
-        """The shape that a pattern has or would have among them; None if it costs nothing."""
-        return self._registry.space(self._spaces.space(DEFAULT_STREAM)).index("").shape(pattern, SCHEME_OF[header])
+        """The shape that a pattern of an MQTT session has or would have among them; None if it costs nothing."""
+        space = self._registry.space(self._spaces.space(DEFAULT_STREAM))
+        return space.index("").shape(*space.routing_of_session(pattern, SCHEME_OF[header]))
+
+    def limit_shapes(self, may_add: MayAdd) -> None:
+        """From now on `may_add` decides about each RegSub whose topics have a new shape; else it is refused (2102)."""
+        self._registry.may_add = may_add
+
+    def shapes_of_applications(self) -> Iterator[tuple[str, Shapes, Shape]]:
+        """The shapes of the subscriptions of MQ applications: user identifier, the shapes of their index, shape."""
+        return self._registry.shapes_of_applications()
 
     def administration(self, *, is_audited: bool) -> Administration:
         """The broker's side of administrators' commands. Without an audit a new subscription gets nothing retained."""

@@ -104,6 +104,7 @@ class SubscriberCommands:
             for wanted in self._wanted(message, command, dialect, identity, stream_name)
         ]
         registered = [found.subscription for found in registrations]
+        self._check_shapes(space, message.descriptor, registered)
         for subscription in registered:
             if space.find(identity, subscription.interest) is not subscription:
                 self._registry.put(unit, subscription)
@@ -281,6 +282,19 @@ class SubscriberCommands:
             )
             for topic in dict.fromkeys(command.topics)
         )
+
+    def _check_shapes(
+        self, space: SpaceSubscriptions, descriptor: MessageDescriptor, registered: Iterable[Subscription]
+    ) -> None:
+        """Raises 2102 for topics whose shapes would make the search for subscriptions too long."""
+        by_point: dict[str, list[Subscription]] = {}
+        for each in registered:
+            if space.find(each.identity, each.interest) is None:
+                by_point.setdefault(each.interest.point, []).append(each)
+        for point, wanted in by_point.items():
+            new = space.new_shapes(point, wanted)
+            if new and not self._registry.may_add(descriptor.user_identifier, space.index(point).shapes, new):
+                raise CommandRefusal(Reason.MQRC_RESOURCE_PROBLEM, *(("Topic", each.topic) for each in wanted))
 
     def _registration(
         self, space: SpaceSubscriptions, wanted: Subscription, command: RegisterSubscriber

@@ -3,32 +3,40 @@
 A subscription is found by its identity (queue manager, queue, CorrelId where CorrelAsId was set) and its interest
 (topic pattern, subscription point, content filter) in its topic space, or there by its SubName. Memory and store agree,
 because each change goes into a unit of work.
+
+Subscriptions of MQTT sessions in MQRFH are looked up by levels (`level_pattern`), because a session checks each topic
+again with its filter. So the bound of mappings/topics/level_index.py holds for them too. For character patterns of MQ
+applications `*` may stand for any levels, so a look-up compares some of them with each level of a topic.
 """
 
 import heapq
 import itertools
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from typing import Final
 
 from mappings.commands.options import RegistrationOption
-from mappings.topics.topics import PatternIndex
+from mappings.topics.shapes import Shape, Shapes
+from mappings.topics.topics import PatternIndex, Scheme, level_pattern
 from mq_adapters.broker.set_aside import StoredRows, SubscriptionIndex, SubscriptionsSetAside, may_be_set_aside
 from mq_adapters.broker.subscription import Identity, Interest, Subscription, unpack_subscription
 from mq_adapters.broker.topic_spaces import TopicSpaces
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 
 Owner = tuple[str, bool]
+MayAdd = Callable[[str, Shapes, Iterable[Shape]], bool]
+"""Whether the subscriptions of a user identifier may bring these new shapes to an index, which has those shapes now."""
 #: Subscriptions in all answers that `Interested` remembers, 16 bytes each; it finds few ones as fast as it remembers.
 _KEPT: Final = 1_000_000
 _FEW: Final = 8
 
 
 class SpaceSubscriptions:
-    """The subscriptions of one topic space."""
+    """The subscriptions of one topic space; `mqtt_queue`: that of the MQTT sessions."""
 
-    def __init__(self, set_aside: SubscriptionsSetAside) -> None:
+    def __init__(self, set_aside: SubscriptionsSetAside, mqtt_queue: str = "") -> None:
+        self._mqtt_queue = mqtt_queue
         #: Those that are not loaded.
         self._set_aside = set_aside
         self._indexes: dict[str, SubscriptionIndex] = {}
@@ -80,10 +88,26 @@ class SpaceSubscriptions:
         self._add_owner(subscription)
         index = self.index(subscription.interest.point)
         index.read_matching = partial(self._set_aside.matching, subscription.interest.point)
-        shape = index.shape(subscription.interest.pattern, subscription.scheme)
+        shape = index.shape(*self.routing(subscription))
         if shape is not None:
             index.shapes.add(shape)
         index.generation += 1
+
+    def routing(self, subscription: Subscription) -> tuple[str, Scheme]:
+        """The pattern by which a subscription is looked up, and its scheme."""
+        pattern, scheme = subscription.interest.pattern, subscription.scheme
+        if subscription.identity.queue_name == self._mqtt_queue:
+            return self.routing_of_session(pattern, scheme)
+        return pattern, scheme
+
+    def routing_of_session(self, pattern: str, scheme: Scheme) -> tuple[str, Scheme]:
+        """The same for a pattern of an MQTT session."""
+        levels = level_pattern(pattern) if scheme is Scheme.CHARACTER and self._mqtt_queue else None
+        return (pattern, scheme) if levels is None else (levels, Scheme.TOPIC)
+
+    def new_shapes(self, point: str, wanted: Iterable[Subscription]) -> list[Shape]:
+        """The shapes that the index of a point would have in addition. None of these subscriptions may be there."""
+        return self.index(point).new_shapes((*self.routing(each), each) for each in wanted if each.is_indexed)
 
     def add(self, subscription: Subscription) -> None:
         """Adds a subscription. It must not be there yet."""
@@ -92,8 +116,7 @@ class SpaceSubscriptions:
         if subscription.name:
             self._by_name[subscription.name] = subscription
         if subscription.is_indexed:
-            interest = subscription.interest
-            self.index(interest.point).add(interest.pattern, subscription.scheme, subscription)
+            self.index(subscription.interest.point).add(*self.routing(subscription), subscription)
 
     def remove(self, subscription: Subscription) -> None:
         """Removes a subscription. It must be there."""
@@ -108,13 +131,12 @@ class SpaceSubscriptions:
         if subscription.name:
             del self._by_name[subscription.name]
         if subscription.is_indexed:
-            interest = subscription.interest
-            self.index(interest.point).remove(interest.pattern, subscription.scheme, subscription)
+            self.index(subscription.interest.point).remove(*self.routing(subscription), subscription)
 
     def _remove_set_aside(self, subscription: Subscription) -> None:
         self._set_aside.remove(subscription)
         index = self.index(subscription.interest.point)
-        shape = index.shape(subscription.interest.pattern, subscription.scheme)
+        shape = index.shape(*self.routing(subscription))
         if shape is not None:
             index.shapes.remove(shape)
         index.generation += 1
@@ -134,12 +156,15 @@ class SpaceSubscriptions:
 
 
 class SubscriptionRegistry:
-    """Every subscription of the broker."""
+    """Every subscription of the broker; `mqtt_queue`: that of the MQTT sessions."""
 
-    def __init__(self, rows: StoredRows, spaces: TopicSpaces) -> None:
+    def __init__(self, rows: StoredRows, spaces: TopicSpaces, mqtt_queue: str = "") -> None:
         """`rows` of the store; `spaces`: the rules by which they are read."""
         self._rows = rows
         self._rules = spaces
+        self._mqtt_queue = mqtt_queue
+        #: Asked before subscriptions bring new shapes.
+        self.may_add: MayAdd = lambda _user, _shapes, _new: True
         self._spaces: dict[str, SpaceSubscriptions] = {}
         self._expiring: list[tuple[int, int, Subscription]] = []
         self._tie_breaker = itertools.count()
@@ -151,7 +176,8 @@ class SubscriptionRegistry:
         """The subscriptions of a topic space; a new empty one if there are none."""
         found = self._spaces.get(name)
         if found is None:
-            found = self._spaces[name] = SpaceSubscriptions(SubscriptionsSetAside(self._rows, self._rules))
+            set_aside = SubscriptionsSetAside(self._rows, self._rules)
+            found = self._spaces[name] = SpaceSubscriptions(set_aside, self._mqtt_queue)
         return found
 
     def loaded(self) -> Iterable[Subscription]:
@@ -166,6 +192,16 @@ class SubscriptionRegistry:
     def subscribers_set_aside(self) -> int:
         """How many subscribers have subscriptions that are set aside."""
         return sum(space.subscribers_set_aside for space in self._spaces.values())
+
+    def shapes_of_applications(self) -> Iterator[tuple[str, Shapes, Shape]]:
+        """The shape of each subscription of an MQ application, with its user identifier and the shapes of its index."""
+        for found in self.loaded():
+            if found.is_indexed and found.identity.queue_name != self._mqtt_queue:
+                space = self.space(found.space)
+                index = space.index(found.interest.point)
+                shape = index.shape(*space.routing(found))
+                if shape is not None:
+                    yield found.user_identifier, index.shapes, shape
 
     def next_number(self) -> int:
         """A number above all that are in use."""

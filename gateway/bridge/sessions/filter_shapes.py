@@ -9,11 +9,17 @@ A new shape is charged to the user who brings it, and for a client without a use
 as the broker has a filter of that shape. The broker's index knows the shapes that there are now, with those of MQ
 applications and of a store from before the limit. Nothing has to be given back here when a filter or a session ends:
 what is gone from the index is forgotten when the next new shape comes.
+
+A RegSub of an MQ application, in either format, asks here too, and so does DEFINE SUB. It is charged to the
+UserIdentifier of its MQMD, in the index of its stream and subscription point, and refused with 2102. An application
+with a role cannot choose that identifier. One that may do everything can.
+
+Subscriptions of a store past the limit stay. What they cost is bounded nevertheless (mappings/topics/crowd_index.py).
 """
 
 import logging
-from collections.abc import Container, Iterable
-from typing import Final, Protocol
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, Protocol
 
 from gateway.bridge.sessions.sessions import ClientSession
 from gateway.config.limit_row import Scope
@@ -21,10 +27,11 @@ from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import SessionLimits
 from gateway.config.routes import EMBEDDED, Registration
 from gateway.limits.budgets import Key
-from gateway.limits.refusals import LimitReached, reached
+from gateway.limits.refusals import LimitReached, Refusals, reached
 from mappings.commands.command import Dialect
-from mappings.topics.shapes import Shape
+from mappings.topics.shapes import Shape, Shapes
 from mq_adapters.broker.broker import Broker
+from mq_adapters.broker.subscriptions import MayAdd
 
 _log = logging.getLogger(__name__)
 
@@ -34,16 +41,22 @@ _KEPT_FOR_NEWCOMERS: Final = 4
 _PAYERS: Final = (Scope.USER, Scope.PREFIX)
 
 
-class KnownShapes(Container[Shape], Protocol):
-    """The shapes of an index of filters as it is now."""
+class KnownShapes(Protocol):
+    """The shapes of the index in which MQTT sessions have their filters, as it is now."""
 
     @property
-    def weight(self) -> int:
-        """The weight of all of them."""
-        ...
+    def shapes(self) -> Shapes: ...
 
     def of(self, pattern: str) -> Shape | None:
-        """The shape that a pattern has or would have there."""
+        """The shape that a pattern of a session has or would have there."""
+        ...
+
+    def of_applications(self) -> Iterable[tuple[str, Shapes, Shape]]:
+        """The shapes that MQ applications have here and in other indexes: user identifier, all shapes there, shape."""
+        ...
+
+    def ask(self, may_add: MayAdd) -> None:
+        """From now on `may_add` is asked before an MQ application brings a new shape."""
         ...
 
 
@@ -55,39 +68,60 @@ class BrokerShapes:
         self._header = header
 
     @property
-    def weight(self) -> int:
-        return self._broker.shapes.weight
+    def shapes(self) -> Shapes:
+        return self._broker.shapes
 
     def of(self, pattern: str) -> Shape | None:
         return self._broker.shape(pattern, self._header)
 
-    def __contains__(self, shape: object, /) -> bool:
-        return shape in self._broker.shapes
+    def of_applications(self) -> Iterator[tuple[str, Shapes, Shape]]:
+        return self._broker.shapes_of_applications()
+
+    def ask(self, may_add: MayAdd) -> None:
+        self._broker.limit_shapes(may_add)
+
+
+class _User(NamedTuple):
+    """The UserIdentifier of an MQ application. An MQTT user may have the same name and is another one."""
+
+    identifier: str
+
+
+_Payer = Key | _User
+_Place = tuple[Shapes, Shape]
+"""A shape in the index that has these shapes."""
 
 
 class FilterShapes:
     """Decides on filters of new shapes; one for the gateway."""
 
-    def __init__(self, limits: SessionLimits, known: KnownShapes) -> None:
+    def __init__(self, limits: SessionLimits, known: KnownShapes, refusals: Refusals) -> None:
+        """`refusals` counts those of MQ applications; the caller counts all others."""
         self._most_of_user = limits.maximum_filter_shapes_per_user
         self._most = limits.maximum_filter_shapes_in_all
         self._known = known
+        self._refusals = refusals
         #: Who brought a shape.
-        self._brought: dict[Shape, Key] = {}
+        self._brought: dict[_Place, _Payer] = {}
         #: Shapes that were allowed since the last tick: a filter may still be on its way to the broker.
-        self._lately: set[Shape] = set()
+        self._lately: set[_Place] = set()
 
     def load(self, sessions: Iterable[ClientSession]) -> None:
-        """Charges the shapes of a store to its users. Whatever is past the limit stays."""
+        """Charges the shapes of a store to its users, and begins to ask. Whatever is past the limit stays."""
+        self._known.ask(self.may_add)
+        shapes = self._known.shapes
         for session in sessions:
             for shape in filter(None, map(self._known.of, session.emitted.get(EMBEDDED.key, ()))):
-                self._brought.setdefault(shape, _payer(session))
-        if self._known.weight > self._most:
-            _log.warning(
-                "filter shapes past the limit shapes=%s limit=%s: subscriptions stay, and new topics take longer",
-                self._known.weight,
-                self._most,
-            )
+                self._brought.setdefault((shapes, shape), _payer(session))
+        for user, others, shape in self._known.of_applications():
+            self._brought.setdefault((others, shape), _User(user))
+        for each in dict.fromkeys((shapes, *(others for others, _ in self._brought))):
+            if each.weight > self._most:
+                _log.warning(
+                    "filter shapes past the limit shapes=%s limit=%s: subscriptions stay, and new topics take longer",
+                    each.weight,
+                    self._most,
+                )
 
     def tick(self) -> None:
         """By now each filter that was allowed is in the index, or was refused."""
@@ -96,30 +130,39 @@ class FilterShapes:
     def refuses(self, session: ClientSession, wanted: Iterable[Registration]) -> LimitReached | None:
         """The limit that the new shapes of a filter would pass. If there is none, they count from now on."""
         patterns = (pattern for each in wanted if each.destination == EMBEDDED for pattern in each.patterns)
-        shapes = {shape for shape in map(self._known.of, patterns) if shape is not None}
-        new = {shape for shape in shapes if shape not in self._known and shape not in self._lately}
+        return self._refuses(_payer(session), self._known.shapes, filter(None, map(self._known.of, patterns)))
+
+    def may_add(self, user: str, shapes: Shapes, new: Iterable[Shape]) -> bool:
+        """Whether an application's RegSub may bring new shapes to an index. If so, they count from now on."""
+        found = self._refuses(_User(user), shapes, new)
+        if found is not None:
+            self._refusals.count(found)
+        return found is None
+
+    def _refuses(self, payer: _Payer, shapes: Shapes, wanted: Iterable[Shape]) -> LimitReached | None:
+        new = {(shapes, each) for each in wanted if each not in shapes} - self._lately
         if not new:
             return None
         self._forget_gone()
-        payer, weight = _payer(session), _weight(new)
-        of_user = weight + _weight(shape for shape, who in self._brought.items() if who == payer)
+        weight = _weight(new)
+        of_user = weight + _weight(place for place, who in self._brought.items() if who == payer)
         if of_user > self._most_of_user:
             return reached(Limit.FILTER_SHAPES_PER_USER)
         kept = 0 if of_user <= NEWCOMER else self._most // _KEPT_FOR_NEWCOMERS
-        under_way = _weight(shape for shape in self._lately if shape not in self._known)
-        if self._known.weight + under_way + weight > self._most - kept:
+        under_way = _weight(place for place in self._lately if place[0] is shapes and place[1] not in shapes)
+        if shapes.weight + under_way + weight > self._most - kept:
             return reached(Limit.FILTER_SHAPES_IN_ALL)
         self._brought.update(dict.fromkeys(new, payer))
         self._lately |= new
         return None
 
     def _forget_gone(self) -> None:
-        living = (shape for shape in self._brought if shape in self._known or shape in self._lately)
-        self._brought = {shape: self._brought[shape] for shape in living}
+        living = (place for place in self._brought if place[1] in place[0] or place in self._lately)
+        self._brought = {place: self._brought[place] for place in living}
 
 
-def _weight(shapes: Iterable[Shape]) -> int:
-    return sum(shape.weight for shape in shapes)
+def _weight(places: Iterable[_Place]) -> int:
+    return sum(shape.weight for _, shape in places)
 
 
 def _payer(session: ClientSession) -> Key:

@@ -31,6 +31,7 @@ from gateway.limits.topics import FineTopics, TopicLimits, levels_of
 from gateway.mqtt.errors import LimitExceeded, PeerError
 from gateway.mqtt.events import ConnectReceived, PublishReceived, Will
 from gateway.mqtt.reason_codes import ReasonCode
+from gateway.mqtt.topics import SHARED
 from mappings.commands.command import Dialect
 from mappings.topics.topics import TopicError
 from mq_adapters.broker.broker import Broker
@@ -215,7 +216,7 @@ class Quotas:
         )
         self._held_bytes = HeldBytes(limits.maximum_held_bytes_in_all, sessions)
         self._topics = TopicLimits(limits)
-        self.shapes = None if shapes is None else FilterShapes(limits, shapes)
+        self.shapes = None if shapes is None else FilterShapes(limits, shapes, admission.refusals)
         #: The disk has less free space than its mark. Publishers are paused, and other requests that fill the disk are
         #: refused: a client that may not publish could fill the disk otherwise, and a full disk stops the gateway.
         self.disk_is_short = False
@@ -268,7 +269,16 @@ class Quotas:
         `asked`: the part of the filter that topics match; without `$share/GROUP/` for a shared subscription.
         """
         found = None if topic_filter in known else self._of_new_filter(session, topic_filter, known)
+        if found is None and topic_filter != asked and topic_filter not in known:
+            found = self._of_group(session, known)
         return self._counted(found or self._topics.of_filter(topic_filter, asked))
+
+    def _of_group(self, session: ClientSession, known: Iterable[str]) -> LimitReached | None:
+        """The limit that a session's membership in one more group of a shared subscription would pass."""
+        groups = 1 + sum(each.startswith(SHARED) for each in known)
+        return self._budgets.refusal(
+            session.account, Amount.SHARED_GROUPS, groups - session.account.amounts[Amount.SHARED_GROUPS]
+        )
 
     def _of_new_filter(self, session: ClientSession, topic_filter: str, known: Collection[str]) -> LimitReached | None:
         asked_for = 1 + len(known) - session.account.amounts[Amount.SUBSCRIPTIONS]

@@ -305,6 +305,7 @@ class ClientSession:
         """Adds its membership in the group with that CorrelId, or replaces its QoS and wishes."""
         if correl_id not in self.shared:
             self._charge(shared.topic_filter)
+            self.account.charge(Amount.SHARED_GROUPS)
         self.shared[correl_id] = shared
 
     def leave(self, correl_id: bytes) -> None:
@@ -312,6 +313,7 @@ class ClientSession:
         left = self.shared.pop(correl_id, None)
         if left is not None:
             self._charge(left.topic_filter, -1)
+            self.account.charge(Amount.SHARED_GROUPS, -1)
 
     def _charge(self, topic_filter: str, count: int = 1) -> None:
         """Charges a filter with its levels; -1 releases it."""

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from gateway.bridge.sessions.sessions import ClientSession
-from gateway.bridge.subscribe.subscribe import FAILURE
+from gateway.bridge.subscribe.pending_packet import FAILURE, CodesOfAnswer
 from gateway.mqtt.events import Event, SubscribeReceived, UnsubscribeReceived, entries_memory_bytes
 
 #: Filters in one turn. This number is our choice: two filters take half a millisecond with the broker.
@@ -83,13 +83,13 @@ class FilterPacing:
 LOOKED_AT_ONCE: Final = 500
 
 Request = SubscribeReceived | UnsubscribeReceived
-Whole = Callable[[bytes], bytes | None]
+Whole = Callable[[CodesOfAnswer], CodesOfAnswer | None]
 """Takes the return codes of a part. Returns the codes of the whole request, or None while some are missing."""
 
 
-def as_they_are(codes: bytes) -> bytes:
+def as_they_are(answer: CodesOfAnswer) -> CodesOfAnswer:
     """The codes of a request that has one part."""
-    return codes
+    return answer
 
 
 class Part(NamedTuple):
@@ -109,6 +109,8 @@ class LongRequest:
         self._session: ClientSession | None = None
         #: The codes of the entries that are decided.
         self._codes = bytearray() if isinstance(event, SubscribeReceived) else bytearray(len(event.entries))
+        #: What the client is told of refused filters, by reason code.
+        self._told: dict[int, str] = {}
         #: For each filter the place of the entry that counts. For each repeated filter also all its places, and the
         #: place of the entry that decides whether retained messages are sent.
         self._last: dict[str, int] = {}
@@ -133,7 +135,7 @@ class LongRequest:
             session.pending_answers += 1
         places = tuple(islice(self._rest, FILTERS_AT_ONCE))
         self._uncut -= len(places)
-        return Part(self._cut(places), lambda codes: self._add(places, codes))
+        return Part(self._cut(places), lambda answer: self._add(places, answer))
 
     def end(self) -> None:
         """Ends the request: all filters are decided, or the rest is given up."""
@@ -178,9 +180,10 @@ class LongRequest:
         entries = tuple(event.entries[place] for place in decisive)
         return event._replace(subscriptions=subscriptions, entries=entries, options=options)
 
-    def _add(self, places: tuple[int, ...], codes: bytes) -> bytes | None:
+    def _add(self, places: tuple[int, ...], answer: CodesOfAnswer) -> CodesOfAnswer | None:
         """Writes the codes: a refused filter has one code at all its places, a granted one the QoS asked at each."""
-        for place, code in zip(places, codes, strict=True):
+        self._told = {**answer.told, **self._told}
+        for place, code in zip(places, answer.codes, strict=True):
             if not isinstance(self._event, SubscribeReceived):
                 self._codes[place] = code
             elif code >= FAILURE:
@@ -190,7 +193,7 @@ class LongRequest:
         if self._undecided:
             return None
         self.end()
-        return bytes(self._codes)
+        return CodesOfAnswer(bytes(self._codes), self._told)
 
 
 Asked = Event | LongRequest

@@ -24,13 +24,14 @@ from gateway.bridge.commands.registrations import Registrations
 from gateway.bridge.commands.replies import Replies
 from gateway.bridge.deliver.shared_deliveries import SharedSubscriptions
 from gateway.bridge.deliver.shared_groups import SharedGroup
-from gateway.bridge.sessions.session_filters import RetainedMark
 from gateway.bridge.sessions.session_limits import Quotas
 from gateway.bridge.sessions.sessions import ClientSession, Sessions, Wishes
 from gateway.bridge.sessions.subscriber import Subscriber
+from gateway.bridge.subscribe.pending_packet import Answered, PendingPacket
 from gateway.channels.target import Target
 from gateway.config.routes import Destination, Registration
 from gateway.limits.log_rate import LogRate
+from gateway.limits.refusals import LimitReached
 from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions, UnsubscribeReceived
 from gateway.mqtt.levels import LEVELS, PacketType
 from gateway.mqtt.reason_codes import ReasonCode
@@ -44,84 +45,10 @@ from mq_adapters.reasons import ReasonCode as MqReasonCode
 
 _log = logging.getLogger(__name__)
 
-#: SUBACK return code for a subscription that failed (MQTT 3.1.1 section 3.9.3).
-FAILURE: Final = 0x80
 _GRANT: Final = "grant"
 #: A broker refuses so when it has registered the filter, and may not send all that is retained (broker/updates.py).
 _TOO_MANY_COPIES: Final = MqReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE
 _NOT_SAID: Final = ReasonCode.TOPIC_FILTER_INVALID
-
-Answered = Callable[[ClientSession, int, bytes], None]
-
-
-class _Packet:
-    """A SUBSCRIBE or UNSUBSCRIBE that waits for answers, with the state of each of its filters."""
-
-    __slots__ = (
-        "answered",
-        "deadline_us",
-        "failed",
-        "groups",
-        "mark",
-        "packet_identifier",
-        "refused_at",
-        "registered",
-        "session",
-        "subscriptions",
-        "unit",
-        "unsubscribed",
-        "waiting",
-        "wanted",
-        "wishes",
-    )
-
-    def __init__(
-        self,
-        session: ClientSession,
-        packet_identifier: int,
-        subscriptions: tuple[tuple[str, int], ...],
-        answered: Answered,
-        deadline_us: int,
-    ) -> None:
-        self.session = session
-        #: The unit of work with the commands of the packet, until it is submitted.
-        self.unit: UnitOfWork | None = None
-        self.packet_identifier = packet_identifier
-        self.subscriptions = subscriptions
-        #: QoS by filter. For a filter with several entries the last one counts.
-        self.wanted = dict(subscriptions)
-        self.answered = answered
-        self.deadline_us = deadline_us
-        #: Filter and destination of each command under way, by its MsgId.
-        self.waiting: dict[bytes, tuple[str, Destination]] = {}
-        #: The registrations of each filter, until it is granted or given up.
-        self.registered: dict[str, tuple[Registration, ...]] = {}
-        #: The groups of shared subscriptions, by the filter that names them.
-        self.groups: dict[str, SharedGroup] = {}
-        #: The reason code of each filter that was refused.
-        self.failed: dict[str, ReasonCode] = {}
-        #: Reason code of each filter of an UNSUBSCRIBE.
-        self.unsubscribed: list[ReasonCode] = []
-        #: Options of level 5 beside the QoS, by filter.
-        self.wishes: dict[str, Wishes] = {}
-        self.refused_at: set[tuple[str, Destination]] = set()
-        #: Tells which retained copies are for this SUBSCRIBE.
-        self.mark: RetainedMark | None = None
-
-    def subscriber(self, topic_filter: str) -> Subscriber:
-        """The session or group for which a filter is registered."""
-        return self.groups.get(topic_filter, self.session)
-
-    def wants_nothing_retained(self, topic_filter: str) -> bool:
-        return self.mark is not None and topic_filter not in self.mark.filters
-
-    @property
-    def return_codes(self) -> bytes:
-        """One code for each entry: the granted QoS, or failure; level 5 is told the reason of a failure."""
-        if self.unsubscribed:
-            return bytes(self.unsubscribed)
-        codes = self.failed if LEVELS[self.session.level].has_reason_codes else dict.fromkeys(self.failed, FAILURE)
-        return bytes(codes.get(topic_filter, qos) for topic_filter, qos in self.subscriptions)
 
 
 class Subscriptions:
@@ -153,13 +80,13 @@ class Subscriptions:
         self._ticked_us = 0
         self._refused_lines = LogRate(_log, "subscriptions refused client=%s count=%s")
         #: Packets that wait, by session, in the order of arrival.
-        self._under_way: dict[ClientSession, list[_Packet]] = {}
+        self._under_way: dict[ClientSession, list[PendingPacket]] = {}
         #: Sessions whose row must be written before the next commit, each with the unit of its last packet.
         self._changed: dict[ClientSession, UnitOfWork] = {}
         #: Sessions whose row an error of ours kept from being written: nobody is told that their filters are kept.
         self._unsaved: set[ClientSession] = set()
         #: Packets that have got their last answer; they are finished in the next turn of the event loop.
-        self._decided: list[_Packet] = []
+        self._decided: list[PendingPacket] = []
         self._call_soon = call_soon
 
     # -- packets -------------------------------------------------------------------------------------------------------
@@ -168,7 +95,7 @@ class Subscriptions:
         self, unit: UnitOfWork, session: ClientSession, event: SubscribeReceived, answered: Answered, now_us: int
     ) -> None:
         """Registers each filter, and submits the unit of work; `answered` follows, when SUBACK may leave."""
-        packet = _Packet(
+        packet = PendingPacket(
             session, event.packet_identifier, event.subscriptions, answered, now_us + self._answer_timeout_us
         )
         session.may_be_registered = True
@@ -179,13 +106,15 @@ class Subscriptions:
         } | wanting_retained
         known = self._known_filters(session)
         for topic_filter, entry in entries.items():
-            refused = self._refused(unit, session, topic_filter, known, now_us)
+            refused = self._refused(unit, packet, topic_filter, known, now_us)
             refused = refused or self._register(unit, packet, topic_filter, entry, now_us)
-            if refused:
+            if isinstance(refused, LimitReached):
+                packet.fail(topic_filter, refused)
+            elif refused:
                 packet.failed[topic_filter] = refused
         self._submit(unit, packet)
 
-    def _note_options(self, packet: _Packet, event: SubscribeReceived) -> dict[str, bytes]:
+    def _note_options(self, packet: PendingPacket, event: SubscribeReceived) -> dict[str, bytes]:
         """Notes the options of each filter (the last entry counts). Returns the filters that want retained messages.
 
         Retain handling: 0 always, 1 only for a new subscription, 2 never (MQTT 5.0 section 3.8.3.1). If a filter has
@@ -202,21 +131,21 @@ class Subscriptions:
         return wanting
 
     def _register(
-        self, unit: UnitOfWork, packet: _Packet, topic_filter: str, entry: bytes, now_us: int
-    ) -> ReasonCode | None:
+        self, unit: UnitOfWork, packet: PendingPacket, topic_filter: str, entry: bytes, now_us: int
+    ) -> ReasonCode | LimitReached | None:
         """Puts a RegSub for every destination of a filter. Returns a reason if MQ cannot express it or has no room."""
         session = packet.session
         share = _share(session, topic_filter)
         wanted = self._registrations.of(topic_filter if share is None else share.topic_filter)
         if not wanted:
-            return self._quotas.of_filter_that_mq_cannot_carry().reason_code
+            return self._quotas.of_filter_that_mq_cannot_carry()
         full = self._full_target(wanted)
         if full is not None:
             self._tell(session, "subscription refused client=%s filter=%s full_target=%s", topic_filter, full.name)
             return ReasonCode.QUOTA_EXCEEDED
         if (past := self._quotas.of_shapes(session, wanted)) is not None:
             self._tell(session, "subscription refused client=%s filter=%s reason=%s", topic_filter, past.text)
-            return past.reason_code
+            return past
         part = (int(PacketType.SUBSCRIBE), packet.packet_identifier, entry)
         if share is not None:
             packet.groups[topic_filter] = self._shared.group(topic_filter)
@@ -252,14 +181,15 @@ class Subscriptions:
         return set(session.subscriptions).union(shared, *under_way)
 
     def _refused(
-        self, unit: UnitOfWork, session: ClientSession, topic_filter: str, known: set[str], now_us: int
-    ) -> ReasonCode | None:
+        self, unit: UnitOfWork, packet: PendingPacket, topic_filter: str, known: set[str], now_us: int
+    ) -> ReasonCode | LimitReached | None:
         """Why a filter may not go to a broker; None if it may. Then it counts as known."""
+        session = packet.session
         share = _share(session, topic_filter)
         asked = topic_filter if share is None else share.topic_filter
         if (reached := self._quotas.of_filter(session, topic_filter, asked, known)) is not None:
             self._tell(session, "subscription refused client=%s reason=%s", reached.text)
-            return reached.reason_code
+            return reached
         if not session.rights.may_subscribe(asked):
             self._tell(session, "subscription not allowed client=%s filter=%s", topic_filter)
             self._note_refused(unit, session, now_us)
@@ -271,7 +201,7 @@ class Subscriptions:
         self, unit: UnitOfWork, session: ClientSession, event: UnsubscribeReceived, answered: Answered, now_us: int
     ) -> None:
         """Deregisters each filter that the session has, and submits the unit; `answered` follows with UNSUBACK."""
-        packet = _Packet(session, event.packet_identifier, (), answered, now_us + self._answer_timeout_us)
+        packet = PendingPacket(session, event.packet_identifier, (), answered, now_us + self._answer_timeout_us)
         for topic_filter, entry in zip(event.topic_filters, event.entries, strict=True):
             existed = self._exists(session, topic_filter)
             packet.unsubscribed.append(ReasonCode.SUCCESS if existed else ReasonCode.NO_SUBSCRIPTION_EXISTED)
@@ -328,7 +258,7 @@ class Subscriptions:
             _log.warning("broker answer timed out client=%s", packet.session.client)
             self._finish(packet)
 
-    def _time_out(self, packet: _Packet, msg_id: bytes, topic_filter: str, destination: Destination) -> None:
+    def _time_out(self, packet: PendingPacket, msg_id: bytes, topic_filter: str, destination: Destination) -> None:
         target = self._registrations.target_of(destination)
         if target is not None and target.settings.subscribe_in_outage == _GRANT:
             subscriber = packet.subscriber(topic_filter)
@@ -340,11 +270,11 @@ class Subscriptions:
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def _await(self, packet: _Packet, msg_id: bytes, topic_filter: str, destination: Destination) -> None:
+    def _await(self, packet: PendingPacket, msg_id: bytes, topic_filter: str, destination: Destination) -> None:
         packet.waiting[msg_id] = (topic_filter, destination)
         self._replies.expect(msg_id, lambda response: self._answer(packet, msg_id, response))
 
-    def _submit(self, unit: UnitOfWork, packet: _Packet) -> None:
+    def _submit(self, unit: UnitOfWork, packet: PendingPacket) -> None:
         """Submits the commands of a packet. Filters that the embedded broker answers at once are decided in that unit.
 
         The session's row is written just before the commit, once for all packets that are committed together.
@@ -377,14 +307,14 @@ class Subscriptions:
             self._sessions.save(unit, session)
             self._unsaved.remove(session)
 
-    def _acknowledge(self, packet: _Packet) -> None:
+    def _acknowledge(self, packet: PendingPacket) -> None:
         """Answers a packet after its commit. Without the session's row in that commit there is no answer."""
         packet.session.pending_answers -= 1
         if packet.session in self._unsaved:
             return
-        packet.answered(packet.session, packet.packet_identifier, packet.return_codes)
+        packet.answered(packet.session, packet.packet_identifier, packet.answer)
 
-    def _answer(self, packet: _Packet, msg_id: bytes, response: Response | None) -> None:
+    def _answer(self, packet: PendingPacket, msg_id: bytes, response: Response | None) -> None:
         topic_filter, destination = packet.waiting.pop(msg_id)
         if packet.wanted and (response is None or response.completion is Completion.FAILED):
             reason_code = response.reasons[0].reason_code if response is not None and response.reasons else 0
@@ -396,7 +326,7 @@ class Subscriptions:
         if not packet.waiting and packet.unit is None:
             self._finish(packet)
 
-    def _finish(self, packet: _Packet) -> None:
+    def _finish(self, packet: PendingPacket) -> None:
         """All filters of a packet are decided. Packets of one turn of the event loop are finished together.
 
         A session's row has all its filters, so it is written once for many parts of a request (filter_pacing.py).
@@ -429,20 +359,22 @@ class Subscriptions:
 
         self._engine.submit(unit, committed)
 
-    def _leave(self, packet: _Packet) -> None:
+    def _leave(self, packet: PendingPacket) -> None:
         under_way = self._under_way[packet.session]
         under_way.remove(packet)
         if not under_way:
             del self._under_way[packet.session]
 
-    def _decide_all(self, unit: UnitOfWork, packet: _Packet) -> None:
+    def _decide_all(self, unit: UnitOfWork, packet: PendingPacket) -> None:
         """Grants or gives up each filter of a packet that has all its answers."""
         if packet.mark is not None:
             packet.mark.last = self._engine.number()
         for topic_filter, wanted in packet.registered.items():
             self._decide(unit, packet, topic_filter, wanted)
 
-    def _decide(self, unit: UnitOfWork, packet: _Packet, topic_filter: str, wanted: tuple[Registration, ...]) -> None:
+    def _decide(
+        self, unit: UnitOfWork, packet: PendingPacket, topic_filter: str, wanted: tuple[Registration, ...]
+    ) -> None:
         """Grants a filter that was registered everywhere; gives up any other."""
         session, subscriber = packet.session, packet.subscriber(topic_filter)
         if topic_filter in packet.failed:
@@ -459,14 +391,14 @@ class Subscriptions:
                 self._registrations.let_go(session, wanted)  # it counts once, however often it was asked for
             session.grant(topic_filter, packet.wanted[topic_filter], packet.wishes[topic_filter])
 
-    def _abandon(self, unit: UnitOfWork, packet: _Packet) -> None:
+    def _abandon(self, unit: UnitOfWork, packet: PendingPacket) -> None:
         """The session and its registrations have ended meanwhile. Gives up only its shared filters."""
         for topic_filter, group in packet.groups.items():
             unneeded = self._registrations.let_go(group, packet.registered.get(topic_filter, ()))
             self._registrations.undo(unit, group, unneeded)
             self._shared.settle(unit, group)
 
-    def _settle(self, unit: UnitOfWork, packet: _Packet, topic_filter: str) -> None:
+    def _settle(self, unit: UnitOfWork, packet: PendingPacket, topic_filter: str) -> None:
         """A filter was refused. If it was the first of its group, the group ends."""
         group = packet.groups.get(topic_filter)
         if group is not None:

@@ -33,7 +33,7 @@ from gateway.mqtt.connection import Connection
 from gateway.mqtt.properties import DisconnectProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from mappings.commands.command import Dialect
-from mq_adapters.broker.broker import Broker
+from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.embedded.balance import Balance, read_balance, running_publications, running_queues
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.gateway_queues import GatewayQueues
@@ -178,7 +178,11 @@ class World:
         set_aside = sessions_set_aside(self.engine, limits.maximum_session_memory_bytes)
         if has_broker:
             self.broker = broker = Broker(
-                self.engine, listener=notes, call_soon=self._calls.append, set_aside=set_aside
+                self.engine,
+                listener=notes,
+                rules=BrokerRules(mqtt_queue=SUBSCRIBER_QUEUE),
+                call_soon=self._calls.append,
+                set_aside=set_aside,
             )
             broker.attach()
             self.retained_topics = lambda pattern: list(broker.retained_topics(DEFAULT_STREAM, pattern))

@@ -7,6 +7,7 @@ import pytest
 from gateway.access.access_list import AccessList
 from gateway.access.dollar_topics import DollarTopics
 from gateway.audit_trail.notes import NoteKind
+from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.writer import PacketWriter
@@ -477,3 +478,37 @@ def test_while_deliveries_are_paused_a_group_waits_and_then_all_goes_on(world: W
     world.bridge.pause_deliveries(False)
     world.run()
     assert payloads(one) == "AB"
+
+
+def asked(world: World, link: FakeLink, group: int, *, first: str = "82") -> bytes:
+    """Asks for `$share/gN/#`, or gives it up; the code of the answer."""
+    topic_filter = f"$share/g{group:02}/#".encode()
+    body = b"\0\x01\0" + len(topic_filter).to_bytes(2, "big") + topic_filter + (b"\0" if first == "82" else b"")
+    world.bridge.receive(link, bytes.fromhex(first) + bytes((len(body),)) + body)
+    world.run()
+    return link.taken()[-1:]
+
+
+def test_groups_of_a_session_and_of_its_network_are_limited_because_each_brings_a_copy(
+    new_world: NewWorld, tmp_path: Path
+) -> None:
+    limits = MqttLimits(maximum_shared_groups=3, maximum_shared_groups_per_prefix=5)
+    world = new_world(limits=limits)
+    one = member(world, "one1")
+    codes = [asked(world, one, group) for group in range(4)]
+    assert codes == [b"\0", b"\0", b"\x97", b"\x97"]
+    assert one.told.pop() == Limit.SHARED_GROUPS.value.told
+    assert asked(world, one, 1) == b"\0", "it is a member already"
+    two = member(world, "two2")
+    assert [asked(world, two, group) for group in range(10, 13)] == [b"\0", b"\x97", b"\x97"]
+    assert two.told.pop() == Limit.SHARED_GROUPS_PER_PREFIX.value.told
+    totals = world.refusals.totals
+    assert totals[Limit.SHARED_GROUPS, ReasonCode.QUOTA_EXCEEDED] == 2
+    assert totals[Limit.SHARED_GROUPS_PER_PREFIX, ReasonCode.QUOTA_EXCEEDED] == 2
+    publish(world, "A")
+    assert payloads(one).count("A") + payloads(two).count("A") == 4, "one in each of three groups, and one for two"
+    assert asked(world, one, 0, first="A2") == b"\0"
+    again = World(world.kill(tmp_path / "killed"), limits=limits)
+    assert [asked(again, back(again, "one1"), group) for group in (2,)] == [b"\0"]
+    assert asked(again, back(again, "two2"), 11) == b"\x97"
+    again.close()

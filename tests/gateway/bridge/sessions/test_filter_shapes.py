@@ -1,6 +1,7 @@
 """Shapes of filters are limited, so that no choice of filters and topics makes a PUBLISH or a delivery long work."""
 
 import logging
+import re
 from collections.abc import Iterable
 from functools import partial
 from itertools import product
@@ -17,12 +18,17 @@ from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.config.routes import EMBEDDED, Registration
 from gateway.limits.budgets import Budgets, Owner
+from gateway.limits.refusals import Refusals
 from gateway.mqtt.reason_codes import ReasonCode
 from mappings.table import Dialect
-from mappings.topics.shapes import Shape
+from mappings.topics.shapes import Shape, Shapes
 from mappings.topics.topics import PatternIndex, Scheme
+from mq_adapters.broker.subscriptions import MayAdd
+from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.system_queues import CONTROL_QUEUE
 from tests.calls import calls_of
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, remaining_length, written
+from tests.mq_adapters.broker.conftest import Station
 
 CONNECTS = {
     3: "10 12 0006 'MQIsdp' 03 00 0000 0004 '{0}'",
@@ -141,6 +147,78 @@ def test_an_old_store_past_the_limit_keeps_its_subscriptions_and_the_log_tells(
     again.close()
 
 
+def regsub(world: World, header: Dialect, *topics: str, user: str = "app1") -> int:
+    """Sends a RegSub as an MQ application with a queue of its own; the reason code of the answer, 0 for success."""
+    if header is Dialect.MQRFH2:
+        text = f"<psc><Command>RegSub</Command><QName>{user}</QName>" + "".join(
+            f"<Topic>{each}</Topic>" for each in topics
+        )
+        format_name, data = b"MQHRF2  ", Station.mqrfh2(f"{text}</psc>")
+    else:
+        text = f"MQPSCommand RegSub MQPSQName {user}" + "".join(f" MQPSTopic {each}" for each in topics)
+        format_name, data = b"MQHRF   ", Station.mqrfh(text)
+    descriptor = MessageDescriptor(format=format_name, msg_type=1, reply_to_q="REPLY", user_identifier=user)
+    for name in (user, "REPLY"):
+        world.engine.ensure(name, "")
+    unit = world.engine.begin()
+    world.engine.put(unit, world.engine.queue(CONTROL_QUEUE), Message(descriptor, data))
+    world.engine.submit(unit)
+    world.run()
+    answer = world.engine.take(world.engine.queue("REPLY"))
+    assert answer is not None
+    code = re.search(rb"(?:MQPSReason |<Reason>)(\d+)", answer.body)
+    return int(code[1]) if code is not None else 0
+
+
+@pytest.mark.parametrize("header", Dialect)
+def test_shapes_of_an_application_are_charged_to_its_user(new_world: NewWorld, header: Dialect) -> None:
+    world = limited(new_world, maximum_filter_shapes_per_user=4)
+    more = ("a/+/b", "a/+/+/b", "a/b/+/b") if header is Dialect.MQRFH2 else ("a/*", "b/b/*")
+    assert regsub(world, header, *more) == 0
+    one_more, known = ("a/b/c/+", "x/+/y") if header is Dialect.MQRFH2 else ("a/b/c/*", "x/*")
+    assert regsub(world, header, one_more, "z/+/+/+/+") == 2102
+    assert regsub(world, header, one_more) == (2102 if header is Dialect.MQRFH else 0)
+    assert world.refusals.totals[Limit.FILTER_SHAPES_PER_USER, QUOTA_EXCEEDED] >= 1
+    assert regsub(world, header, known, "without/wildcard") == 0
+    assert regsub(world, header, one_more, user="app2") == 0
+    link = connected(world, "good")
+    assert subscribed(world, link, "+/1/2/3/4") == b"\0", "an MQTT user has a budget of its own"
+
+
+def test_patterns_that_are_compared_one_by_one_are_charged_each_in_one_command(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_filter_shapes_per_user=64)
+    patterns = [f"*/x/{'?' * length}*" for length in range(1, 40)]
+    assert regsub(world, Dialect.MQRFH, *patterns) == 2102
+    assert regsub(world, Dialect.MQRFH, *patterns[:5]) == 0
+
+
+@pytest.mark.parametrize("header", Dialect)
+def test_shapes_of_applications_are_charged_again_after_a_restart(
+    new_world: NewWorld, header: Dialect, tmp_path: Path
+) -> None:
+    world = limited(new_world, maximum_filter_shapes_per_user=4)
+    wild = "+" if header is Dialect.MQRFH2 else "*"
+    for life in range(2):
+        codes = [regsub(world, header, f"{'b/' * length}{wild}") for length in range(1, 7)]
+        assert codes == ([0] * 4 + [2102] * 2 if header is Dialect.MQRFH2 else [0] * 2 + [2102] * 4)
+        assert regsub(world, header, f"{'b/' * 6}{wild}", user="app2") == 0
+        folder = world.kill(tmp_path / f"killed {life}")
+        world = World(folder, limits=MqttLimits(maximum_filter_shapes_per_user=4))
+    world.close()
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_a_filter_refused_for_its_shape_has_a_reason_string_that_says_so(new_world: NewWorld, dialect: Dialect) -> None:
+    world = new_world(limits=MqttLimits(maximum_filter_shapes_per_user=1), dialect=dialect)
+    link = connected(world)
+    filters = ["+/a", *(f"{'a/' * length}+" for length in range(1, 5))]
+    body = b"\0\x01\0" + b"".join(len(each).to_bytes(2, "big") + each.encode() + b"\0" for each in filters)
+    world.bridge.receive(link, b"\x82" + remaining_length(len(body)) + body)
+    world.run()
+    assert link.taken()[-5:] == bytes((0, *[0x97] * 4))
+    assert link.told == [Limit.FILTER_SHAPES_PER_USER.value.told]
+
+
 ATTACK = ["/".join(each) + "/z" for each in product("a+", repeat=6)]
 
 
@@ -188,14 +266,17 @@ class IndexShapes:
         self._index = index
 
     @property
-    def weight(self) -> int:
-        return self._index.shapes.weight
+    def shapes(self) -> Shapes:
+        return self._index.shapes
 
     def of(self, pattern: str) -> Shape | None:
         return self._index.shape(pattern, Scheme.TOPIC)
 
-    def __contains__(self, shape: object, /) -> bool:
-        return shape in self._index.shapes
+    def of_applications(self) -> Iterable[tuple[str, Shapes, Shape]]:
+        return ()
+
+    def ask(self, may_add: MayAdd) -> None:
+        pass
 
 
 def places(pattern: str) -> tuple[int, tuple[int, ...]]:
@@ -221,7 +302,7 @@ class ShapesMachine(RuleBasedStateMachine):
         limits = MqttLimits(maximum_filter_shapes_in_all=self.MOST, maximum_filter_shapes_per_user=self.OF_USER)
         budgets = Budgets(limits)
         self.accounts = {user: budgets.open(user, Owner(user)) for user in USERS}
-        self.shapes = FilterShapes(limits, IndexShapes(self.index))
+        self.shapes = FilterShapes(limits, IndexShapes(self.index), Refusals())
         self.filters: set[tuple[str, str]] = set()
         self.brought: dict[tuple[int, tuple[int, ...]], str] = {}
 

@@ -6,6 +6,7 @@ import pytest
 
 from gateway.bridge.sessions.sessions import ClientSession
 from gateway.bridge.subscribe.filter_pacing import FILTERS_AT_ONCE, LOOKED_AT_ONCE, LongRequest, Part
+from gateway.bridge.subscribe.pending_packet import CodesOfAnswer
 from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions, UnsubscribeReceived
 from tests.gateway.bridge.conftest import World, remaining_length
 
@@ -40,9 +41,10 @@ def answered(request: LongRequest, session: ClientSession, refused: str = "") ->
     for part in parts(request, session):
         assert whole is None
         assert isinstance(part.event, SubscribeReceived)
-        whole = part.whole(bytes(0x80 if name == refused else qos for name, qos in part.event.subscriptions))
+        codes = bytes(0x80 if name == refused else qos for name, qos in part.event.subscriptions)
+        whole = part.whole(CodesOfAnswer(codes))
     assert whole is not None
-    return whole
+    return whole.codes
 
 
 def test_filters_are_looked_at_some_at_a_time_and_cut_out_few_at_a_time(session: ClientSession) -> None:
@@ -54,9 +56,9 @@ def test_filters_are_looked_at_some_at_a_time_and_cut_out_few_at_a_time(session:
     assert {len(part.event.entries) for part in cut[:-1]} == {FILTERS_AT_ONCE}
     assert sum(len(part.event.entries) for part in cut) == MANY
     assert session.pending_answers == 1
-    codes = [part.whole(bytes(len(part.event.entries))) for part in cut]
+    codes = [part.whole(CodesOfAnswer(bytes(len(part.event.entries)))) for part in cut]
     assert codes[:-1] == [None] * (len(cut) - 1)
-    assert codes[-1] == b"\x01" * MANY
+    assert codes[-1] == (b"\x01" * MANY, {})
     assert session.pending_answers == 0
 
 
@@ -65,9 +67,9 @@ def test_an_unsubscribe_is_cut_as_it_stands_there(session: ClientSession) -> Non
     request = LongRequest(UnsubscribeReceived(7, filters, tuple(name.encode() for name in filters)))
     cut = parts(request, session)
     assert [part.event.entries for part in cut] == [(b"a", b"b"), (b"a", b"c"), (b"a",)]
-    assert cut[2].whole(b"\x11") is None
-    assert cut[0].whole(b"\x00\x11") is None
-    assert cut[1].whole(b"\x11\x00") == b"\x00\x11\x11\x00\x11"
+    assert cut[2].whole(CodesOfAnswer(b"\x11", {0x11: "one"})) is None
+    assert cut[0].whole(CodesOfAnswer(b"\x00\x11", {0x11: "two", 0x80: "three"})) is None
+    assert cut[1].whole(CodesOfAnswer(b"\x11\x00")) == (b"\x00\x11\x11\x00\x11", {0x11: "one", 0x80: "three"})
 
 
 def test_a_filter_that_is_refused_is_so_at_each_of_its_places(session: ClientSession) -> None:

@@ -1,0 +1,111 @@
+"""A SUBSCRIBE or UNSUBSCRIBE whose filters are not all decided, and the answer that it gets (subscribe.py)."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from gateway.bridge.deliver.shared_groups import SharedGroup
+from gateway.bridge.sessions.session_filters import RetainedMark
+from gateway.bridge.sessions.sessions import ClientSession, Wishes
+from gateway.bridge.sessions.subscriber import Subscriber
+from gateway.config.routes import Destination, Registration
+from gateway.limits.refusals import LimitReached
+from gateway.mqtt.levels import LEVELS
+from gateway.mqtt.reason_codes import ReasonCode
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+
+#: SUBACK return code for a subscription that failed (MQTT 3.1.1 section 3.9.3).
+FAILURE: Final = 0x80
+
+
+class CodesOfAnswer(NamedTuple):
+    """The codes of a SUBACK or UNSUBACK, and what its client is told of them beside their meaning, by code."""
+
+    codes: bytes
+    told: Mapping[int, str] = MappingProxyType({})
+
+
+Answered = Callable[[ClientSession, int, CodesOfAnswer], None]
+
+
+class PendingPacket:
+    """A SUBSCRIBE or UNSUBSCRIBE that waits for answers, with the state of each of its filters."""
+
+    __slots__ = (
+        "answered",
+        "deadline_us",
+        "failed",
+        "groups",
+        "mark",
+        "packet_identifier",
+        "refused_at",
+        "registered",
+        "session",
+        "subscriptions",
+        "told",
+        "unit",
+        "unsubscribed",
+        "waiting",
+        "wanted",
+        "wishes",
+    )
+
+    def __init__(
+        self,
+        session: ClientSession,
+        packet_identifier: int,
+        subscriptions: tuple[tuple[str, int], ...],
+        answered: Answered,
+        deadline_us: int,
+    ) -> None:
+        self.session = session
+        #: The unit of work with the commands of the packet, until it is submitted.
+        self.unit: UnitOfWork | None = None
+        self.packet_identifier = packet_identifier
+        self.subscriptions = subscriptions
+        #: QoS by filter. For a filter with several entries the last one counts.
+        self.wanted = dict(subscriptions)
+        self.answered = answered
+        self.deadline_us = deadline_us
+        #: Filter and destination of each command under way, by its MsgId.
+        self.waiting: dict[bytes, tuple[str, Destination]] = {}
+        #: The registrations of each filter, until it is granted or given up.
+        self.registered: dict[str, tuple[Registration, ...]] = {}
+        #: The groups of shared subscriptions, by the filter that names them.
+        self.groups: dict[str, SharedGroup] = {}
+        #: The reason code of each filter that was refused.
+        self.failed: dict[str, ReasonCode] = {}
+        #: What the client is told of refused filters at level 5, by reason code: the first text of each.
+        self.told: dict[int, str] = {}
+        #: Reason code of each filter of an UNSUBSCRIBE.
+        self.unsubscribed: list[ReasonCode] = []
+        #: Options of level 5 beside the QoS, by filter.
+        self.wishes: dict[str, Wishes] = {}
+        self.refused_at: set[tuple[str, Destination]] = set()
+        #: Tells which retained copies are for this SUBSCRIBE.
+        self.mark: RetainedMark | None = None
+
+    def subscriber(self, topic_filter: str) -> Subscriber:
+        """The session or group for which a filter is registered."""
+        return self.groups.get(topic_filter, self.session)
+
+    def wants_nothing_retained(self, topic_filter: str) -> bool:
+        return self.mark is not None and topic_filter not in self.mark.filters
+
+    def fail(self, topic_filter: str, reached: LimitReached) -> None:
+        """A filter is past a limit."""
+        self.failed[topic_filter] = reached.reason_code
+        if reached.told:
+            self.told.setdefault(reached.reason_code, reached.told)
+
+    @property
+    def answer(self) -> CodesOfAnswer:
+        return CodesOfAnswer(self._return_codes, self.told)
+
+    @property
+    def _return_codes(self) -> bytes:
+        """One code for each entry: the granted QoS, or failure; level 5 is told the reason of a failure."""
+        if self.unsubscribed:
+            return bytes(self.unsubscribed)
+        codes = self.failed if LEVELS[self.session.level].has_reason_codes else dict.fromkeys(self.failed, FAILURE)
+        return bytes(codes.get(topic_filter, qos) for topic_filter, qos in self.subscriptions)
