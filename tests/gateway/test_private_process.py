@@ -1,4 +1,4 @@
-"""A process that forbids inspection shows its memory to no other program of its user; so do gateway, exporter and channels."""
+"""A process that forbids inspection shows no other program of its user its memory: gateway, exporter, channels."""
 
 import ctypes
 import errno
