@@ -1,4 +1,4 @@
-"""Client addresses as limits count them: an IPv4 address, or the /64 of an IPv6 one, which is one network's.
+"""Client addresses as limits count them: an IPv4 address, or the /64 of an IPv6 address, which is one network.
 
 The prefix above it is the /24 of an IPv4 address and the /48 of an IPv6 one.
 """
@@ -9,17 +9,17 @@ from typing import Final
 _MAPPED: Final = bytes(10) + b"\xff\xff"
 _NETWORK_BYTES: Final = 8
 _IPV4_BYTES: Final = 4
-#: Bytes of the prefixes that hold a network, the widest first, by the network's own bytes.
+#: For each length of a network in bytes: the lengths of the prefixes around it, the widest first.
 _PREFIX_BYTES: Final = {_IPV4_BYTES: (2, 3), _NETWORK_BYTES: (6,)}
 
 
 def network_of_peer(peer: str) -> bytes:
-    """The same for an address with its port, HOST:PORT, an IPv6 host in brackets."""
+    """`network_of` for an address with its port, HOST:PORT. An IPv6 host stands in brackets."""
     return network_of(peer.rpartition(":")[0].strip("[]"))
 
 
 def network_of(address: str) -> bytes:
-    """What connections from an address are counted under: 4 or 8 bytes; b"" for what is no IP address.
+    """The network under which limits count connections from an address: 4 or 8 bytes; b"" if it is no IP address.
 
     An IPv4 address that is mapped into IPv6 (::ffff:192.0.2.1) counts as itself (RFC 4291 section 2.5.5.2).
     """
@@ -33,13 +33,13 @@ def network_of(address: str) -> bytes:
 
 
 def prefix_of(network: bytes) -> bytes:
-    """The wider network of what `network_of` returns: the /24 of an IPv4 address, the /48 of an IPv6 one."""
+    """The prefix of a network that `network_of` returned: the /24 of an IPv4 address, the /48 of an IPv6 one."""
     return network[: _PREFIX_BYTES.get(len(network), (0,))[-1]]
 
 
 def prefixes_of(network: bytes) -> tuple[bytes, ...]:
-    """The prefixes that hold it, the widest first and itself last: /16 and /24 of IPv4, /48 of IPv6.
+    """The prefixes around a network, the widest first, and the network last: /16 and /24 of IPv4, /48 of IPv6.
 
-    Those who rent addresses get a whole prefix; so a rule about one address alone binds nobody who has many.
+    Whoever rents addresses gets a whole prefix. A rule about single addresses would not stop somebody who has many.
     """
     return (*(network[:size] for size in _PREFIX_BYTES.get(len(network), ())), network)

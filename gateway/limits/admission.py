@@ -1,12 +1,12 @@
 """Which connections are admitted: their number and rate, in all, from one address and of one user.
 
-    before_handshake()   a TLS handshake is dear: whether the connection's address may begin one now
+    before_handshake()   says whether the connection's address may begin a TLS handshake now, for a handshake is dear
     admit()              the connection is made; a refusal is kept until its CONNECT can be answered
-    connect_received()   its CONNECT was read: the refusal that answers it, or None
-    authenticated()      its user is known: whether that user may have one more connection
+    connect_received()   its CONNECT was read: gives the refusal that answers it, or None
+    authenticated()      its user is known: says whether that user may have one more connection
     release()            the connection is gone
 
-A refused connection stays until its CONNECT comes, so that it can be told why. It counts among the connections without
+A refused connection stays until its CONNECT comes, so that CONNACK can say why. It counts among the connections without
 a CONNECT. Of these there are never more than `maximum_waiting_connections`: the one that waits longest is closed. So a
 flood of silent connections closes itself, and a client that sends CONNECT at once gets in.
 
@@ -30,18 +30,18 @@ _OF_LISTENER: Final = reached(Limit.CONNECTIONS_OF_LISTENER)
 
 
 class NewConnection(Protocol):
-    """A connection as admission sees it: where it comes from, and how it is ended."""
+    """A connection as admission sees it: its address, and the way to end it."""
 
     @property
     def address(self) -> str:
-        """The client's IP address, behind a load balancer the one in the PROXY header; "" where there is none."""
+        """The client's IP address; behind a load balancer, the address in the PROXY header. "" if there is none."""
         ...
 
     def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None: ...
 
 
 class _Counted:
-    """What is known of a connection. With a `refusal` it is not admitted, and waits for its CONNECT to be told so."""
+    """A connection's state. A connection with a `refusal` is not admitted; it waits for its CONNECT, to be told so."""
 
     __slots__ = ("account", "refusal", "user")
 
@@ -83,7 +83,7 @@ class Admission:
         return len(self._waiting)
 
     def before_handshake(self, address: str) -> LimitReached | None:
-        """Counts a connection for the rates before its TLS handshake, which takes longer than all that follows.
+        """Counts a connection for the rates before its TLS handshake, the dearest step of a connection.
 
         After a refusal the connection must be closed, without an answer. Otherwise `admit` must follow.
         """
@@ -126,7 +126,7 @@ class Admission:
     ) -> LimitReached | None:
         """The user of a connection is known. `instead_of` is the connection whose session it takes over.
 
-        That one no longer counts for its user, though it may take some time to go.
+        The connection of `instead_of` no longer counts for its user, though it may take some time to go.
         """
         counted = self._counted.get(connection)
         if user is None or counted is None:
@@ -165,7 +165,7 @@ class Admission:
             counted.user = None
 
     def _dismiss(self, connection: NewConnection) -> None:
-        """Closes the connection that waits longest, without an answer: it has sent no CONNECT."""
+        """Closes the connection that waits longest. It has sent no CONNECT, so it gets no answer."""
         self.refusals.add(Limit.WAITING_CONNECTIONS)
         self.release(connection)
         connection.close("it waited longest of too many connections without a CONNECT")

@@ -1,4 +1,4 @@
-"""Bytes that are no HTTP, on an HTTP port: refused once, in one line of the log, and not kept in memory.
+"""Bytes that are no HTTP, on an HTTP port: one refusal, one line in the log, and no memory.
 
 aiohttp answers 400 and closes the connection. But it also parses the reads that came before the close, each with an
 error of its own. The traceback of an error keeps its read in memory until Python collects cycles: eight megabytes for
@@ -13,12 +13,12 @@ from aiohttp.web import RequestHandler
 
 from gateway.limits.connection_log import ConnectionLog
 
-#: A chunk of a body is malformed, or the client has gone: aiohttp tells both the handler that reads the body.
+#: A chunk of a body is malformed, or the client has gone. aiohttp raises both in the handler that reads the body.
 _ENDED: Final = "its body ended in the middle"
 
 
 class CarefulHandler(RequestHandler):
-    """aiohttp's protocol of one connection, which reads nothing after bytes that are no request."""
+    """aiohttp's protocol of one connection. After bytes that are no request it reads no more."""
 
     __slots__ = ("_is_refused",)
 
@@ -32,7 +32,7 @@ class CarefulHandler(RequestHandler):
         if self._is_refused:
             return
         super().data_received(data)
-        for message, _ in self._messages:  # aiohttp's own, which pyproject.toml takes into account
+        for message, _ in self._messages:  # private to aiohttp: pyproject.toml therefore bounds its version
             error = getattr(message, "exc", None)
             if isinstance(error, HttpProcessingError):
                 error.__traceback__ = None
@@ -40,8 +40,8 @@ class CarefulHandler(RequestHandler):
 
 
 def request_log(log: logging.Logger, connection_log: ConnectionLog, listener: str) -> logging.Logger:
-    """The log that aiohttp writes to: bad requests as one line each, all else as it is to `log`."""
-    own = logging.Logger(f"{log.name}.http")  # one of its own, for its own filter
+    """The log for aiohttp: it writes one line for each bad request, and passes all else to `log` unchanged."""
+    own = logging.Logger(f"{log.name}.http")  # a logger of its own, because its filter must not touch `log`
     own.parent = log
     own.setLevel(logging.DEBUG)
     own.addFilter(_OneLine(log, connection_log, listener))
@@ -49,7 +49,7 @@ def request_log(log: logging.Logger, connection_log: ConnectionLog, listener: st
 
 
 class _OneLine(logging.Filter):
-    """Writes a bad request as one line without a traceback: it is the client's fault, and not aiohttp's."""
+    """Writes a bad request as one line without a traceback, because the client is at fault and not aiohttp."""
 
     def __init__(self, log: logging.Logger, connection_log: ConnectionLog, listener: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Budgets: what a client, and everybody around it, has and uses. Amounts nest, and the limit of every scope holds.
+"""Budgets: the amounts that each client, user, address and prefix has. Amounts nest, and each scope's limit holds.
 
     client identifier  within its user                           within all clients
     client identifier  within its address  within its prefixes   within all clients      (without a user)
@@ -9,7 +9,7 @@ An `Account` is one node of that tree. A client's account stands for its session
 session, and `close` gives back everything that it still has. A session that goes to another user takes its amounts
 along (`move`). A connection has no account of its own: it visits that of its address (`visit`, `leave`).
 
-Whoever causes an amount asks first, charges then, and releases later:
+The code that lets a client cause an amount asks first, charges then, and releases later:
 
     if (reached := budgets.refusal(session.account, Amount.SUBSCRIPTIONS)) is not None:
         ...                                            refuse by reached.reason_code, and tell reached.told
@@ -52,12 +52,12 @@ from gateway.limits.refusals import LimitReached, reached
 
 
 class Amount(IntEnum):
-    """What an account has until it is released."""
+    """An amount that an account has until it is released."""
 
     SESSIONS = 0
     SUBSCRIPTIONS = 1
     LEVELS = 2
-    #: Bytes, beyond one copy of everything that is retained.
+    #: Bytes of retained copies beyond one copy of each retained message.
     RETAINED_COPIES = 3
     #: Charged to addresses, and to users, but not to clients.
     CONNECTIONS = 4
@@ -107,7 +107,7 @@ LIMITS: Final[Mapping[Amount, Mapping[Scope, Limit]]] = {
         Scope.ALL: Limit.SHARED_GROUPS_IN_ALL,
     },
 }
-"""The limits of each amount, by scope. A scope that is not here has none."""
+"""The limits of each amount, by scope. A scope without a row has no limit."""
 
 RATES: Final[Mapping[Scope, tuple[Limit, Limit, Limit, Limit]]] = {
     Scope.CLIENT: (Limit.MESSAGE_RATE, Limit.BYTE_RATE, Limit.NEW_TOPIC_RATE, Limit.TRAIL_BYTE_RATE),
@@ -139,9 +139,9 @@ CONNECTION_RATES: Final[Mapping[Scope, Limit]] = {
 }
 """The limits of new connections a second, by scope."""
 
-#: The rate of new topics is one of a minute.
+#: The rate of new topics is a number a minute.
 _MINUTE_S: Final = 60
-#: Seconds' worth of a rate that may come at once after a quiet time.
+#: After a quiet time, so many seconds of a rate may come at once.
 BURST_S: Final = 10.0
 #: Seconds by which a client may be ahead of a rate. Slow reading keeps every connection far below.
 FAR_AHEAD_S: Final = 60.0
@@ -151,27 +151,27 @@ _ROUNDING_S: Final = 1e-6
 KEPT_TIMES: Final = 16_384
 #: Names longer than this are kept as their hash: a client identifier may have 64 KiB.
 _LONGEST_NAME: Final = 64
-#: One part in so many of what all clients may have is kept for users and prefixes that have little.
+#: The budget of all clients, divided by this, is kept for users and prefixes that have little.
 _RESERVED: Final = 10
-#: One part in so many of it is little.
+#: Little is at most the budget of all clients, divided by this.
 _LITTLE: Final = 100
 
 Key = tuple[Scope, str | bytes]
 Costs = tuple[float, float, float, float]
-"""Seconds that a message, a byte, a new topic and a byte of the trail cost; 0: nothing."""
+"""Seconds that a message, a byte, a new topic and a byte of the trail cost; 0: free."""
 _NOTHING: Final[Costs] = (0.0, 0.0, 0.0, 0.0)
 _LONG_AGO: Final = (-math.inf, -math.inf)
 
 
 class Owner(NamedTuple):
-    """Whose a client is: its user's, or that of the network that it comes from (addresses.network_of)."""
+    """The owner of a client: its user, or without a user the network that it comes from (addresses.network_of)."""
 
     user: str | None
     network: bytes = b""
 
 
 class Account:
-    """What one client, user, address or prefix has, or all clients together. `amounts` is by `Amount`."""
+    """The amounts of one client, user, address or prefix, or of all clients together. `amounts` is by `Amount`."""
 
     __slots__ = ("amounts", "connected_s", "costs", "key", "parent", "spent_s", "uses")
 
@@ -192,7 +192,7 @@ class Account:
         return self.key[0]
 
     def charge(self, amount: Amount, count: int = 1) -> None:
-        """Charges an amount here and to everybody around. A negative count releases it."""
+        """Charges an amount to this account and to those around it. A negative count releases it."""
         account: Account | None = self
         while account is not None:
             account.amounts[amount] += count
@@ -220,11 +220,11 @@ class Budgets:
         self._now_s = 0.0
         #: How often a client was read more slowly, by the scope whose rate was used up.
         self.slowed: Counter[Scope] = Counter()
-        #: What all clients together have.
+        #: The account of all clients together.
         self.everybody = Account((Scope.ALL, ""), None)
 
     def __len__(self) -> int:
-        """Accounts that are kept, without that of everybody."""
+        """The number of accounts, without that of all clients together."""
         return len(self._accounts)
 
     # -- the accounts --------------------------------------------------------------------------------------------------
@@ -238,14 +238,14 @@ class Budgets:
         return account
 
     def close(self, account: Account) -> None:
-        """The session of a client has ended: everything that it had is released."""
+        """The session of a client has ended. Releases everything that the account has."""
         for amount in Amount:
             account.charge(amount, -account.amounts[amount])
         self._fit_costs(account)
         self.leave(account)
 
     def move(self, account: Account, owner: Owner) -> None:
-        """A client's session belongs to another user now, or comes from another network, with everything it has."""
+        """A client's session belongs to another user now, or comes from another network. Its amounts move with it."""
         before, after = account.parent, self._of_owner(owner)
         if before is after or before is None:
             self._leave_if_unused(after)
@@ -280,7 +280,7 @@ class Budgets:
     def spend(
         self, account: Account, messages: int, size: int, topics: int, now_s: float, *, trail_bytes: int = 0
     ) -> float:
-        """Charges what a read has brought. Returns for how many seconds its client must not be read; 0: read on.
+        """Charges the contents of a read. Returns the seconds for which its client must not be read; 0: read on.
 
         `now_s`: a clock that never goes back.
         """
@@ -303,7 +303,7 @@ class Budgets:
         return latest_s - now_s
 
     def too_fast(self, account: Account, messages: int, size: int) -> LimitReached | None:
-        """After `spend`: the limit of which a client was far ahead already before this read, if any."""
+        """After `spend`: the limit that a client was far ahead of even before this read, if any."""
         for each in account.line():
             costs = [cost * count for cost, count in zip(each.costs, (messages, size), strict=False)]
             if each.spent_s - max(costs) - self._now_s > FAR_AHEAD_S:
@@ -329,7 +329,7 @@ class Budgets:
         return None
 
     def slowed_down(self, account: Account) -> None:
-        """Counts that a client is read more slowly, under the scope that is furthest ahead."""
+        """Counts a client that is read more slowly, under the scope that is furthest ahead."""
         self.slowed[max(account.line(), key=lambda each: each.spent_s).scope] += 1
 
     def _fit_costs(self, account: Account) -> None:
@@ -354,7 +354,7 @@ class Budgets:
     # -- asking --------------------------------------------------------------------------------------------------------
 
     def refusal(self, account: Account, amount: Amount, count: int = 1) -> LimitReached | None:
-        """The narrowest limit that an account would pass with so much more; None if it may be charged."""
+        """The narrowest limit that an account would pass with so much more; None if the account may be charged."""
         inner = account
         for each in account.line():
             limit = LIMITS[amount].get(each.scope)
@@ -369,9 +369,9 @@ class Budgets:
         return None if self._allows(account, account, limit, amount, count) else reached(limit)
 
     def refusal_of_session(self, owner: Owner, existing: Account | None = None) -> LimitReached | None:
-        """The limit that one more session of an owner would pass; `existing`: the client's session, which is no more.
+        """The limit that one more session of an owner would pass. `existing`: the client's session that it replaces.
 
-        A session of the same owner that is there already does not count.
+        If `existing` belongs to the same owner, the new session is not one more.
         """
         account = self.visit(owner)
         is_there = existing is not None and existing.parent is account
@@ -380,7 +380,7 @@ class Budgets:
         return found
 
     def _allows(self, account: Account, inner: Account, limit: Limit, amount: Amount, count: int) -> bool:
-        """Whether an account may have so much more. `inner` is the account inside it that asks."""
+        """Whether an account may have so much more. `inner` is the account inside it for which the question is."""
         most = self._values[limit] or self._shared(account, amount)
         has = account.amounts[amount] + count
         if not most or has <= most - (most // _RESERVED if account.parent is None else 0):
@@ -414,7 +414,7 @@ class Budgets:
         return found
 
     def _leave_if_unused(self, account: Account) -> None:
-        """Forgets an account to which nothing is charged: a client that was here once costs no memory for ever."""
+        """Forgets an account without amounts, so that a client that was here once costs no memory for ever."""
         if account.uses or account.parent is None:
             return
         del self._accounts[account.key]
@@ -422,7 +422,7 @@ class Budgets:
         self.leave(account.parent)
 
     def _keep_time(self, account: Account) -> None:
-        """Keeps what an account has spent of its rates, so that who comes back at once has spent it still."""
+        """Keeps the time that an account has spent, so that a client cannot reset its rates by coming back."""
         if max(account.spent_s, account.connected_s) + BURST_S > self._now_s:
             self._times[account.key] = account.spent_s, account.connected_s
         while self._times and (
@@ -432,7 +432,7 @@ class Budgets:
 
 
 def _shares(account: Account) -> int:
-    """How many clients' budgets a user, an address or a prefix has without limits of its own."""
+    """How many budgets of a client a user, an address or a prefix has, if it has no limits of its own."""
     return max(LEAST_SHARES, account.amounts[Amount.SESSIONS] // SESSIONS_OF_SHARE)
 
 

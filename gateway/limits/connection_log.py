@@ -14,7 +14,7 @@ from gateway.limits.log_rate import LogRate
 
 _log = logging.getLogger(__name__)
 
-#: Lines a minute about connections with a session, in all: their clients are known, and there are more of them.
+#: Lines a minute about connections with a session, in all: there are more of them, and their clients are known.
 _LINES_OF_CLIENTS: Final = 2_000
 _CLOSED: Final = "connection closed listener=%s client=%s peer=%s reason=%s"
 

@@ -1,6 +1,6 @@
-"""The rate of log lines that clients cause: a few about each source in a minute, and then the number of the others.
+"""The rate of log lines that clients cause: a few lines about each source in a minute, then the number of the rest.
 
-Somebody may try a thousand passwords a second, and one SUBSCRIBE may hold 100,000 filters that are refused. Neither
+Somebody may try a thousand passwords a second, and one SUBSCRIBE may hold 100,000 refused filters. Neither
 fills the log, and neither hides others in it.
 """
 

@@ -1,7 +1,7 @@
-"""The number of files that this process may have open: each connection is one, and many systems begin with 1,024.
+"""The number of files that this process may have open. Each connection is one, and many systems allow 1,024.
 
-Further connections are closed without an answer, whatever the configuration allows. So the gateway raises the number to
-the one that the configuration needs, as far as the system lets it (getrlimit(2), RLIMIT_NOFILE).
+Past that number connections are closed without an answer, even if the configuration allows them. So the gateway raises
+the number to the one that the configuration needs, as far as the system permits (getrlimit(2), RLIMIT_NOFILE).
 """
 
 import logging
@@ -14,15 +14,15 @@ from gateway.config.mqtt_limits import ConnectionLimits
 
 _log = logging.getLogger(__name__)
 
-#: The gateway's own: the store, pipes to its processes, applications on the socket, requests over HTTP.
+#: Files of the gateway itself: the store, pipes to its processes, applications on the socket, requests over HTTP.
 OWN_FILES: Final = 512
 
 
 def make_room_for(limits: ConnectionLimits, listeners: Iterable[ListenerSettings]) -> None:
-    """Raises the number for the allowed connections and the waiting ones. Warns where the system does not give enough.
+    """Raises the number for the allowed connections and the waiting ones. Warns if the system permits fewer files.
 
-    As many connections as may wait for their CONNECT may be in the handshakes of each listener with TLS or PROXY, and
-    as many again in requests for a WebSocket.
+    Some number of connections may wait for their CONNECT. As many may be in handshakes of each listener with TLS or
+    PROXY, and as many again in requests for a WebSocket.
     """
     places = 1 + sum((each.is_secure or each.proxy_protocol) + (each.transport == "websocket") for each in listeners)
     needed = limits.maximum_connections + places * limits.maximum_waiting_connections + OWN_FILES

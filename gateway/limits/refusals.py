@@ -1,4 +1,4 @@
-"""Refusals at a limit: the answer at each protocol level, and how often each limit refused something.
+"""Refusals at a limit: the answer at each protocol level, and how often each limit refused.
 
 The limits themselves are the table in gateway/config/limits.py.
 """
@@ -15,7 +15,7 @@ from gateway.mqtt.reason_codes import CONNECT_RETURN_CODES, ReasonCode
 
 _log = logging.getLogger(__name__)
 
-#: How often the log has the refusals since the last time, microseconds.
+#: Microseconds between two lines of the log about new refusals.
 _INTERVAL_US: Final = 10_000_000
 
 REASONS: Final = {
@@ -23,13 +23,13 @@ REASONS: Final = {
     for limit in Limit
     if limit.value.answers
 }
-"""The reason codes that a refusal is counted under, by limit; the usual one first."""
+"""The reason codes under which refusals are counted, by limit. The usual one stands first."""
 
 
 def answers_at(level: int, limit: Limit) -> tuple[str, ...]:
-    """The answers to a client of a protocol level (3 to 5) past a limit, `CONNACK 97` for example, or `closed`.
+    """The answers to a client of a protocol level (3 to 5) past a limit, for example `CONNACK 97` or `closed`.
 
-    Empty where nobody is told anything; then the row's `meaning` says what happens.
+    Empty if the gateway sends no answer. Then the row's `meaning` says what happens.
     """
     return tuple(dict.fromkeys(_met(level, each, packet) for each in limit.value.answers for packet in each.packets))
 
@@ -45,7 +45,7 @@ def _met(level: int, answer: Answer, packet: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitReached:
-    """Why something is refused: the limit, what a client of MQTT 5 is told, and the words for the log."""
+    """The reason of a refusal: the limit, the answer to a client of MQTT 5, and the words for the log."""
 
     limit: Limit
     reason_code: ReasonCode
@@ -53,18 +53,18 @@ class LimitReached:
 
     @property
     def told(self) -> str:
-        """The Reason String. Unlike the log's text it says nothing that the client may not know."""
+        """The Reason String. It says only what the client may know, and so less than the log's text."""
         return self.limit.value.told
 
 
 def reached(limit: Limit, reason_code: ReasonCode | None = None, text: str = "") -> LimitReached:
-    """A limit that is reached, with its usual reason code and its key for the log, where nothing else is given."""
+    """A limit that is reached. By default it has its usual reason code, and its key as the text for the log."""
     text = text or f"{limit.key or limit.label} is reached"
     return LimitReached(limit=limit, reason_code=reason_code or REASONS[limit][0], text=text)
 
 
 class Refusals:
-    """How often each limit refused, by limit and by what the peer was told; one for the gateway."""
+    """How often each limit refused, by limit and by the reason code that the peer got. The gateway has one."""
 
     def __init__(self) -> None:
         self.totals: Counter[tuple[Limit, ReasonCode]] = Counter()
@@ -75,11 +75,11 @@ class Refusals:
         self.totals[reached.limit, reached.reason_code] += 1
 
     def add(self, limit: Limit, reason_code: ReasonCode | None = None, count: int = 1) -> None:
-        """Counts refusals; without a reason code under the limit's usual one."""
+        """Counts refusals. Without a reason code they count under the limit's usual one."""
         self.totals[limit, reason_code or REASONS[limit][0]] += count
 
     def tick(self, now_us: int) -> None:
-        """Logs new refusals, at most every ten seconds. A line for each would let an attack fill the log."""
+        """Logs new refusals, at most every ten seconds. With a line for each, an attack could fill the log."""
         if self._due_us - _INTERVAL_US <= now_us < self._due_us or self.totals == self._told:
             return
         self._due_us = now_us + _INTERVAL_US

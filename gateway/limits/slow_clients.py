@@ -1,11 +1,11 @@
-"""What waits in memory for slow clients, in both directions, and when such a client is disconnected.
+"""Slow clients: bytes wait in memory for them, in both directions. Past a limit the gateway disconnects them.
 
-A slow reader does not take what is sent: it stays in memory until the client takes it. A client that takes nothing for
+A slow reader leaves sent bytes in the gateway's memory until it takes them. A client that takes no bytes for
 `slow_reader_timeout_s` is disconnected. Its session stays, and unacknowledged messages are sent again when the client
-comes back. When more than `maximum_unsent_bytes_in_all` waits, the clients that have taken nothing since the last look
-are disconnected earlier, the largest first: a thousand of them cannot fill the memory in that time.
+comes back. When more than `maximum_unsent_bytes_in_all` waits, the clients that have taken no bytes since the last look
+are disconnected earlier, the largest first. So a thousand of them cannot fill the memory in that time.
 
-A slow sender does not finish its packet. It may send one of `maximum_packet_bytes` as slowly as it likes, and a
+A slow sender does not finish its packet. It may send a packet of `maximum_packet_bytes` as slowly as it likes. A
 SUBSCRIBE whose filters wait to be carried out takes up to 80 times its bytes. When more than
 `maximum_unfinished_bytes_in_all` waits, the clients with most are disconnected.
 """
@@ -29,7 +29,7 @@ class Client(Protocol):
 
 
 class Reader(Client, Protocol):
-    """A connection that is written to. `taken_bytes` and `taken_s` are kept here: what its peer took, and when last."""
+    """A connection that is written to. `SlowReaders` notes in `taken_bytes` and `taken_s` how its peer takes bytes."""
 
     sent_bytes: int
     taken_bytes: int
@@ -51,7 +51,7 @@ class Sender(Client, Protocol):
 
 
 class SlowReaders:
-    """Looks after the readers; one for all listeners."""
+    """Looks after the readers. All listeners share one."""
 
     def __init__(self, limits: ConnectionLimits, refusals: Refusals) -> None:
         self._timeout_s = limits.slow_reader_timeout_s
@@ -59,7 +59,7 @@ class SlowReaders:
         self._refusals = refusals
 
     def look(self, readers: Iterable[Reader], now_s: float) -> Iterator[bool]:
-        """Once a second, in steps: one for each reader, and one, True, for each that is closed.
+        """Once a second, in steps. Each reader is a step, and each closed reader is a further step, True.
 
         `now_s`: a clock that never goes back.
         """
@@ -86,14 +86,14 @@ class SlowReaders:
 
 
 class SlowSenders:
-    """Looks after the senders; one for all listeners."""
+    """Looks after the senders. All listeners share one."""
 
     def __init__(self, limits: ConnectionLimits, refusals: Refusals) -> None:
         self._maximum_bytes = limits.maximum_unfinished_bytes_in_all
         self._refusals = refusals
 
     def look(self, senders: Iterable[Sender]) -> Iterator[bool]:
-        """Once a second, in steps: one for each sender, and one, True, for each that is closed."""
+        """Once a second, in steps. Each sender is a step, and each closed sender is a further step, True."""
         unfinished: list[tuple[int, Sender]] = []
         for sender in senders:
             if sender.is_open and (size := sender.unfinished_bytes):

@@ -1,4 +1,4 @@
-"""The limits on bytes and levels of topic names and filters; and a cache of names that pass them."""
+"""The limits on bytes and levels of topic names and filters, and a cache of names that pass them."""
 
 from typing import Final
 
@@ -9,13 +9,13 @@ from gateway.mqtt.reason_codes import ReasonCode
 
 #: The most bytes of UTF-8 that one character has.
 _BYTES_OF_CHARACTER: Final = 4
-#: Topics that are kept, and their characters together; past either all are forgotten.
+#: The most topics that are kept, and the most characters of them together. Past either, all are forgotten.
 _KEPT_TOPICS: Final = 10_000
 _KEPT_CHARACTERS: Final = 1_000_000
 
 
 def levels_of(topic: str) -> int:
-    """The levels of a topic name or filter; of a shared subscription with `$share` and the group."""
+    """The levels of a topic name or filter. A shared subscription's levels include `$share` and the group."""
     return topic.count("/") + 1
 
 
@@ -36,20 +36,20 @@ class FineTopics(set[str]):
 
 
 class TopicLimits:
-    """Passes most topics by their length alone: a short one has neither too many bytes nor too many levels."""
+    """Passes most topics by their length alone: a short topic has neither too many bytes nor too many levels."""
 
     def __init__(self, limits: SessionLimits) -> None:
         self._maximum_bytes = limits.maximum_topic_bytes
         self._maximum_levels = limits.maximum_topic_levels
-        #: Topics of up to so many characters pass: ask `of_name` about longer ones alone.
+        #: Topics of up to so many characters pass. Ask `of_name` only about longer ones.
         self.fine_characters = min(limits.maximum_topic_bytes // _BYTES_OF_CHARACTER, limits.maximum_topic_levels - 1)
 
     def of_name(self, topic: str) -> LimitReached | None:
-        """Why a topic name is refused, if it is."""
+        """The limit that refuses a topic name, if any."""
         return self._reached(topic, ReasonCode.TOPIC_NAME_INVALID)
 
     def of_filter(self, topic_filter: str, asked: str) -> LimitReached | None:
-        """Why a topic filter is refused, if it is. `asked`: of a shared subscription the part that topics match.
+        """The limit that refuses a topic filter, if any. `asked`: the part of a shared subscription that topics match.
 
         The group's name is not a level, but its bytes count.
         """
