@@ -22,7 +22,7 @@ _CODES = {
 
 
 def read_answer(packet_type: PacketType, fields: Fields, session: Session, level: Level) -> Event | None:
-    """Read an answer behind its fixed header; None where it changes nothing. The peer's fault raises a PeerError."""
+    """Read an answer behind its fixed header; None if it changes no flow. A fault of the peer raises a PeerError."""
     if fields.left != 2 and not (level.has_properties and fields.left > 2):
         raise MalformedPacket(f"{packet_type.name} has a remaining length of {fields.left}")
     packet_identifier = fields.number()

@@ -33,9 +33,10 @@ _Problem = tuple[ReasonCode, str]
 def read_level(fields: Fields, served: Container[int]) -> Level | ConnectRefused:
     """Read protocol name and level of a CONNECT; `served`: the numbers of the levels that may connect.
 
-    A level that is not served, or not that of the protocol name, gives ConnectRefused, in the form of levels 3 and 4
-    where the client is of the time before level 5, or of a level that nobody knows and has no properties. So does an
-    unknown protocol name from level 5 on; before it, it raises ProtocolViolation (MQTT-3.1.2-1).
+    ConnectRefused is the result for a level that is not served, and for a level that the protocol name does not have.
+    It has the form of levels 3 and 4 if the client is older than level 5. It also has that form if the level is unknown
+    and the CONNECT has no properties. From level 5 on, an unknown protocol name gives ConnectRefused too; at earlier
+    levels it raises ProtocolViolation (MQTT-3.1.2-1).
     """
     protocol_name = fields.binary()
     if protocol_name not in _PROTOCOL_NAMES:
@@ -69,7 +70,7 @@ def _has_no_properties(fields: Fields) -> bool:
 
 
 def read_connect(fields: Fields, level: Level) -> ConnectReceived | ConnectRefused:
-    """Read a CONNECT behind its level. Returns ConnectRefused where a return code must reject it.
+    """Read a CONNECT behind its level. Returns ConnectRefused if a return code must reject it.
 
     Raises MalformedPacket, ProtocolViolation and LimitExceeded.
     """
@@ -106,7 +107,7 @@ def _problem_of_identifier(client_identifier: str, clean_session: bool, level: L
 
 
 def _problem_of_method(properties: ConnectProperties | None) -> _Problem | None:
-    """No authentication method is known here (MQTT-4.12.0-1); data without a method is a ProtocolViolation."""
+    """Refuses each authentication method (MQTT-4.12.0-1). Data without a method raises ProtocolViolation."""
     if properties is None:
         return None
     if properties.authentication_method is not None:
@@ -118,7 +119,7 @@ def _problem_of_method(properties: ConnectProperties | None) -> _Problem | None:
 
 
 def _refused(reason_code: ReasonCode, reason: str, level: int, maximum_bytes: int = 0) -> ConnectRefused:
-    """With its CONNACK, in at most `maximum_bytes` (0: any); b"" where the client takes none (MQTT-3.1.2-24)."""
+    """A ConnectRefused with its CONNACK of at most `maximum_bytes` (0: any); b"" if none fits (MQTT-3.1.2-24)."""
     return_code = CONNECT_RETURN_CODES[reason_code] if not LEVELS[level].has_reason_codes else reason_code
     answer = PacketWriter(level, maximum_packet_bytes=maximum_bytes).connack(False, return_code, ConnackProperties())
     return ConnectRefused(return_code, reason, answer)

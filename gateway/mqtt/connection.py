@@ -34,7 +34,9 @@ from gateway.mqtt.subscriptions import SubscribeReader, UnsubscribeReader
 from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH, Fields, decode_remaining_length, largest_remaining_length
 from gateway.mqtt.writer import PacketWriter
 
-LONGEST_WAITING_BYTES = 1_048_576  # our choice: what may wait behind a CONNECT; a listener that pauses never gets there
+LONGEST_WAITING_BYTES = (
+    1_048_576  # our choice: bytes that may wait behind a CONNECT; more than a pausing listener reads
+)
 UNLIMITED_ALIASES = 65_535  # the largest topic alias (MQTT 5.0 section 3.3.2.3.4)
 KEEP_ALIVE_FACTOR = 1.5  # MQTT-3.1.2-24
 
@@ -42,7 +44,7 @@ KEEP_ALIVE_FACTOR = 1.5  # MQTT-3.1.2-24
 _OTHER_PROTOCOLS = {0x16: ", as TLS does, and this port has none", 0x47: ", as GET of HTTP does"}
 #: Protocol name and level of MQTT 5 (its section 3.1.2.1).
 _BEGINNING_OF_5 = b"\x00\x04MQTT\x05"
-#: Reason codes of DISCONNECT that CONNACK may not have, and its own.
+#: Reason codes of DISCONNECT that CONNACK may not have, and the codes that replace them in CONNACK.
 _CODES_BEFORE_CONNACK: dict[int, int] = {ReasonCode.SERVER_SHUTTING_DOWN: ReasonCode.SERVER_UNAVAILABLE}
 _NOTHING_MORE = ConnackProperties()
 _READERS: dict[int, type[SubscribeReader] | type[UnsubscribeReader]] = {
@@ -53,7 +55,7 @@ _WRITERS = {number: PacketWriter(number) for number in LEVELS}
 
 
 class Phase(IntEnum):
-    """Where an open connection stands."""
+    """The phase of an open connection."""
 
     AWAIT_CONNECT = 0
     AWAIT_ATTACH = 1
@@ -63,11 +65,12 @@ class Phase(IntEnum):
 class Connection(PacketReceiver):
     """The server's side of one connection; `session` is None until `attach`.
 
-    `maximum_packet_bytes` limits the remaining length of every packet, and at level 5 the packet as a whole, where a
-    limit is announced. `levels`: the protocol levels that may connect; a CONNECT of any other is refused.
-    `receive_maximum` and `topic_alias_maximum`: what level 5 is told, and held to; so is `maximum_keep_alive_s`
-    (0: none), where the client asks for a longer time or for none. `outgoing_alias_maximum`: how many aliases we give
-    at most, whatever the client takes. `writer` makes the packets that leave.
+    `maximum_packet_bytes` limits the remaining length of every packet. At level 5, if the limit is announced, it limits
+    the whole packet. `levels`: the protocol levels that may connect; a CONNECT of another level is refused. CONNACK of
+    level 5 announces `receive_maximum` and `topic_alias_maximum`, and the client must keep them. It announces
+    `maximum_keep_alive_s` (0: no limit) if the client asks for a longer keep alive or for none.
+    `outgoing_alias_maximum`: the most aliases that we give, even if the client takes more. `writer` makes the packets
+    that leave.
     """
 
     __slots__ = (
@@ -111,7 +114,7 @@ class Connection(PacketReceiver):
         self._filters: SubscribeReader | UnsubscribeReader | None = None
         self._is_answered = False
         self._session_may_expire_later = False
-        #: Whether CONNACK has said that there is a session from before.
+        #: Whether CONNACK has said that an earlier session exists.
         self.is_resumed = False
         #: Seconds, 0 is none; a server keep alive in `connack` replaces the client's.
         self.keep_alive_s = 0
@@ -124,7 +127,7 @@ class Connection(PacketReceiver):
         return self._level.number if self._level is not None else 0
 
     def attach(self, session: Session) -> None:
-        """Accept the CONNECT: join its session. Send CONNACK, then call `receive_data(b"")` for what is behind it."""
+        """Accept the CONNECT: join its session. Send CONNACK, then call `receive_data(b"")` for the bytes behind it."""
         if self._phase is not Phase.AWAIT_ATTACH or self.is_closed:
             raise UsageError(f"a session is attached once, between CONNECT and the next packet, not {self._phase.name}")
         session.begin_connection(self.receive_maximum_of_client)
@@ -134,8 +137,8 @@ class Connection(PacketReceiver):
     def connack(self, session_present: bool, properties: ConnackProperties = _NOTHING_MORE) -> bytes:
         """The CONNACK that accepts; at level 5 it announces the limits of this connection too.
 
-        `properties`: what the caller decides, of which levels 3 and 4 hear nothing: give them neither a server keep
-        alive nor an assigned client identifier. b"": it is larger than the client takes; close (MQTT-3.1.2-24).
+        The caller decides `properties`. Levels 3 and 4 never get them: give a client of these neither a server keep
+        alive nor an assigned client identifier. b"": CONNACK is larger than the client takes; close (MQTT-3.1.2-24).
         """
         self.is_resumed = session_present
         if self._keep_alive_is_too_long():
@@ -152,19 +155,19 @@ class Connection(PacketReceiver):
         return made
 
     def closing_packet(self, reason_code: int, properties: DisconnectProperties | None = None) -> bytes:
-        """The packet to send before the connection is closed for this reason; b"" where none may be sent.
+        """The packet to send before the connection is closed for this reason; b"" if none may be sent.
 
-        At level 5 DISCONNECT, or CONNACK when none was sent; before it only a CONNACK, and only where it has a return
-        code for the reason. A reason that the packet may not have becomes 80 hex; in CONNACK a server that shuts down
-        is unavailable (88 hex). `properties` may tell more than the code means (reason_strings.py). Only once, and not
-        behind the client's own DISCONNECT (MQTT-3.14.4-1).
+        At level 5 it is DISCONNECT, or CONNACK if none was sent. At earlier levels it is a CONNACK, and only if CONNACK
+        has a return code for the reason. A reason that the packet may not have becomes 80 hex; in CONNACK a server that
+        shuts down is unavailable (88 hex). `properties` may say more than the code (reason_strings.py). There is one
+        such packet for a connection, and none behind the client's own DISCONNECT (MQTT-3.14.4-1).
         """
         level = self._level
         if self._is_answered or level is None:
             return b""
         self._is_answered = True
         more = properties or DisconnectProperties()
-        told = reason_string(reason_code, more.reason_string)  # also where the packet may not have the code
+        told = reason_string(reason_code, more.reason_string)  # even if the packet may not have the code
         if self._phase is Phase.OPEN:
             code = _allowed(reason_code, DISCONNECT_CODES_OF_SERVER)
             return self.writer.disconnect(code, more._replace(reason_string=told))
@@ -184,25 +187,25 @@ class Connection(PacketReceiver):
 
     @property
     def has_said_why(self) -> bool:
-        """Whether the client has been told by a packet that its connection is closed."""
+        """Whether a packet has told the client that its connection is closed."""
         has_packet = self._phase is not Phase.OPEN or (self._level is not None and self._level.has_properties)
         return self._is_answered and has_packet
 
     def answered(self, count: int) -> None:
         """`count` PUBACKs and PUBCOMPs have been sent: their PUBLISHes leave the receive window.
 
-        Nothing to do before level 5; there it must be called for each (MQTT 5.0 section 4.9).
+        At level 5 the caller must call it for each (MQTT 5.0 section 4.9). At earlier levels it does nothing.
         """
         if self._publishes is not None:
             self._publishes.answered(count)
 
     def refused(self, packet_identifier: int) -> None:
-        """PUBREC with 80 hex or more has been sent: that ends its PUBLISH too, and there will be no PUBREL."""
+        """PUBREC with 80 hex or more has been sent. It ends its PUBLISH too, because no PUBREL will follow."""
         if self._publishes is not None:
             self._publishes.refused(packet_identifier)
 
     def keep_alive_deadline(self, silent_since_s: float) -> float:
-        """When to close a silent connection, on the clock of `silent_since_s` (s); never without keep alive."""
+        """The time to close a silent connection, on the clock of `silent_since_s` (s); never without keep alive."""
         if not self.keep_alive_s:
             return math.inf
         return silent_since_s + KEEP_ALIVE_FACTOR * self.keep_alive_s
@@ -213,7 +216,7 @@ class Connection(PacketReceiver):
         return has_properties and longest_s > 0 and not 0 < self.keep_alive_s <= longest_s
 
     def receive_data(self, data: bytes) -> list[Event]:
-        """Decode bytes of the socket. Between CONNECT and `attach` they are only kept, up to 1 MiB (then Violated)."""
+        """Decode bytes of the socket. Between CONNECT and `attach` they wait undecoded, up to 1 MiB (then Violated)."""
         if self._waiting is not None and self._phase is Phase.OPEN:
             data = bytes(self._waiting) + data
             self._waiting = None
@@ -247,7 +250,7 @@ class Connection(PacketReceiver):
             raise
 
     def _foresee_level(self, data: bytes, position: int) -> None:
-        """A CONNECT that is too long gets an answer of level 5 (table 3-1) if its level came with its length."""
+        """A CONNECT that is too long gets an answer of level 5 (table 3-1), if its level has already arrived."""
         _, body = decode_remaining_length(data, position + 1)
         if MQTT_5_0.number in self._levels and data.startswith(_BEGINNING_OF_5, body):
             self._level = MQTT_5_0
@@ -314,7 +317,7 @@ class Connection(PacketReceiver):
         return event
 
     def _take_up(self, properties: ConnectProperties) -> None:
-        """The properties of a CONNECT of level 5 hold from now on, and so do the limits that we announce."""
+        """From now on the properties of a CONNECT of level 5 hold, and so do the limits that we announce."""
         self.receive_maximum_of_client = properties.receive_maximum
         self._session_may_expire_later = properties.session_expiry_s > 0
         if self._is_packet_size_announced():
@@ -330,7 +333,7 @@ class Connection(PacketReceiver):
         )
 
     def _is_packet_size_announced(self) -> bool:
-        """Without Maximum Packet Size only the remaining length limits a packet (MQTT 5.0 section 3.2.2.3.6)."""
+        """Whether CONNACK has Maximum Packet Size. Without it we limit only the remaining length (3.2.2.3.6)."""
         return self._maximum_packet_bytes < MAXIMUM_REMAINING_LENGTH
 
     def _read_disconnect(self, fields: Fields) -> DisconnectReceived:

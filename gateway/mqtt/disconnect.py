@@ -21,7 +21,7 @@ def read_disconnect(fields: Fields) -> DisconnectReceived:
 
 
 def check_auth(fields: Fields) -> None:
-    """Raise for an AUTH that is malformed or whose reason code does not exist; `fields` is behind the fixed header."""
+    """Raise if an AUTH is malformed or has an unknown reason code; `fields` stands behind the fixed header."""
     reason_code = _read_reason_code(fields)
     if fields.left:
         property_codec.AUTH.read(fields)

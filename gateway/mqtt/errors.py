@@ -1,14 +1,14 @@
-"""The errors of MQTT; the name says whose fault it is.
+"""The errors of MQTT. Each name says who is at fault.
 
 A `PeerError` never leaves `connection.Connection`: it arrives as the last event, `events.Violated`, and the connection
-must then be closed. A `UsageError` is raised: our own caller broke a rule that stands in the method's docstring.
+must then be closed. A `UsageError` means that our own caller broke a rule of the method's docstring.
 """
 
 from gateway.mqtt.reason_codes import ReasonCode
 
 
 class PeerError(Exception):
-    """The peer sent something that cannot be accepted; `reason` says why, in one sentence for the log.
+    """The peer sent a packet that cannot be accepted. `reason` says why, in one sentence for the log.
 
     `reason_code` is what MQTT 5.0 tells the peer before the connection is closed (section 4.13).
     """
@@ -38,4 +38,4 @@ class LimitExceeded(PeerError):
 
 
 class UsageError(Exception):
-    """The caller asked for something that MQTT cannot express, such as a packet identifier of 0."""
+    """The caller asked for a thing that MQTT cannot express, such as a packet identifier of 0."""

@@ -1,10 +1,10 @@
 """The events that `connection.Connection.receive_data` returns: one for each packet, in the order of arrival.
 
-Named tuples, because they are the cheapest values that cannot change. No event means: nothing to do, such as a PUBACK
-for an identifier that is not in use. Every answer stands for a commit (MQTT 3.1.1 section 4.3): when the session is
-durable, send it only when the unit of work of the event, and all those before it, have been committed.
+They are named tuples, because those are the cheapest values that cannot change. A packet that needs no action, such as
+a PUBACK for an unused identifier, gives no event. Every answer stands for a commit (MQTT 3.1.1 section 4.3). If the
+session is durable, send an answer only after the unit of work of its event, and all earlier ones, have been committed.
 
-`properties` are those of MQTT 5.0; None at levels 3 and 4, and where a packet has none.
+`properties` are those of MQTT 5.0. They are None at levels 3 and 4, and for a packet without properties.
 """
 
 from typing import NamedTuple
@@ -48,9 +48,9 @@ class Will(NamedTuple):
 class ConnectReceived(NamedTuple):
     """CONNECT that can be accepted: decide, call `attach`, send CONNACK, then call `receive_data(b"")`.
 
-    Until `attach` nothing behind the CONNECT is decoded; pause reading meanwhile. An empty `client_identifier` asks the
-    server to assign one; at level 4 it comes with `clean_session` only, at level 5 CONNACK must tell it. At level 5
-    `clean_session` is Clean Start: it says nothing of the session's end.
+    Until `attach`, no packet behind the CONNECT is decoded; pause reading meanwhile. An empty `client_identifier` asks
+    the server to assign one. At level 4 it comes only with `clean_session`; at level 5 CONNACK must name the assigned
+    one. At level 5 `clean_session` is Clean Start, which does not decide when the session ends.
     """
 
     level: int
@@ -64,16 +64,16 @@ class ConnectReceived(NamedTuple):
 
     @property
     def session_expiry_s(self) -> int:
-        """How long the session outlives its connection, seconds; before level 5 not at all, or for ever."""
+        """Seconds for which the session outlives its connection. Before level 5 it is 0 or for ever."""
         if self.properties is not None:
             return self.properties.session_expiry_s
         return 0 if self.clean_session or LEVELS[self.level].has_properties else NEVER_EXPIRES_S
 
 
 class ConnectRefused(NamedTuple):
-    """CONNECT that must be answered by CONNACK with this return code; always the last event, then close.
+    """CONNECT to which CONNACK with this return code is the answer. It is always the last event; then close.
 
-    `answer` is that CONNACK, in the form of the client's level; b"" where the client takes none.
+    `answer` is that CONNACK, in the form of the client's level; b"" if the client takes none.
     """
 
     return_code: int
@@ -84,9 +84,9 @@ class ConnectRefused(NamedTuple):
 class PublishReceived(NamedTuple):
     """PUBLISH. Answer QoS 1 by PUBACK, QoS 2 by PUBREC; `packet_identifier` is 0 at QoS 0.
 
-    At QoS 2, one whose identifier was not released since its last PUBLISH is a repeat: only PUBREC is due again.
-    `header` is fixed and variable header exactly as received, so `header + payload` is the packet. `topic` is the name
-    itself where the packet had an alias for it.
+    At QoS 2, if no PUBREL has released the identifier since its last PUBLISH, this is a repeat: only PUBREC is due
+    again. `header` is the fixed and the variable header exactly as received, so `header + payload` is the packet.
+    `topic` is the topic name, even if the packet had an alias for it.
     """
 
     topic: str
@@ -100,7 +100,7 @@ class PublishReceived(NamedTuple):
 
 
 class ReleaseReceived(NamedTuple):
-    """PUBREL: publish what its PUBLISH brought, commit, send PUBCOMP. PUBCOMP is due in any case (MQTT-4.3.3-11).
+    """PUBREL: publish the message of its PUBLISH, commit, send PUBCOMP. PUBCOMP is always due (MQTT-4.3.3-11).
 
     From now on a PUBLISH with that identifier is a new message, whatever its DUP flag says.
     """
@@ -127,7 +127,7 @@ class DeliveryReceived(NamedTuple):
 
 
 class DeliveryRefused(NamedTuple):
-    """PUBACK or PUBREC with a reason code of 80 hex or more: commit, then call `Session.finish`; nothing is sent.
+    """PUBACK or PUBREC with a reason code of 80 hex or more: commit, then call `Session.finish`. Send no packet.
 
     The message counts as delivered and is not sent again (MQTT-4.4.0-2). `packet_type` says which of the two it was.
     """
@@ -162,7 +162,7 @@ _ENTRY_MEMORY_BYTES = 300
 
 
 def entries_memory_bytes(entries: int, packet_bytes: int) -> int:
-    """The most memory that so many entries of a SUBSCRIBE or UNSUBSCRIBE take, by their bytes together."""
+    """The most memory that the entries of a SUBSCRIBE or UNSUBSCRIBE take, from their number and their bytes."""
     return entries * _ENTRY_MEMORY_BYTES + 2 * packet_bytes
 
 
@@ -197,7 +197,7 @@ class PingReceived(NamedTuple):
 
 
 class DisconnectReceived(NamedTuple):
-    """DISCONNECT: close; whatever follows is not decoded. With reason code 0, discard the will (MQTT-3.14.4-3).
+    """DISCONNECT: close; later bytes are not decoded. With reason code 0, discard the will (MQTT-3.14.4-3).
 
     With any other reason code, which only level 5 has, the will is due.
     """
@@ -207,7 +207,7 @@ class DisconnectReceived(NamedTuple):
 
 
 class Violated(NamedTuple):
-    """The peer broke the protocol: always the last event; the will is due.
+    """The peer broke the protocol. This is always the last event, and the will is due.
 
     Send `Connection.closing_packet(error.reason_code)`, which is empty before level 5 (MQTT-4.8.0-1), and close.
     """

@@ -1,4 +1,4 @@
-"""The bytes of an incomplete packet: gathered in linear time, without memory in advance."""
+"""The bytes of an incomplete packet, gathered in linear time and without memory in advance."""
 
 from gateway.mqtt.wire import decode_remaining_length
 
@@ -30,7 +30,7 @@ class PartialPacket:
 
     @property
     def bytes_to_come(self) -> int:
-        """The number of missing bytes; 0 while it is not known."""
+        """The number of missing bytes; 0 while the length is unknown."""
         return max(0, self._wanted_bytes - len(self._bytes))
 
     @property
@@ -39,7 +39,7 @@ class PartialPacket:
         return 0 < self._wanted_bytes == len(self._bytes)
 
     def take_header(self, data: bytes, position: int) -> tuple[int, int]:
-        """Take the fixed header from `data`: the remaining length (-1: not all there), and where the rest begins.
+        """Take the fixed header from `data`: the remaining length (-1: header incomplete), and where the rest begins.
 
         Raises MalformedPacket for a remaining length of more than four bytes.
         """

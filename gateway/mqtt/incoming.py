@@ -24,7 +24,7 @@ class PublishReader:
         self._aliases = IncomingAliases(topic_alias_maximum)
         #: PUBLISHes of QoS 1 and 2 of this connection that wait for their last answer.
         self._unanswered = 0
-        #: Identifiers of those of QoS 2 that have had no PUBREL: a repeat takes no further place.
+        #: Identifiers of PUBLISHes of QoS 2 without PUBREL: their repeats take no further place.
         self._unreleased: set[int] = set()
 
     def read(
@@ -32,7 +32,7 @@ class PublishReader:
     ) -> tuple[str, PublishProperties | None, int]:
         """The topic name, the properties, and where the payload begins; `position` is behind the packet identifier.
 
-        A fault raises a PeerError and leaves no trace in the table of aliases.
+        A fault raises a PeerError, and the table of aliases stays as it was.
         """
         properties: PublishProperties | None = None
         if position < end and not data[position]:
@@ -60,11 +60,11 @@ class PublishReader:
         self._unanswered = max(0, self._unanswered - count)
 
     def released(self, packet_identifier: int) -> None:
-        """PUBREL has come: a PUBLISH with that identifier is another message, and takes a place of its own."""
+        """PUBREL has come: from now on a PUBLISH with that identifier is another message, with a place of its own."""
         self._unreleased.discard(packet_identifier)
 
     def refused(self, packet_identifier: int) -> None:
-        """PUBREC with 80 hex or more was sent: the place is free, and there will be no PUBREL."""
+        """PUBREC with 80 hex or more was sent: the place is free, because no PUBREL will follow."""
         self._unreleased.discard(packet_identifier)
         self.answered(1)
 
@@ -87,6 +87,6 @@ class PublishReader:
 
 
 def check_response_topic(topic: str | None) -> None:
-    """ProtocolViolation for a response topic that is no topic name (MQTT-3.3.2-14)."""
+    """Raises ProtocolViolation if a response topic is no topic name (MQTT-3.3.2-14)."""
     if topic is not None and (not topic or "#" in topic or "+" in topic):
         raise ProtocolViolation("the response topic is empty or holds a wildcard (MQTT-3.3.2-14)")

@@ -1,4 +1,4 @@
-"""The protocol levels as a table: the packets that a server may receive at each, and all else in which they differ.
+"""The protocol levels as a table: the packets that a server may receive at each, and all other differences.
 
     first byte          level 3 (3.1)                levels 4 (3.1.1) and 5 (5.0)
     10  CONNECT         its flags are not used       10 only (MQTT-2.2.2-2, at level 5 MQTT-2.1.3-1)
@@ -70,7 +70,7 @@ LONGEST = _longest(_LONGEST)
 """For each packet type the largest remaining length in bytes; 2 is a packet identifier, or the two bytes of CONNACK."""
 
 LONGEST_WITH_PROPERTIES = _longest(_WITH_PROPERTIES | _LONGEST | {PacketType.DISCONNECT: LONGEST_PROPERTIES_BYTES})
-"""The same at level 5."""
+"""The largest remaining lengths at level 5."""
 
 #: Packets that no client may send. That is their error even when their flags are wrong too: of several errors the
 #: server may choose any (MQTT 5.0 section 4.13.2).
@@ -94,9 +94,9 @@ def _received(first_bytes: str) -> bytes:
 class Level:
     """One protocol level. Each way in which levels differ is an attribute here.
 
-    `version`: of MQTT, as people say it. `received`: for each first byte the packet type, 0 where a server may not
-    receive it. `longest`: for each packet type the largest remaining length. `answers_must_fit`: an answer of the other
-    QoS, or before its turn, is a violation; where not, it is ignored.
+    `version`: of MQTT, as people say it. `received`: for each first byte the packet type; 0 if a server may not receive
+    it. `longest`: for each packet type the largest remaining length. `answers_must_fit`: if true, an answer of the
+    other QoS, or before its turn, is a violation; otherwise it is ignored.
     """
 
     number: int
@@ -104,7 +104,7 @@ class Level:
     protocol_name: bytes
     received: bytes
     longest: tuple[int, ...] = LONGEST
-    #: Properties in nearly every packet, and a Will Delay, Session Expiry, Topic Aliases and packet sizes with them.
+    #: Nearly every packet has properties: Will Delay, Session Expiry, Topic Alias, Maximum Packet Size and others.
     has_properties: bool = False
     #: PUBACK, PUBREC, SUBACK and UNSUBACK say why something is refused, and DISCONNECT why the server closes.
     has_reason_codes: bool = False

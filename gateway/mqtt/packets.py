@@ -1,8 +1,8 @@
 """The encoders of the packets that a server sends (MQTT 3.1.1 and 5.0, chapter 3); `level` says in which form.
 
 Fixed header: type in bits 7-4 of byte 1, flags in bits 3-0 (PUBLISH: DUP 8, QoS 6, RETAIN 1), then the remaining
-length. Reason codes and properties, which level 5 has more, are left out where the standard allows it: the short form
-of an answer is the same at every level. Every encoder raises UsageError for what MQTT cannot express.
+length. Level 5 adds reason codes and properties. The encoders leave them out where the standard allows it, so the short
+form of an answer is the same at every level. Every encoder raises UsageError for a value that MQTT cannot express.
 """
 
 from gateway.mqtt import property_codec
@@ -84,7 +84,7 @@ def publish_header_of(
     packet_identifier: int,
     properties: bytes = b"",
 ) -> bytes:
-    """The same for a topic that `wire.encode_text` has encoded before."""
+    """`publish_header` for a topic that `wire.encode_text` has encoded before."""
     _check_qos(qos)
     if duplicate and not qos:
         raise UsageError("a PUBLISH of QoS 0 cannot be a duplicate (MQTT-3.3.1-2)")
@@ -132,12 +132,12 @@ def _answer(first_byte: int, packet_identifier: int, reason_code: int, explanati
 
 
 def puback(packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
-    """PUBACK, the answer to a PUBLISH of QoS 1 (section 3.4); more than the identifier at level 5 only."""
+    """PUBACK, the answer to a PUBLISH of QoS 1 (section 3.4). Only level 5 has more than the identifier."""
     return _answer(0x40, packet_identifier, reason_code, explanation)
 
 
 def pubrec(packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
-    """PUBREC, the first answer to a PUBLISH of QoS 2 (section 3.5); more than the identifier at level 5 only."""
+    """PUBREC, the first answer to a PUBLISH of QoS 2 (section 3.5). Only level 5 has more than the identifier."""
     return _answer(0x50, packet_identifier, reason_code, explanation)
 
 
@@ -149,13 +149,13 @@ def pubrel(
     reason_code: int = 0,
     explanation: Explanation | None = None,
 ) -> bytes:
-    """PUBREL, the answer to PUBREC (section 3.6); `duplicate` sets DUP at level 3 only, where a repeat carries it."""
+    """PUBREL, the answer to PUBREC (section 3.6). `duplicate` sets DUP, which only level 3 has in a repeat."""
     first_byte = 0x6A if duplicate and LEVELS[level].repeated_pubrel_has_dup else 0x62
     return _answer(first_byte, packet_identifier, reason_code, explanation)
 
 
 def pubcomp(packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
-    """PUBCOMP, the answer to PUBREL (section 3.7); more than the identifier at level 5 only."""
+    """PUBCOMP, the answer to PUBREL (section 3.7). Only level 5 has more than the identifier."""
     return _answer(0x70, packet_identifier, reason_code, explanation)
 
 
@@ -177,7 +177,7 @@ def unsuback(
 
 
 def disconnect(reason_code: int, properties: DisconnectProperties | None = None) -> bytes:
-    """DISCONNECT of level 5 (section 3.14); without reason it has two bytes."""
+    """DISCONNECT of level 5 (section 3.14). Without a reason it has two bytes."""
     encoded = None if properties is None else property_codec.DISCONNECT.encode(properties)
     return _short_or_long(0xE0, reason_code, encoded)
 

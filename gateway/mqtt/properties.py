@@ -1,7 +1,7 @@
 """The properties of MQTT 5.0: what may stand in each packet (section 2.2.2.2, table 2-4), as values.
 
-A property that is absent has the default of its field, and the default means what the standard says of its absence; so
-a value equal to the default is not written. A field whose name is in the plural may stand in a packet many times.
+An absent property has the default of its field. The default means the same as the property's absence in the standard,
+so a value equal to the default is not written. A field whose name is in the plural may stand in a packet many times.
 `property_codec` reads and writes them.
 """
 
@@ -9,9 +9,9 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 UserProperties = tuple[tuple[str, str], ...]
-"""Names and values, in order; a name may come again (section 2.2.2.2, User Property)."""
+"""Names and values, in order. A name may come several times (section 2.2.2.2, User Property)."""
 
-UNLIMITED_RECEIVE_MAXIMUM: Final = 65_535  # what an absent Receive Maximum means (section 3.1.2.11.3)
+UNLIMITED_RECEIVE_MAXIMUM: Final = 65_535  # an absent Receive Maximum means this (section 3.1.2.11.3)
 NEVER_EXPIRES_S: Final = 0xFFFF_FFFF  # Session Expiry Interval without an end (section 3.1.2.11.2)
 
 
@@ -64,7 +64,7 @@ class ConnackProperties(NamedTuple):
 
 
 class PublishProperties(NamedTuple):
-    """PUBLISH (section 3.3.2.3); only a server's has subscription identifiers (MQTT-3.3.4-6)."""
+    """PUBLISH (section 3.3.2.3). Only a PUBLISH of a server has subscription identifiers (MQTT-3.3.4-6)."""
 
     payload_format_indicator: int | None = None
     message_expiry_s: int | None = None
@@ -77,7 +77,7 @@ class PublishProperties(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """PUBACK, PUBREC, PUBREL, PUBCOMP, SUBACK, UNSUBACK: for people, and left out where the packet gets too large."""
+    """PUBACK, PUBREC, PUBREL, PUBCOMP, SUBACK, UNSUBACK: for people, and left out if the packet gets too large."""
 
     reason_string: str | None = None
     user_properties: UserProperties = ()
@@ -97,7 +97,7 @@ class UnsubscribeProperties(NamedTuple):
 
 
 class DisconnectProperties(NamedTuple):
-    """DISCONNECT (section 3.14.2.2); only a client's has the expiry, only a server's the reference."""
+    """DISCONNECT (section 3.14.2.2). Only a client sends the expiry, and only a server the reference."""
 
     session_expiry_s: int | None = None
     reason_string: str | None = None
@@ -115,7 +115,7 @@ class AuthProperties(NamedTuple):
 
 
 class Kind(Enum):
-    """How a property is written; BIT and FLAG are a byte that is 0 or 1, a number or a truth."""
+    """The form of a property. BIT and FLAG are a byte of 0 or 1; a BIT is read as a number, a FLAG as a truth."""
 
     BIT = 1
     FLAG = 2

@@ -1,7 +1,7 @@
 """Reads and writes the properties of a packet (MQTT 5.0 section 2.2.2).
 
 Their length in bytes (variable byte integer), then each property: identifier (variable byte integer, in fact one byte)
-and value. One `PropertySection` for each place where properties stand knows which may stand there.
+and value. Each place of properties has a `PropertySection`, which knows the properties that may stand there.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ Values = TypeVar("Values", bound=tuple[object, ...])
 
 
 class _Slot:
-    """One property in one place: where its value stands in the tuple of that place."""
+    """One property in one place: the position of its value in the tuple of that place."""
 
     __slots__ = ("identifier", "index", "kind", "may_repeat", "minimum", "name", "number_bytes")
 
@@ -65,8 +65,9 @@ class PropertySection(Generic[Values]):
     def read(self, fields: Fields) -> Values | None:
         """Read length and properties; None when there are none.
 
-        MalformedPacket: cut short, an unknown property, or one that has no place in this packet (section 2.2.2.2).
-        ProtocolViolation: one that stands there twice, or a value that is not allowed. LimitExceeded: too many.
+        MalformedPacket: the section is cut short, or a property is unknown or has no place in this packet (section
+        2.2.2.2). ProtocolViolation: a property stands there twice, or its value is not allowed. LimitExceeded: there
+        are too many.
         """
         length = fields.variable_number()
         if not length:
@@ -81,7 +82,7 @@ class PropertySection(Generic[Values]):
         return self._make(*values)
 
     def _read_all(self, section: Fields) -> list[object]:
-        """The values to the end of the section. No identifier is above 7F, so its first byte says what it is."""
+        """The values to the end of the section. No identifier is above 7F, so each has one byte."""
         values = list(self._defaults)
         repeated: dict[int, list[object]] = {}
         seen = 0
@@ -107,7 +108,7 @@ class PropertySection(Generic[Values]):
         return values
 
     def _read_pairs(self, section: Fields, slot: _Slot, many: list[object]) -> None:
-        """A run of user properties: they may come in hundreds, and this takes a third of the time of one by one."""
+        """A run of user properties. There may be hundreds, and one by one they would take three times as long."""
         data, position, end = section.data, section.position, section.end
         parts: list[bytes] = []
         most = 2 * (MAXIMUM_REPEATED - len(many))
@@ -133,7 +134,7 @@ class PropertySection(Generic[Values]):
         many.append(value)
 
     def encode(self, values: Values | None, also: bytes = b"") -> bytes:
-        """Length and properties; what is as if absent is left out. UsageError for what cannot be encoded.
+        """Length and properties, without those that have their default. Raises UsageError if a value cannot be encoded.
 
         `also`: a property that is encoded already.
         """

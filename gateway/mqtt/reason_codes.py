@@ -1,6 +1,6 @@
 """The reason codes of MQTT 5.0 (section 2.4, table 2-6), and in which packet each may stand.
 
-Below 80 hex the operation went well. `CONNECT_RETURN_CODES` says each refusal in the words of MQTT 3.1 and 3.1.1.
+A code below 80 hex says that the operation went well. `CONNECT_RETURN_CODES` says each refusal in the words of MQTT 3.1
 """
 
 from enum import IntEnum
@@ -8,7 +8,7 @@ from typing import Final
 
 
 class ReasonCode(IntEnum):
-    """One byte; several names of the standard share 0: success, normal disconnection, granted QoS 0."""
+    """One byte. Three names of the standard share 0: success, normal disconnection, granted QoS 0."""
 
     SUCCESS = 0x00
     GRANTED_QOS_1 = 0x01
@@ -56,7 +56,7 @@ class ReasonCode(IntEnum):
 
 
 FAILURE: Final = 0x80
-"""A reason code from here on says that the operation failed (section 2.4)."""
+"""This reason code and all above it say that the operation failed (section 2.4)."""
 
 
 def _codes(digits: str) -> frozenset[int]:
@@ -85,4 +85,4 @@ CONNECT_RETURN_CODES: Final = {
     ReasonCode.NOT_AUTHORIZED: 5,
     ReasonCode.BANNED: 5,
 }
-"""The return code of a CONNACK of levels 3 and 4 (MQTT 3.1.1 table 3.1); what is not here is closed without answer."""
+"""The return code in CONNACK of levels 3 and 4 (MQTT 3.1.1 table 3.1). Other codes get no answer."""

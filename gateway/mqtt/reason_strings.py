@@ -1,9 +1,9 @@
-"""What a refusal says to people: the Reason String of each reason code (MQTT 5.0 section 3.2.2.3.9 and its like).
+"""Reason Strings: the words of a refusal for people, by reason code (MQTT 5.0 section 3.2.2.3.9 and its like).
 
-One table, which the writer of packets goes to for every reason code of 80 hex or more that it is given, so that no
-refusal is without one. Whoever knows better may say more: which limit was reached, and what was wrong with a packet
-that the client itself has sent. No text tells what others do, what a rule says, or whether a user exists: whatever is
-wrong with a login is the same sentence.
+The writer of packets takes the words of every reason code of 80 hex or more from this one table, so each refusal has
+some. A caller that knows more may say more: the limit that was reached, or the fault in the client's own packet. No
+text tells a client about other clients, about a rule, or whether a user exists: every login that fails gets the same
+sentence.
 """
 
 from collections.abc import Mapping
@@ -51,12 +51,12 @@ REASON_STRINGS: Final[Mapping[ReasonCode, str]] = {
     ReasonCode.WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED: "wildcards are not served here",
 }
 
-#: The longest text that is sent, in characters: what was wrong with a packet may repeat some of it.
+#: The longest text that is sent, in characters: the words about a wrong packet may repeat parts of the packet.
 _LONGEST: Final = 200
 
 
 def reason_string(reason_code: int, told: str | None = None) -> str | None:
-    """The Reason String of a refusal: `told`, or the table's; None where nothing is refused."""
+    """The Reason String of a refusal: `told`, or the table's words; None if the code refuses nothing."""
     if reason_code < FAILURE and reason_code not in REASON_STRINGS:
         return None
     text = told or REASON_STRINGS.get(ReasonCode(reason_code), "")

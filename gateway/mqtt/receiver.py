@@ -1,8 +1,8 @@
 """Cuts the bytes of a connection into packets, and decodes the packets of an open session.
 
-The speed of the gateway hangs on two loops, `_decode_publishes` and `_decode_answers`: each takes a run of its packets
-with int indices over `bytes`, slices and no views, and without a call for each packet. Everything rarer goes through
-`PacketReceiver._decode_one`, and what a PUBLISH of level 5 has more through `incoming.PublishReader`.
+Two loops decide the speed of the gateway: `_decode_publishes` and `_decode_answers`. Each takes a run of its packets
+with int indices over `bytes`, with slices and no views, and without a call for each packet. All rarer packets go
+through `PacketReceiver._decode_one`, and the additional parts of a PUBLISH of level 5 through `incoming.PublishReader`.
 """
 
 from abc import ABC, abstractmethod
@@ -20,13 +20,13 @@ from gateway.mqtt.wire import Fields, decode_remaining_length, is_minimal
 _PUBLISH, _PUBREL, _LAST_ANSWER = int(PacketType.PUBLISH), int(PacketType.PUBREL), int(PacketType.PUBCOMP)
 _PUBLISH_FLAGS = tuple((first >> 1 & 3, first & 1 != 0, first & 8 != 0) for first in range(0x40))
 """QoS, RETAIN and DUP of each first byte of a PUBLISH."""
-_TYPES = (PacketType.CONNECT, *PacketType)  # by number; 0 is refused by the table of the level
+_TYPES = (PacketType.CONNECT, *PacketType)  # by number; the table of the level refuses 0
 _FIXED_BYTES = 2  # a packet of at most these has no length to choose
 _new = tuple.__new__  # half the cost of a named tuple's own constructor
 
 
 class PacketReceiver(ABC):
-    """Bytes in, events out. `is_closed`: the last event was given; nothing is decoded any more."""
+    """Bytes in, events out. `is_closed`: the last event was given, and later bytes are not decoded."""
 
     __slots__ = ("_level", "_longest_bytes", "_partial", "_publishes", "has_finished_packet", "is_closed", "session")
 
@@ -43,18 +43,18 @@ class PacketReceiver(ABC):
 
     @property
     def unfinished_bytes(self) -> int:
-        """What has arrived of the packet whose end has not."""
+        """Bytes that have arrived of an incomplete packet."""
         return 0 if self._partial is None else len(self._partial)
 
     @property
     def bytes_to_come(self) -> int:
-        """How many bytes are missing of the packet whose end has not come; 0 where that is not known."""
+        """Bytes that are missing of an incomplete packet; 0 while the number is unknown."""
         return 0 if self._partial is None else self._partial.bytes_to_come
 
     def receive_data(self, data: bytes) -> list[Event]:
-        """Decode what the socket gave, cut anywhere; the events in the order of their packets.
+        """Decode the bytes of the socket, cut anywhere. Returns the events in the order of their packets.
 
-        Never raises for a fault of the peer: that is the last event, Violated, and every later call returns [].
+        A fault of the peer raises no error: Violated is then the last event, and every later call returns [].
         """
         events: list[Event] = []
         try:
@@ -66,11 +66,11 @@ class PacketReceiver(ABC):
 
     @abstractmethod
     def _decode(self, data: bytes, position: int, events: list[Event]) -> int:
-        """Decode the packets that are there to their end; returns where the first one that is not begins."""
+        """Decode the complete packets. Returns the beginning of the first incomplete one."""
 
     @abstractmethod
     def _read(self, packet_type: PacketType, flags: int, fields: Fields) -> Event | None:
-        """Read the body of a packet that is not read in a run; None where it changes nothing."""
+        """Read the body of a packet that is not read in a run; None if it changes nothing."""
 
     def _close(self) -> None:
         self.is_closed = True
@@ -97,7 +97,7 @@ class PacketReceiver(ABC):
         return position
 
     def _keep(self, data: bytes, position: int) -> None:
-        """Keep what cannot be decoded yet: the beginning of a packet."""
+        """Keep the beginning of a packet, which cannot be decoded yet."""
         self._partial = PartialPacket()
         self._extend(self._partial, data, position)
 
@@ -141,7 +141,7 @@ class PacketReceiver(ABC):
         return position
 
     def _decode_one(self, data: bytes, position: int, events: list[Event]) -> int:
-        """Decode one packet with `_read`; returns where the next one begins, `position` when it is unfinished."""
+        """Decode one packet with `_read`. Returns the beginning of the next one, or `position` if it is incomplete."""
         first_byte = data[position]
         remaining_length, body = decode_remaining_length(data, position + 1)
         if remaining_length < 0:
@@ -179,7 +179,7 @@ def _decode_publishes(
     longest: int,
     reader: PublishReader | None,
 ) -> int:
-    """Decode a run of PUBLISH packets; returns where the first other or unfinished packet begins."""
+    """Decode a run of PUBLISH packets. Returns the beginning of the first other or incomplete packet."""
     size, append, topic_names, received = len(data), events.append, level.topic_names, level.received
     while size - position > 1 and received[first_byte := data[position]] == _PUBLISH:
         length = data[position + 1]
@@ -234,7 +234,7 @@ def _decode_answers(
     level: Level,
     reader: PublishReader | None,
 ) -> int:
-    """Decode a run of PUBACK, PUBREC, PUBREL and PUBCOMP of four bytes; returns where the first of any other begins."""
+    """Decode a run of PUBACK, PUBREC, PUBREL and PUBCOMP of four bytes. Returns where the first other packet begins."""
     size, append, note_answer, received = len(data), events.append, session.note_answer, level.received
     while size - position > 3 and _PUBLISH < (packet_type := received[data[position]]) <= _LAST_ANSWER:
         packet_identifier = data[position + 2] << 8 | data[position + 3]

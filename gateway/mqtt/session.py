@@ -5,12 +5,12 @@
                      -> ACKNOWLEDGED -> finish(): free
     at level 5       PUBACK or PUBREC that refuses -> ACKNOWLEDGED -> finish(): free
 
-The packet moves a flow to the state in front of a commit, at once and only once, so a repeated packet cannot cause a
-second unit of work; the caller moves it on when the commit has returned. ACKNOWLEDGED has left the window already.
-`connection` has the half that ends with the network connection (MQTT 3.1.1 sections 4.3 and 4.4).
+A packet moves its flow to the state in front of a commit, at once and only once, so a repeated packet cannot cause a
+second unit of work. The caller moves the flow on when the commit has returned. A flow in ACKNOWLEDGED has left the
+window already. `connection` has the half that ends with the network connection (MQTT 3.1.1 sections 4.3 and 4.4).
 
-Incoming flows of QoS 2 have no state here. Whoever carries the packets out, one after the other, holds what a PUBLISH
-brought until its PUBREL. So a PUBLISH that is refused or given up leaves no trace.
+Incoming flows of QoS 2 have no state here. The caller, which carries the packets out one after the other, holds each
+message until its PUBREL. So a PUBLISH that is refused or given up leaves no trace.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ from gateway.mqtt.wire import MAXIMUM_PACKET_IDENTIFIER
 
 
 class OutgoingState(IntEnum):
-    """How far an outgoing flow has come; the first three are what a restart may find on the disk."""
+    """The state of an outgoing flow. A restart may find the first three on the disk."""
 
     AWAIT_PUBACK = 1
     AWAIT_PUBREC = 2
@@ -69,14 +69,14 @@ _STEPS: dict[tuple[int, OutgoingState], tuple[OutgoingState, Callable[[int, obje
     (PacketType.PUBREC, OutgoingState.AWAIT_PUBCOMP): (OutgoingState.AWAIT_PUBCOMP, _received_again),
     (PacketType.PUBCOMP, OutgoingState.AWAIT_PUBCOMP): (OutgoingState.ACKNOWLEDGED, DeliveryCompleted),
 }
-"""An answer and the state it meets, to the next state and the event; any other pair changes nothing."""
+"""From an answer and the state that it meets to the next state and the event. Other pairs change nothing."""
 
 _REFUSALS = {PacketType.PUBACK: OutgoingState.AWAIT_PUBACK, PacketType.PUBREC: OutgoingState.AWAIT_PUBREC}
-"""An answer that refuses, and the state in which it ends the flow."""
+"""The answers that refuse, and the state in which each ends the flow."""
 
 
 class Session:
-    """The session of one client: no I/O, no clock; what must survive a restart is stored by the caller.
+    """The session of one client, without I/O and clock. The caller stores the parts that must survive a restart.
 
     `outgoing`: flows by packet identifier, in the order in which a reconnect repeats them.
     """
@@ -100,17 +100,17 @@ class Session:
         self.clean_session = clean_session
         self.maximum_in_flight = maximum_in_flight
         self.outgoing: dict[int, Outgoing] = {}
-        #: The number of those whose last answer has come, and is being committed.
+        #: The number of flows whose last answer has come and is being committed.
         self._answered = 0
         self._last_identifier = 0
         self._limit = maximum_in_flight
         #: Flows whose PUBLISH must be repeated on this connection when its window has room.
         self._overdue: dict[int, Outgoing] = {}
-        #: Flows that `repeats_due` has seen on this connection: in which state, and since when.
+        #: For each flow that `repeats_due` has seen on this connection: its state, and since when.
         self._unanswered: Mapping[int, tuple[Outgoing, OutgoingState, int]] = _NONE_SEEN
 
     def begin_connection(self, receive_maximum: int) -> None:
-        """The client has a new connection, and takes so many unanswered PUBLISHes (MQTT-3.3.4-9). `attach` calls it."""
+        """`attach` calls this: a new connection, whose client takes so many unanswered PUBLISHes (MQTT-3.3.4-9)."""
         self._limit = min(self.maximum_in_flight, receive_maximum)
         self._overdue = {}
         self._unanswered = _NONE_SEEN
@@ -121,14 +121,14 @@ class Session:
     def window(self) -> int:
         """The number of PUBLISHes of QoS 1 and 2 that may still be sent, after the commits that are under way.
 
-        A flow has left the window with its last answer (MQTT-3.3.4-9), its identifier is free when that is committed.
+        A flow leaves the window with its last answer (MQTT-3.3.4-9). Its identifier is free after that answer's commit.
         """
         if self._overdue:
             return 0
         return max(0, min(self._limit + self._answered, MAXIMUM_PACKET_IDENTIFIER) - len(self.outgoing))
 
     def start(self, token: object, qos: int) -> int:
-        """Begin the flow of an outgoing PUBLISH, and return its packet identifier. UsageError with a closed window."""
+        """Begin the flow of an outgoing PUBLISH; returns its packet identifier. UsageError if the window is closed."""
         if not self.window():
             raise UsageError(f"{self.client_identifier}: the window of {self._limit} messages is used up")
         packet_identifier = self._last_identifier % MAXIMUM_PACKET_IDENTIFIER + 1
@@ -167,8 +167,8 @@ class Session:
     def unfinished(self) -> tuple[Outgoing, ...]:
         """The flows to repeat on a new connection, in order: PUBLISH with DUP, or PUBREL for AWAIT_PUBCOMP.
 
-        Flows with a commit under way are left out: the commit's own end carries them on, on the connection that the
-        session has by then. So are those that the client's receive maximum has no room for: see `overdue`.
+        Two kinds of flows are left out. If a commit is under way, its end carries the flow on, on the connection that
+        the session has by then. If the client's receive maximum has no room for a flow, `overdue` has it.
         """
         return tuple(
             outgoing
@@ -177,7 +177,7 @@ class Session:
         )
 
     def overdue(self) -> tuple[Outgoing, ...]:
-        """PUBLISHes to repeat now, for which there was no room before; ask after each `finish`, before `window`."""
+        """PUBLISHes to repeat now, for which there was no room before. Ask after each `finish`, before `window`."""
         if not self._overdue:
             return ()
         room = self._limit - (len(self.outgoing) - self._answered - len(self._overdue))
@@ -187,7 +187,7 @@ class Session:
         return tuple(outgoing for outgoing in due if outgoing.state in _REPEATED_STATES)
 
     def repeats_due(self, now_us: int, after_us: int) -> tuple[Outgoing, ...]:
-        """Flows that have had no answer for `after_us`, on the clock of `now_us`; each is due once in that time.
+        """Flows without an answer for `after_us`, on the clock of `now_us`. Each is due once in that time.
 
         Only for level 3 (MQTT 3.1 section 4.2): later standards repeat on a new connection alone (MQTT-4.4.0-1). The
         time of a flow begins with the call that first sees it in its state, so call at short intervals.
@@ -205,9 +205,9 @@ class Session:
         return tuple(due)
 
     def note_answer(self, packet_type: int, packet_identifier: int) -> DeliveryEvent | None:
-        """PUBACK, PUBREC or PUBCOMP arrived; None when no flow awaits it.
+        """PUBACK, PUBREC or PUBCOMP arrived. Returns None if no flow awaits it.
 
-        PUBREC for an identifier that is not in use is answered all the same: its sender could only repeat it for ever.
+        PUBREC for an unused identifier gets its answer all the same. Otherwise its sender would repeat it for ever.
         """
         outgoing = self.outgoing.get(packet_identifier)
         if outgoing is None:
@@ -222,7 +222,7 @@ class Session:
     def note_refusal(
         self, packet_type: PacketType, packet_identifier: int, reason_code: int, properties: Explanation | None
     ) -> DeliveryRefused | None:
-        """PUBACK or PUBREC arrived with a reason code of 80 hex or more; None when no flow awaits it."""
+        """PUBACK or PUBREC arrived with a reason code of 80 hex or more. Returns None if no flow awaits it."""
         outgoing = self.outgoing.get(packet_identifier)
         if outgoing is None or outgoing.state is not _REFUSALS[packet_type]:
             return None
@@ -231,9 +231,10 @@ class Session:
         return DeliveryRefused(packet_identifier, outgoing.token, packet_type, reason_code, properties)
 
     def check_order(self, packet_type: int, packet_identifier: int) -> None:
-        """ProtocolViolation for an answer that changed nothing because it is not one of its flow, or comes too early.
+        """Raises ProtocolViolation for an answer that does not belong to its flow, or comes too early.
 
-        A repeated answer is none: its commit may be under way.
+        Call it for an answer that changed nothing. A repeated answer is no violation, because its commit may be under
+        way.
         """
         outgoing = self.outgoing.get(packet_identifier)
         if outgoing is None:

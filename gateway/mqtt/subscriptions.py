@@ -3,8 +3,8 @@
 Packet identifier (2 bytes), at level 5 properties, then at least one entry: topic filter (text) and, in SUBSCRIBE, the
 requested QoS (1 byte, 0..2; at level 5 also no local 04, retain as published 08, retain handling 30).
 
-There may be a quarter of a million of them, so they are read as they come in: the end of the packet would otherwise
-bring the work of all.
+A packet may have a quarter of a million entries, so they are read as they arrive. Otherwise the last bytes of the
+packet would bring the work of all.
 """
 
 from abc import ABC, abstractmethod
@@ -17,13 +17,13 @@ from gateway.mqtt.properties import SubscribeProperties, UnsubscribeProperties
 from gateway.mqtt.topics import check_shared_filter, check_topic_filter, share_of
 from gateway.mqtt.wire import Fields, decode_remaining_length
 
-_WORTH_READING_BYTES = 1_024  # our choice: who sends byte by byte has them looked at when they are so many
+_WORTH_READING_BYTES = 1_024  # our choice: bytes of a client that sends byte by byte wait until there are so many
 _IDENTIFIER_BYTES, _LENGTH_BYTES = 2, 2
 _QOS, _NO_LOCAL, _RETAIN_AS_PUBLISHED, _RETAIN_HANDLING, _RESERVED = 0x03, 0x04, 0x08, 0x30, 0xC0
 
 
 class FilterReader(ABC):
-    """Reads one packet behind its fixed header; MalformedPacket or ProtocolViolation is the client's fault."""
+    """Reads one packet behind its fixed header. Raises MalformedPacket or ProtocolViolation: the client's faults."""
 
     __slots__ = ("_entries", "_has_begun", "_level", "_packet_identifier", "read_bytes", "wanted_bytes")
 
@@ -45,7 +45,7 @@ class FilterReader(ABC):
         return entries_memory_bytes(len(self._entries), self.read_bytes)
 
     def read_ahead(self, data: bytes) -> None:
-        """Read the complete entries among the unread bytes, at least `wanted_bytes`; others are to come."""
+        """Read the complete entries among the unread bytes, at least `wanted_bytes`. More bytes will come."""
         fields = Fields(data, 0, len(data))
         while (wanted := self._next_bytes(fields)) <= fields.left:
             if self._has_begun:
@@ -64,7 +64,7 @@ class FilterReader(ABC):
             self._read_entry(fields)
 
     def _next_bytes(self, fields: Fields) -> int:
-        """The length of the next part, as far as it can be seen: the beginning of the packet, or an entry."""
+        """The length of the next part, as far as it is known. A part is the beginning of the packet, or an entry."""
         data, position = fields.data, fields.position
         if not self._has_begun:
             if not self._level.has_properties:

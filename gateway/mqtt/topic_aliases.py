@@ -6,7 +6,7 @@ from gateway.mqtt.errors import LimitExceeded, ProtocolViolation
 from gateway.mqtt.reason_codes import ReasonCode
 
 LONGEST_NAMES_BYTES: Final = 65_536  # our choice: one name of the greatest length, or hundreds of usual ones
-MAXIMUM_OUTGOING: Final = 64  # our choice: a client hears of few topics, or of too many for aliases to be worth it
+MAXIMUM_OUTGOING: Final = 64  # our choice: a client gets few topics, or too many for aliases to be worth it
 _WORTH_AN_ALIAS: Final = 4  # characters: the property itself takes three bytes
 
 
@@ -21,7 +21,7 @@ class IncomingAliases:
         self._names_bytes = 0
 
     def name_of(self, alias: int) -> str:
-        """The topic name of a PUBLISH that has the alias alone. ProtocolViolation where none was set for it."""
+        """The topic name of a PUBLISH that has only the alias. Raises ProtocolViolation if the alias has no name."""
         self._check(alias)
         topic = self._names.get(alias)
         if topic is None:
@@ -29,7 +29,7 @@ class IncomingAliases:
         return topic
 
     def assign(self, alias: int, topic: str, topic_bytes: int) -> None:
-        """Sets the name of an alias. LimitExceeded when all names together become too long."""
+        """Sets the name of an alias. Raises LimitExceeded if all names together become too long."""
         self._check(alias)
         before = self._names.get(alias)
         self._names_bytes += topic_bytes - (len(before.encode()) if before is not None else 0)
@@ -46,9 +46,9 @@ class IncomingAliases:
 
 
 class OutgoingAliases:
-    """The aliases that we gave: the first topics of a connection have one, later ones have none.
+    """The aliases that we gave. The first topics of a connection have one, later topics have none.
 
-    Nothing is ever given anew, so the order in which packets are made is the only thing that matters.
+    No alias ever changes its topic, so only the order in which packets are made matters.
     """
 
     __slots__ = ("_aliases", "_left_bytes", "_maximum")
@@ -59,11 +59,11 @@ class OutgoingAliases:
         self._left_bytes = LONGEST_NAMES_BYTES
 
     def known(self, topic: str) -> int:
-        """The alias that the client knows for this topic; 0 where there is none."""
+        """The alias that the client knows for this topic; 0 if there is none."""
         return self._aliases.get(topic, 0)
 
     def next_for(self, topic: str) -> int:
-        """The alias that this topic could get now, 0 for none; `keep` says that the packet with both is sent."""
+        """The alias that this topic could get now; 0: none. Call `keep` when the packet with both is sent."""
         if len(self._aliases) >= self._maximum or not _WORTH_AN_ALIAS <= len(topic) <= self._left_bytes // 4:
             return 0
         return len(self._aliases) + 1

@@ -17,9 +17,9 @@ MAXIMUM_CACHED_BYTES = 1_000_000  # our choice: some 3 MB of memory with the dec
 
 
 def check_topic_name(topic: str) -> None:
-    """Raises for the topic of a PUBLISH or a will that is empty, or has a wildcard (MQTT-3.3.2-2).
+    """Checks the topic of a PUBLISH or a will (MQTT-3.3.2-2).
 
-    The first is a ProtocolViolation (MQTT 5.0 section 3.3.2.1), the second a MalformedPacket.
+    Raises ProtocolViolation if it is empty (MQTT 5.0 section 3.3.2.1), and MalformedPacket if it has a wildcard.
     """
     if not topic:
         raise ProtocolViolation("the topic name is empty")
@@ -28,7 +28,7 @@ def check_topic_name(topic: str) -> None:
 
 
 def check_topic_filter(topic_filter: str) -> None:
-    """MalformedPacket when the filter is empty, or a wildcard does not stand where it may (section 4.7.1).
+    """Raises MalformedPacket if the filter is empty, or has a wildcard in a wrong place (section 4.7.1).
 
     '#' must be the whole of the last level, '+' the whole of a level.
     """
@@ -51,7 +51,7 @@ class Share(NamedTuple):
 
 
 def share_of(topic_filter: str) -> Share | None:
-    """The parts of a shared subscription's filter, as it stands behind `check_shared_filter`; None for any other."""
+    """The parts of a shared subscription's filter that `check_shared_filter` has passed; None for any other filter."""
     if not topic_filter.startswith(SHARED):
         return None
     name, _, shared_filter = topic_filter[len(SHARED) :].partition("/")
@@ -59,9 +59,10 @@ def share_of(topic_filter: str) -> Share | None:
 
 
 def check_shared_filter(topic_filter: str) -> None:
-    """ProtocolViolation when "$share/", a ShareName of one character or more, "/", a filter do not follow each other.
+    """Raises ProtocolViolation if a filter that begins with "$share/" is not "$share/", ShareName, "/", filter.
 
-    At level 5 alone; the ShareName has no wildcard (MQTT-4.8.2-1, MQTT-4.8.2-2). Other filters are left alone.
+    The ShareName has one character or more, and no wildcard (MQTT-4.8.2-1, MQTT-4.8.2-2). Call it only at level 5. It
+    passes all other filters.
     """
     share = share_of(topic_filter)
     if share is None:
@@ -74,10 +75,10 @@ def check_shared_filter(topic_filter: str) -> None:
 
 
 class TopicNames(dict[bytes, str]):
-    """Checked topic names by their bytes: `names[data]` decodes and checks what it does not hold yet.
+    """Checked topic names by their bytes: `names[data]` decodes and checks a name that it does not hold yet.
 
-    Raises MalformedPacket and ProtocolViolation for what is no topic name, and keeps none. Emptied as a whole when
-    it grows past its limits, so a flood of names costs time only.
+    Raises MalformedPacket or ProtocolViolation for bytes that are no topic name, and does not keep them. Past its
+    limits it empties itself as a whole, so a flood of names costs time only.
     """
 
     __slots__ = ("_decode", "_kept_bytes")
@@ -99,7 +100,7 @@ class TopicNames(dict[bytes, str]):
 
 
 TOPIC_NAMES = TopicNames()
-"""The names that the connections of this process have in common."""
+"""The names that all connections of this process share."""
 
 TOPIC_NAMES_OF_3_1 = TopicNames(decode_text)
-"""The same at level 3, where control characters are taken."""
+"""The names at level 3, which may have control characters."""

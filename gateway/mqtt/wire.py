@@ -50,9 +50,9 @@ def largest_remaining_length(packet_bytes: int) -> int:
 
 
 def decode_remaining_length(data: bytes | bytearray, offset: int) -> tuple[int, int]:
-    """Decode at `offset`: the length, and the offset behind it; (-1, offset) when `data` ends too early.
+    """Decode at `offset`: the length, and the offset behind it; (-1, offset) if `data` ends too early.
 
-    A fourth byte that announces a fifth is MalformedPacket, before the fifth has arrived.
+    A fourth byte that announces a fifth raises MalformedPacket, before the fifth has arrived.
     """
     length = shift = 0
     for byte in data[offset : offset + 4]:
@@ -98,16 +98,16 @@ def decode_text(data: bytes) -> str:
 
 
 def decode_plain_text(data: bytes) -> str:
-    """`decode_text` for levels 4 and 5: MalformedPacket too for control characters and what is no character.
+    """`decode_text` for levels 4 and 5: control characters and noncharacters raise MalformedPacket too.
 
-    The standard leaves it open whether a receiver takes them (MQTT 3.1.1 section 1.5.3, MQTT 5.0 section 1.5.4). They
-    are refused because MQ's headers cannot carry them: XML 1.0 has no form for them.
+    The standard lets a receiver take or refuse them (MQTT 3.1.1 section 1.5.3, MQTT 5.0 section 1.5.4). The gateway
+    refuses them, because MQ's headers cannot carry them: XML 1.0 has no form for them.
     """
     return _checked(decode_text(data))
 
 
 def decode_plain_texts(parts: list[bytes]) -> list[str]:
-    """`decode_plain_text` of each; many short ones are looked through in one go."""
+    """`decode_plain_text` of each. It checks many short texts in one go."""
     try:
         texts = [part.decode() for part in parts]
     except UnicodeDecodeError as error:
@@ -117,7 +117,7 @@ def decode_plain_texts(parts: list[bytes]) -> list[str]:
 
 
 def _checked(text: str) -> str:
-    if text.isprintable():  # it has none of them, and this is a tenth of the time
+    if text.isprintable():  # then it has no such character, and this check takes a tenth of the time
         return text
     if found := _NO_CHARACTERS.search(text):
         raise MalformedPacket(f"a text holds U+{ord(found.group()):04X}, which is no character of a text")
@@ -127,7 +127,7 @@ def _checked(text: str) -> str:
 class Fields:
     """Reads the fields of one packet in their order, and never past its end (`end`: offset behind the packet).
 
-    Every method raises MalformedPacket when the packet ends inside the field.
+    Every method raises MalformedPacket if the packet ends inside the field.
     """
 
     __slots__ = ("data", "end", "position")

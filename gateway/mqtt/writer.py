@@ -1,10 +1,10 @@
 """The packets that leave on a connection, in the form of its level and within the limits of its client.
 
-At levels 3 and 4 this is `packets` without reason codes. At level 5 every refusal has the Reason String of its reason
-code (reason_strings.py), or the one that it is given. Reason strings and user properties of answers are
-left out where the client asked for none (MQTT-3.1.2-29) or the packet would become too large (MQTT-3.4.2-2 and its
-like), a PUBLISH gets a topic alias, and a packet larger than the client's maximum is not made at all (MQTT-3.1.2-24):
-b"" or None says so.
+At levels 3 and 4 this is `packets` without reason codes. At level 5 every refusal has the Reason String of the caller,
+or that of its reason code (reason_strings.py). The writer leaves out reason strings and user properties of answers if
+the client asked for none (MQTT-3.1.2-29), or if the packet would become too large (MQTT-3.4.2-2 and its like). It gives
+a PUBLISH a topic alias. It makes no packet larger than the client's maximum (MQTT-3.1.2-24), and returns b"" or None
+instead.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ _LONGEST_PACKET_BYTES: Final = MAXIMUM_REMAINING_LENGTH + 5  # behind a fixed he
 
 
 class PacketWriter:
-    """Makes the packets of one connection. Send each, in the order in which they were made."""
+    """Makes the packets of one connection. Send all of them, in the order in which they were made."""
 
     __slots__ = ("_aliases", "_explains", "_level", "_maximum_bytes")
 
@@ -61,10 +61,10 @@ class PacketWriter:
         packet_identifier: int = 0,
         properties: PublishProperties | None = None,
     ) -> bytes | None:
-        """The header of a PUBLISH; None when the packet is larger than the client takes.
+        """The header of a PUBLISH; None if the packet is larger than the client takes.
 
-        Then drop the message as if it had been delivered (MQTT-3.1.2-25). Topic aliases are given here, so
-        `properties` has none (UsageError); before level 5 there are no properties, and they are not looked at.
+        Then drop the message as if it had been delivered (MQTT-3.1.2-25). The writer gives topic aliases itself, so
+        `properties` must have none (UsageError). Before level 5 it ignores `properties`.
         """
 
         def header(name: str, encoded: bytes) -> bytes:
@@ -95,21 +95,21 @@ class PacketWriter:
         return made if len(made) <= longest else None
 
     def puback(self, packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
-        """PUBACK. A reason code is for level 5: before it there is no refusal."""
+        """PUBACK. Only level 5 has a reason code: earlier levels have no refusal."""
         explained = explanation or _explanation(reason_string(reason_code))
         return self._first_that_fits(
             packets.puback(packet_identifier, reason_code, each) for each in self._explanations(explained)
         )
 
     def pubrec(self, packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
-        """PUBREC; one of 80 hex or more ends the flow: call `Session.drop` too (MQTT-4.3.3-9)."""
+        """PUBREC. A reason code of 80 hex or more ends the flow: call `Connection.refused` too (MQTT-4.3.3-9)."""
         explained = explanation or _explanation(reason_string(reason_code))
         return self._first_that_fits(
             packets.pubrec(packet_identifier, reason_code, each) for each in self._explanations(explained)
         )
 
     def pubrel(self, packet_identifier: int, reason_code: int = 0, *, duplicate: bool = False) -> bytes:
-        """PUBREL; `duplicate`: a repeat, which level 3 alone shows."""
+        """PUBREL. `duplicate`: it is a repeat; only level 3 shows that."""
         made = packets.pubrel(packet_identifier, duplicate, self._level.number, reason_code=reason_code)
         return self._first_that_fits((made,))
 
@@ -135,7 +135,7 @@ class PacketWriter:
         )
 
     def connack(self, session_present: bool, return_code: int, properties: ConnackProperties) -> bytes:
-        """CONNACK; reason string and user properties are left out where they do not fit (MQTT-3.2.2-19, -20)."""
+        """CONNACK, without reason string and user properties if they do not fit (MQTT-3.2.2-19, -20)."""
         if self._level.has_properties and properties.reason_string is None:
             properties = properties._replace(reason_string=reason_string(return_code))
         less = properties._replace(user_properties=())
@@ -145,7 +145,7 @@ class PacketWriter:
         )
 
     def disconnect(self, reason_code: int, properties: DisconnectProperties | None = None) -> bytes:
-        """DISCONNECT of a server, which level 5 alone has; b"" before. The expiry is the client's (MQTT-3.14.2-2)."""
+        """DISCONNECT of a server; b"" before level 5, which has none. Only a client sends an expiry (MQTT-3.14.2-2)."""
         if not self._level.has_properties:
             return b""
         told = properties or DisconnectProperties()
