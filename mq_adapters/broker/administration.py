@@ -1,7 +1,7 @@
 """Subscriptions and retained publications, changed by an administrator's command instead of a message.
 
-The rules of RegSub (`subscribers`) check a subscription, so both ways make the same one. Without a gateway nobody keeps
-audit records, so a new subscription gets no retained publications.
+The rules of RegSub (`subscribers`) check a subscription, so a command and a message make the same one. Without a
+gateway nobody keeps audit records. So a new subscription then gets no retained publications.
 """
 
 from collections.abc import Iterable, Iterator
@@ -76,7 +76,7 @@ class Administration:
         try:
             made = self._register_without_retained(unit, message, command, dialect)
         except SubscriptionRefused:
-            self._registry.put(UnitOfWork(), existing)  # it had ended in memory only, not in the store
+            self._registry.put(UnitOfWork(), existing)  # it had ended in memory only, and is still in the store
             raise
         kept = replace(made, number=existing.number, joined=existing.joined, is_exclusive=existing.is_exclusive)
         self._registry.put(unit, kept)
@@ -86,7 +86,7 @@ class Administration:
         self._registry.remove(unit, self._numbered(number))
 
     def clear_retained(self, unit: UnitOfWork, topic_string: str) -> None:
-        """Deletes what is retained on topics. If the first level is the name of a stream, it names the topic space."""
+        """Deletes retained publications on topics. If the first level is a stream's name, it names the topic space."""
         first, _, rest = topic_string.partition("/")
         own_space = first if first != DEFAULT_STREAM and rest and self._spaces.space(first) == first else ""
         places = [(DEFAULT_STREAM, topic_string), *([(own_space, rest)] if own_space else [])]

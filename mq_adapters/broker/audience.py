@@ -35,7 +35,7 @@ class SubscriptionAudience:
         self._index = registry.space(spaces.space(queue_name)).index(point)
 
     def of(self, topic: str) -> Iterator[Subscription]:
-        """The subscriptions that have not ended, in no promised order."""
+        """The matching subscriptions that have not ended, in any order."""
         (routing_topic,) = self._spaces.routing_topics(self._stream_name, (topic,))
         for found in self._index.match(routing_topic):
             if found.expires_us and found.expires_us <= self._engine.now_us():

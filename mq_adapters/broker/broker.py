@@ -1,9 +1,10 @@
 """The broker: serves the control queue and the input queues of an embedded queue manager.
 
-Step 7a on the way of a PUBLISH, where no remote queue manager takes it. Its handlers run inside the putter's unit of
-work, so a publication, its copies, the answer, changes of subscriptions and the audit notes are committed together.
-Nothing is stored on a served queue. Each message, whatever it contains, ends in copies, an answer, or a dead letter. It
-is ignored only where the rules of queued publish/subscribe say so. The only error that leaves a handler is StoreError.
+Step 7a on the way of a PUBLISH that no remote queue manager takes. The broker's handlers run inside the putter's unit
+of work, so a publication, its copies, the answer, changes of subscriptions and the audit notes are committed together.
+A served queue stores no messages. Each message, whatever it contains, ends in copies, an answer, or a dead letter. The
+broker ignores a message only if the rules of queued publish/subscribe say so. The only error that leaves a handler is
+StoreError.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -160,7 +161,7 @@ class Broker:
         self._updates.may_copy = may_copy
 
     def retained_topics(self, queue_name: str, pattern: str) -> Iterator[str]:
-        """The topics that a character pattern matches and on which a publication from an input queue is retained."""
+        """The topics with a retained publication from an input queue that a character pattern matches."""
         space, point = self._spaces.space(queue_name), self._rules.subscription_points.get(queue_name, "")
         yield from self._retained.matching(space, point, pattern, Scheme.CHARACTER, self._engine.now_us())
 
@@ -233,7 +234,7 @@ class Broker:
         self._updates.stop()
 
     def _end_what_was_temporary(self) -> None:
-        """Ends subscriptions on temporary queues, which do not survive a restart."""
+        """Ends subscriptions on temporary queues, because those queues do not survive a restart."""
         unit = self._engine.begin()
         for name in tuple(self._registry.temporary_queues):
             self._registry.remove_of_queue(unit, name)
@@ -280,7 +281,7 @@ class Broker:
 
 
 def unattended_administration(engine: Engine) -> Administration:
-    """For a command that owns the store itself. No queue is served; the next broker finds the changes in the store.
+    """Administration for a command that owns the store itself. It serves no queue; the next broker loads its changes.
 
     The gateway's configuration is not known here, so the streams are those of the namelist.
     """

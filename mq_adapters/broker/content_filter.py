@@ -7,8 +7,8 @@ LIKE with ESCAPE, IN, BETWEEN, IS NULL, AND, OR, NOT and brackets, on text, numb
     usr.site, Root.MQRFH2.usr.site or site        a property in folder usr, or an MQRFH publisher's own pair
     Body.reading.value or Root.XMLNSC.reading...  the text of the first such element of an XML body
 
-As in SQL, a condition on a missing value is neither true nor false, and so is its NOT. A well-formed filter outside the
-subset (functions, arithmetic, indexes, other folders) gets another error than a malformed one.
+As in SQL, a condition on a missing value is neither true nor false, and so is its NOT. A filter may be well formed and
+outside the subset (functions, arithmetic, indexes, other folders). It gets another error than a malformed filter.
 Source: IBM MQ documentation, "Content-based message selection" and reason codes 2551, 2554 and 3150.
 """
 
@@ -36,7 +36,7 @@ class FilterError(ValueError):
 
 
 class UnavailableFilterError(ValueError):
-    """The filter is well formed, and this broker cannot evaluate it (MQRC_SELECTION_NOT_AVAILABLE)."""
+    """The filter is well formed, but this broker cannot evaluate it (MQRC_SELECTION_NOT_AVAILABLE)."""
 
 
 class ContentError(ValueError):
@@ -44,7 +44,7 @@ class ContentError(ValueError):
 
 
 class ReferenceSource(Enum):
-    """Where the value of a reference stands."""
+    """The place where the value of a reference stands."""
 
     MQMD = "MQMD"
     PROPERTY = "property"
@@ -63,7 +63,7 @@ class Content(Protocol):
     """A publication, as a filter sees it."""
 
     def value(self, reference: Reference) -> Value:
-        """The value of a reference, None where it is not there. ContentError where the body cannot be parsed."""
+        """The value of a reference; None if it is missing. Raises ContentError if the body cannot be parsed."""
         ...
 
 
@@ -232,7 +232,7 @@ def _number_of(text: str) -> int | float | None:
 
 
 def number_of(text: str) -> int | float:
-    """The number that digits stand for."""
+    """The number whose digits these are."""
     return int(text) if text.lstrip("+-").isdigit() else float(text)
 
 

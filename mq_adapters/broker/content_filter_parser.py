@@ -1,8 +1,8 @@
 """Reads the text of a content filter: tokens, then a descent by precedence (OR, AND, NOT, a predicate, an operand).
 
 The parser reads all constructs of the larger language to their end, except queries (EXISTS, SELECT, THE). So it can
-tell a malformed filter from one that is well formed but outside the subset of `content_filter`. Source: Message Broker
-V6, "ESQL functions: reference information", "Complex ESQL functions".
+tell a malformed filter from a well-formed filter outside the subset of `content_filter`. Source: Message Broker V6,
+"ESQL functions: reference information", "Complex ESQL functions".
 """
 
 from functools import lru_cache
@@ -30,7 +30,7 @@ from mq_adapters.broker.content_filter import (
 from mq_adapters.broker.content_filter_tokens import END, Token, TokenReader, read_tokens, unquoted
 from mq_adapters.mqmd import ATTRIBUTES
 
-#: The most brackets and NOTs inside each other; deeper filters are not evaluated.
+#: The most brackets and NOTs inside each other. The broker does not evaluate deeper filters.
 MAXIMUM_DEPTH: Final = 50
 #: Conditions kept for the filters that are in use.
 _KEPT_FILTERS: Final = 4_096
@@ -39,7 +39,7 @@ _MAXIMUM_DIGITS: Final = 40
 _COMPARISONS: Final = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 _ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "||"})
 _RESERVED: Final = frozenset({"AND", "OR", "NOT", "LIKE", "ESCAPE", "IN", "BETWEEN", "IS"})
-#: Words that begin a query, which is not read to its end, and those that begin a constant before a text in quotes.
+#: Words that begin a query, which the parser does not read to its end. Words that begin a constant, before its quotes.
 _QUERIES: Final = ("EXISTS", "SELECT", "THE")
 _MOMENTS: Final = ("DATE", "GMTTIME", "GMTTIMESTAMP", "INTERVAL", "TIME", "TIMESTAMP")
 #: Names of values that are written without brackets.
@@ -48,7 +48,7 @@ _REGISTERS: Final = (
     *("CURRENT_GMTTIMESTAMP", "LOCAL_TIMEZONE"),
 )
 _STATES: Final = ("TRUE", "FALSE", "UNKNOWN", "INF", "INFINITY", "NAN", "NUM", "NUMBER")
-#: Functions with words between their values: first the words of which one must follow, then optional words.
+#: Functions with words between their values. One of the first words must follow; the second words are optional.
 _WORDED_FUNCTIONS: Final = {
     "SUBSTRING": ((("FROM", "BEFORE", "AFTER"),), ("FOR",)),
     "POSITION": ((("IN",),), ("FROM", "REPEAT")),
@@ -144,7 +144,7 @@ class _Parser(TokenReader):
         return Not(found) if is_negated else found
 
     def _range(self, left: Condition | Operand) -> Condition | None:
-        """LIKE, IN or BETWEEN behind its left side; None if there is none of the three."""
+        """LIKE, IN or BETWEEN behind its left side; None if none of the three follows."""
         if self._took_word("LIKE"):
             return self._like(self._operand(left))
         if self._took_word("IN"):

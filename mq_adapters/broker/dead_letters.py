@@ -13,7 +13,7 @@ from mq_adapters.reports import MQRO_DISCARD_MSG, ReportOption
 
 
 class BrokerDeadLetters:
-    """Makes dead letters, in the unit of work in which messages failed; `listener` is told of each."""
+    """Makes dead letters, in the unit of work in which messages failed. It tells `listener` of each."""
 
     def __init__(self, engine: Engine, listener: DeliveryListener) -> None:
         self._engine = engine
@@ -42,9 +42,9 @@ class BrokerDeadLetters:
 
 
 def refuse_again(unit: UnitOfWork, message: Message, reason_code: int) -> None:
-    """Refuses a message that was a dead letter and was put back. It stays a dead letter: its unit of work fails.
+    """Refuses a dead letter that was put back. Its unit of work fails, so it stays a dead letter.
 
-    Raises QueueManagerError with the reason, before anything has been done for such a message.
+    Raises QueueManagerError with the reason, before the broker has done any work for such a message.
     """
     if unit.redriven is message:
         raise QueueManagerError(int(reason_code), "put a dead letter back: the broker refuses the message again")

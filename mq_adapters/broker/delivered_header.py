@@ -45,8 +45,8 @@ _OF_THE_BROKER: Final = "set by the broker alone"
 class WantedHeader:
     """The parts of a subscription and of the publication's MQMD that decide its header.
 
-    `stream_name` is None without InclStreamName; `return_address` is the publisher's queue manager and queue for a
-    publication with DirectReq that names none itself.
+    `stream_name` is None without InclStreamName. `return_address` is the publisher's queue manager and queue. It is
+    there for a publication with DirectReq whose header does not name them.
     """
 
     dialect: Dialect
@@ -111,7 +111,7 @@ def _delivered(published: CommandHeader, data: bytes, format: bytes, dropped: Na
 
 
 def _stays(published: WrittenCommand, wanted: WantedHeader) -> bool:
-    """Whether a header that was written here is delivered unchanged."""
+    """Whether a subscriber gets a header that this process wrote without a change."""
     command = published.command
     assert isinstance(command, Publish)
     return (
@@ -228,7 +228,7 @@ class _Edit:
 
 
 def _without_responses(published: CommandHeader) -> CommandHeader:
-    """The publication without folders pscr. They mean nothing in it; a conversion would take it for a response."""
+    """The publication without folders pscr. They mean nothing in it, and a conversion would take it for a response."""
     data, chain = published.data, published.chain
     for index, header in enumerate(published.chain.headers):
         if isinstance(header, Mqrfh2) and header.folder(_RESPONSE_FOLDER) is not None:
@@ -274,7 +274,7 @@ def _written(header: Header, fields: NameValues, place: HeaderPlace) -> bytes:
 
 
 def _mqrfh2(header: Mqrfh2, folders: tuple[Folder, ...], place: HeaderPlace) -> bytes:
-    """The same MQRFH2 with other folders."""
+    """An MQRFH2 with its folders replaced."""
     return write_mqrfh2(
         folders,
         format=header.format,

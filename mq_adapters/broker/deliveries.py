@@ -37,7 +37,7 @@ _KEPT_DESCRIPTORS: Final = 65_536
 _KEPT_WEIGHT: Final = 65_536
 #: Bytes of a header that weigh as much as a copy: a plan holds its header in several forms.
 _WEIGHT_BYTES: Final = 256
-#: Headers longer than this (bytes) are read anew for each publication: they would fill the cache.
+#: A header longer than this (bytes) would fill the cache, so it is read anew for each publication.
 LONGEST_KEPT_HEADER: Final = 4_096
 
 _PERSISTENCE_OF_OPTION: Final = (
@@ -46,7 +46,7 @@ _PERSISTENCE_OF_OPTION: Final = (
     (RegistrationOption.PERSISTENT_AS_Q, MQPER_PERSISTENCE_AS_Q_DEF),
 )
 
-#: The most choices of recipients that a cache keeps for one header with content filters. Then it starts anew.
+#: The most choices of recipients that a cache keeps for one header with content filters. Past it, it starts anew.
 KEPT_CHOICES: Final = 64
 
 PlanKey = tuple[bytes, bytes, int, int, int, int, int]
@@ -67,7 +67,7 @@ class Copy:
 class Failure:
     """A recipient that cannot be served: its queue is gone, or its format cannot express the header.
 
-    `descriptor` and `header` are those of the copy that it should have had; None if no copy is possible.
+    `descriptor` and `header` belong to the copy that the recipient should have had; None if no copy is possible.
     """
 
     queue_name: str

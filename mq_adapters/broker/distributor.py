@@ -50,7 +50,7 @@ class Distributor:
     def distribute(
         self, unit: UnitOfWork, message: Message, plan: DeliveryPlan, without: Identity | None = None
     ) -> None:
-        """Carries out a plan for one publication; `without` is a publisher that wants no copy of its own."""
+        """Carries out a plan for one publication. `without` is a publisher that does not want its own publications."""
         if self.before is not None:
             self.before(unit, plan)
         put, copied = self._engine.put, self._listener.copied
@@ -118,7 +118,7 @@ class Distributor:
         return self.maker.choice(plan, tuple(passed), occasion), is_parsed
 
     def plan_retained(self, message: Message, subscription: Subscription) -> "RetainedPlan":
-        """The copy of a stored publication for a subscription; nothing is put yet."""
+        """Makes the copy of a stored publication for a subscription, but does not put it yet."""
         published = received_command(message)
         if isinstance(published, UnreadableCommand):
             return RetainedPlan(message=message, plan=published, is_parsed=True)

@@ -11,9 +11,9 @@ from mq_adapters.broker.subscription import Subscription
 
 
 def full_response(subscriptions: list[Subscription], command: RegisterSubscriber | DeregisterSubscriber) -> NameValues:
-    """Every attribute of the subscriptions of one command, under psc names; nothing without FullResp.
+    """Every attribute of the subscriptions of one command, under psc names; empty without FullResp.
 
-    Locked is among the options where another SubIdentity holds the subscription exclusively.
+    Locked is among the options if another SubIdentity holds the subscription exclusively.
     """
     if RegistrationOption.FULL_RESPONSE not in command.registration_options:
         return ()

@@ -1,8 +1,8 @@
 """A publication as a content filter sees it: MQMD fields, properties, and the elements of an XML body.
 
-The body is parsed only if a filter asks for it, and once for all filters. There are bounds: no document type (so no
-entities), and a limit on bytes and on depth. Properties are those of folder usr, and the pairs of an MQRFH publisher
-whose names do not begin with MQ.
+The body is parsed only if a filter asks for it, and once for all filters. A body with a document type (and so with
+entities) is not parsed. Bytes and depth have limits. Properties are those of folder usr, and the pairs of an MQRFH
+publisher, except pairs whose names begin with MQ.
 Source: IBM MQ documentation, "NameValueData", the types of a property.
 """
 
@@ -22,7 +22,7 @@ from mq_adapters.message import Message
 MAXIMUM_BODY_BYTES: Final = 262_144
 #: The most elements inside each other. With the limit on bytes this bounds the memory of the paths to about 20 MiB.
 MAXIMUM_DEPTH: Final = 32
-#: Digits of a property that is a number: those of an i8 with its sign, or of an r8.
+#: The most characters of a property that is a number: an i8 with its sign, or an r8.
 _MAXIMUM_NUMBER_CHARACTERS: Final = 40
 
 Path = tuple[str, ...]

@@ -1,7 +1,7 @@
-"""Publish and DeletePub: what arrives on a stream queue, or on another input queue of the broker.
+"""Publish and DeletePub: the commands on a stream queue, or on another input queue of the broker.
 
 Step 7a on the way of a PUBLISH, inside the publisher's own unit of work: the copies, the retained publication and the
-answer are committed with it. Publications whose header was seen before take the short way of `InputQueue.receive`.
+answer are committed with it. A publication with a known header takes the short way of `InputQueue.receive`.
 """
 
 from typing import Final
@@ -34,7 +34,7 @@ _NOT_PARSED: Final = ResponseReason(reason_code=Reason.MQRC_CONTENT_ERROR)
 
 
 class InputQueue:
-    """The handler of one queue that takes publications; they are published at one subscription point."""
+    """The handler of one queue that takes publications. It publishes them at one subscription point."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class InputQueue:
     def _read(
         self, unit: UnitOfWork, message: Message, received: CommandHeader | UnreadableCommand, key: PlanKey
     ) -> DeliveryPlan | None:
-        """The plan of a publication with a new header. Any other command is carried out, and the result is None."""
+        """The plan of a publication with a new header. Carries out any other command, and returns None."""
         if isinstance(received, UnreadableCommand):
             raise refusal_of(received)
         command = received.command
@@ -206,7 +206,7 @@ class InputQueue:
     def _delete(
         self, unit: UnitOfWork, command: DeletePublication, dialect: Dialect, stream_name: str
     ) -> tuple[str, ...]:
-        """Deletes retained publications. It is not a failure if there are none.
+        """Deletes retained publications. If there are none, the command succeeds all the same.
 
         Returns the refused patterns, and the patterns with topics on which nobody may publish. Publications on those
         topics stay. 3081 if all patterns were refused.

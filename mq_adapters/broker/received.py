@@ -55,7 +55,7 @@ class ReadCommand(CommandHeader):
         return self._echo
 
     def with_chain(self, data: bytes, chain: HeaderChain) -> "ReadCommand":
-        """The same command in a header chain that differs in something else."""
+        """The same command in another header chain, which differs only outside the command."""
         return ReadCommand(
             self.command,
             self.dialect,
@@ -71,7 +71,7 @@ class ReadCommand(CommandHeader):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UnreadableCommand:
-    """A message in the format of a command that cannot be read as one. `verb`: the command that it names, if any."""
+    """A message in the format of a command that is no valid command. `verb`: the command that it names, if any."""
 
     error: MappingError
     dialect: Dialect
@@ -151,7 +151,7 @@ def _unreadable(message: Message, chain: HeaderChain, error: MappingError) -> Un
 
 
 def _verb_of(header: Mqrfh) -> str:
-    """The command of an MQRFH, even if its string cannot be parsed to the end."""
+    """The name of the command in an MQRFH, even if its string cannot be parsed to the end."""
     try:
         return dict(header.pairs).get("MQPSCommand", "")
     except MappingError:

@@ -1,12 +1,14 @@
 """The effect of a RegSub on a subscription, new or existing: joint identities, SubName, attributes.
 
 Pure: from the existing subscription and the command to the one that follows, or a CommandRefusal.
-- JoinExcl: its SubIdentity alone. 3156 where another holds it exclusively, 3155 where others share it.
-- JoinShared: its SubIdentity with others. 3156 where another holds it exclusively; 3157, a warning, where it shares.
-- A SubIdentity that has not joined and does not join: 3154. No SubIdentity where others have joined: 3154 too, except
-  with NoAlter.
-- Attributes that others share cannot be altered: 3155. NoAlter leaves them as they are.
-- SubName: 3152 where it belongs to another subscription, or this one has another; AddName gives it to one without.
+- JoinExcl: its SubIdentity alone holds the subscription. 3156 if another holds it exclusively, 3155 if others share it.
+- JoinShared: its SubIdentity shares the subscription with others. 3156 if another holds it exclusively. 3157, a
+  warning, if the SubIdentity shares it already.
+- 3154 if a SubIdentity has not joined and does not join. 3154 too if the command has no SubIdentity and others have
+  joined, except with NoAlter.
+- 3155 if the command alters attributes that others share. NoAlter leaves attributes as they are.
+- SubName: 3152 if it belongs to another subscription, or if this subscription has another name. AddName gives a name
+  to a subscription without one.
 Sources: IBM MQ, "Register Subscriber message" and its reason codes; Message Broker V6, the same page (aq06990_).
 """
 
@@ -92,7 +94,7 @@ def _joined(existing: Subscription | None, command: RegisterSubscriber) -> tuple
 
 
 def _name(existing: Subscription | None, command: RegisterSubscriber) -> str:
-    """The SubName after the command. That it belongs to no other subscription has been checked."""
+    """The SubName after the command. The caller has checked that it belongs to no other subscription."""
     wanted, before = command.subscription_name, existing.name if existing is not None else ""
     if wanted is None or existing is None:
         return wanted or before

@@ -113,12 +113,12 @@ def refusal_of(unreadable: UnreadableCommand) -> CommandRefusal:
 
 
 def is_wanted(descriptor: MessageDescriptor, completion: Completion) -> bool:
-    """Whether an answer is wanted: a REQUEST always wants one, any other message as its Report says."""
+    """Whether a message wants an answer. A REQUEST always does; for other messages the Report field decides."""
     return descriptor.msg_type == MQMT_REQUEST or bool(descriptor.report & _WANTED_REPORT[completion])
 
 
 def remaining_expiry(message: Message, now_us: int) -> int:
-    """MQMD.Expiry of a message made from another: the other's Expiry less the time since its put; at least 1."""
+    """MQMD.Expiry of a message made from another: the other's Expiry less the time since its put, at least 1."""
     if not message.expires_us:
         return MQEI_UNLIMITED
     return max(1, -((now_us - message.expires_us) // _EXPIRY_UNIT_US))
@@ -133,7 +133,7 @@ class Responder:
         self._dead_letters = dead_letters
 
     def obstacle(self, descriptor: MessageDescriptor) -> int:
-        """The reason code if an answer could not be put on the reply queue, else 0. Tried in a unit of its own."""
+        """0 if an answer can be put on the reply queue, else the reason code. It tries this in a unit of its own."""
         try:
             trial = Message(MessageDescriptor(persistence=descriptor.persistence), b"")
             self._engine.put(self._engine.begin(), self._reply_queue(descriptor), trial)
@@ -153,7 +153,7 @@ class Responder:
         reasons: tuple[ResponseReason, ...],
         fields: NameValues = (),
     ) -> None:
-        """Answers that the command was carried out in part, or that a part of it was done already."""
+        """Answers that the command was carried out in part, or that a part of it had been done before."""
         response = Response(completion=Completion.WARNING, reasons=reasons, verb=about.verb, fields=fields)
         self._answer(unit, message, about, response)
 
@@ -193,7 +193,7 @@ class Responder:
         return self._engine.queue(name)
 
     def _message(self, message: Message, about: About, response: Response) -> Message:
-        """The answer to a message. The values of a plain success travel with it."""
+        """The answer to a message. The values of a plain success travel with the answer."""
         asked = message.descriptor
         header = _written(asked, about, response)
         descriptor = MessageDescriptor(
@@ -242,7 +242,7 @@ def _written(asked: MessageDescriptor, about: About, response: Response) -> Know
 
 @lru_cache(maxsize=_KEPT_SUCCESSES)
 def _plain_success(dialect: Dialect, verb: str, coded_char_set_id: int, encoding: int) -> WrittenResponse:
-    """The answer to a command that was carried out, without details: the same for every such command."""
+    """The answer, without details, to a command that was carried out. It is the same for every such command."""
     response = Response(completion=Completion.OK, verb=verb)
     data = write_response(response, dialect, coded_char_set_id=coded_char_set_id, encoding=encoding)
     return WrittenResponse(

@@ -3,10 +3,10 @@
 All topics are in memory, and as many publications as fit into a bound. The others are read from the store when they are
 needed. A publication that is not committed yet cannot be read there, so it stays in memory.
 
-Stored form (space BROKER_RETAINED): the key is topic space, topic and, where it is not the default, the subscription
-point, joined by NUL; the value is a msgpack list that begins with its version: version, sequence, put time, expiry time
-(microseconds since 1970, 0 for never), whether it was published Local, packed descriptor, private origin, body. A
-publication on several topics is stored under each.
+Stored form (space BROKER_RETAINED): the key is topic space, topic and subscription point, joined by NUL. The default
+subscription point is left out. The value is a msgpack list that begins with its version: version, sequence, put time,
+expiry time (microseconds since 1970, 0 for never), whether it was published Local, packed descriptor, private origin,
+body. A publication on several topics is stored under each.
 """
 
 import heapq
@@ -36,7 +36,7 @@ _EVICTIONS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RetainedPublication:
-    """The message as it was put on the input queue; `is_local` says whether its publisher set Local."""
+    """The message as it was put on the input queue. `is_local`: its publisher set Local."""
 
     message: Message
     is_local: bool
@@ -78,7 +78,7 @@ def unpack_retained(packed: bytes, identifier_prefix: bytes) -> RetainedPublicat
 class Retained:
     """An entry for the publication on a topic: its number, its end, and its place in the store.
 
-    `order`: how many publications had been kept in this run, with this one. `size_bytes`: of its row.
+    `order`: the number of publications kept in this run, up to and with this one. `size_bytes`: of its row.
     """
 
     key: bytes
@@ -105,17 +105,17 @@ class RetainedPublications:
         self._expiring: list[tuple[int, int, tuple[str, str], str]] = []
         self._cache: OrderedDict[bytes, RetainedPublication] = OrderedDict()
         self._cached_bytes = 0
-        #: How many have been kept in this run.
+        #: How many publications have been kept in this run.
         self.kept = 0
         #: The rows of all publications together.
         self.size_bytes = 0
 
     def __len__(self) -> int:
-        """The number of retained publications, with expired ones that are not deleted yet."""
+        """The number of retained publications. Expired ones count until they are deleted."""
         return sum(map(len, self._topics.values()))
 
     def get(self, space: str, point: str, topic: str) -> Retained | None:
-        """The retained publication of a routing topic; it may have expired."""
+        """The retained publication of a routing topic. It may have expired."""
         topics = self._topics.get((space, point))
         return None if topics is None else topics.get(topic)
 

@@ -72,16 +72,16 @@ class TopicIndex(Generic[Value]):
         return (found for found in self.steps(pattern, scheme) if found is not None)
 
     def steps(self, pattern: str, scheme: Scheme) -> Iterator[tuple[str, Value] | None]:
-        """Like `matching`, in small steps; None: a step found nothing. The index may change between two steps.
+        """Like `matching`, in small steps; None: a step found no topic. The index may change between two steps.
 
-        A topic that is added then may be found or not.
+        `steps` may find or miss a topic that is added meanwhile.
         """
         if scheme is Scheme.CHARACTER:
             return self._character_steps(pattern)
         return self._level_steps(pattern.split("/"))
 
     def _level_steps(self, pattern: list[str]) -> Iterator[tuple[str, Value] | None]:
-        """Goes down with the pattern; each level is visited once for each place in the pattern."""
+        """Goes down with the pattern. It visits each level once for each place in the pattern."""
         may_come_back = "#" in pattern[:-1]
         visited: set[tuple[_TopicLevel[Value], int]] = set()
         waiting = [iter(((self._root, 0),))]

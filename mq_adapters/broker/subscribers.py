@@ -1,7 +1,7 @@
 """RegSub, DeregSub and ReqUpdate.
 
-All checks come before the first change, so a command is carried out whole or refused whole. The exception is a DeregSub
-of which only some topics are registered: it is carried out with a warning. `registration` decides the effect of a
+All checks come before the first change, so a command is carried out whole or refused whole. There is one exception: if
+only some topics of a DeregSub are registered, it is carried out with a warning. `registration` decides the effect of a
 RegSub on an existing subscription. Sources: IBM MQ, the pages of the queued publish/subscribe commands; WebSphere MQ V6
 Publish/Subscribe User's Guide.
 """
@@ -149,7 +149,7 @@ class SubscriberCommands:
             self._check_permission(subscription.stream_name, (subscription.topic,), subscription.dialect)
         return Done(to_update=tuple(found), is_requested=True)
 
-    # -- inside: who, and which ----------------------------------------------------------------------------------------
+    # -- inside: identities and their subscriptions --------------------------------------------------------------------
 
     def _identity(self, descriptor: MessageDescriptor, command: SubscriberCommand) -> Identity:
         """QMgrName and QName, by default the reply queue, and the CorrelId with CorrelAsId; 3074, 3076 or 3080."""
@@ -227,7 +227,7 @@ class SubscriberCommands:
         dialect: Dialect,
         stream_name: str,
     ) -> list[Subscription]:
-        """With DeregAll: subscriptions with the topics, point and filter of the command, as far as it names them."""
+        """For DeregAll: the subscriptions with those topics, that point and that filter which the command names."""
         patterns = {self._spaces.routing_pattern(stream_name, topic, dialect) for topic in command.topics}
         return [
             found
@@ -318,7 +318,7 @@ def _is_for_all(command: DeregisterSubscriber | RequestUpdate) -> bool:
 
 
 def _after_leaving(subscription: Subscription, command: DeregisterSubscriber) -> Subscription | None:
-    """The rest of a subscription; None: it ends. It is the same object if the SubIdentity has not joined."""
+    """The subscription after a SubIdentity has left; None: it ends. The same object if that had not joined."""
     identity = command.subscription_identity
     if identity is None:
         return None

@@ -1,10 +1,10 @@
 """A subscription: one registered topic of one subscriber, and its durable form.
 
-Stored form (space BROKER_SUBSCRIPTION): the key is stream, identity, subscription point, topic and, where there is a
-content filter, that, joined by NUL. The value is a msgpack list that begins with its version. Version 3 has nothing
-that the key has, so a long topic stands in the store once. Version 2 repeats the key's names; version 1 does too, and
-ends before the filter, the joint identities and the kind of queue. Both are still read. To change the form, raise
-`_VERSION` and keep reading the earlier versions.
+Stored form (space BROKER_SUBSCRIPTION): the key is stream, identity, subscription point, topic and the content filter,
+if any, joined by NUL. The value is a msgpack list that begins with its version. Version 3 repeats no name of the key,
+so a long topic stands in the store once. Versions 1 and 2 repeat the names, and version 1 ends before the filter, the
+joint identities and the kind of queue. This program still reads both. To change the form, raise `_VERSION` and keep
+reading the earlier versions.
 
 Topics and identities are shared in memory: thousands of subscriptions may have one identity, and the session of an MQTT
 client has the same topic.
@@ -26,7 +26,7 @@ from mq_adapters.reasons import StoreError
 _VERSION: Final = 3
 _VERSION_WITH_NAMES_IN_THE_VALUE: Final = 2
 _VERSION_WITHOUT_JOINT_IDENTITIES: Final = 1
-#: Identities that are remembered while the rows are read: those of one subscriber come one after another.
+#: Identities that are remembered while the rows are read. The rows of one subscriber come one after another.
 _REMEMBERED_IDENTITIES: Final = 16
 #: Fields that version 1 lacks: filter, joint identities, whether one excludes the others, kind of queue.
 _NOT_IN_VERSION_1: Final = ("", (), False, False)
@@ -58,11 +58,11 @@ class Interest:
 class Subscription:
     """One registered topic of one subscriber.
 
-    `number` counts registrations and gives the order of copies; `dialect` is that of the RegSub, in which publications
-    are delivered; `space` and `interest.pattern` are what `stream_name` and `topic` mean in the broker's dialect;
-    the user fields are those of the RegSub's MQMD; `joined` are the SubIdentities that share the subscription, one
-    alone where `is_exclusive`; `expires_us` is microseconds since 1970, 0 for never. On a temporary dynamic queue it
-    ends with the queue.
+    `number` counts registrations and gives the order of copies. `dialect` is that of the RegSub, and publications are
+    delivered in it. `space` and `interest.pattern` are the meaning of `stream_name` and `topic` in the broker's
+    dialect. The user fields are those of the RegSub's MQMD. `joined` are the SubIdentities that share the subscription;
+    if `is_exclusive`, there is one. `expires_us` is microseconds since 1970, 0 for never. A subscription on a temporary
+    dynamic queue ends with the queue.
     """
 
     number: int
@@ -95,7 +95,7 @@ class Subscription:
 
     @property
     def is_indexed(self) -> bool:
-        """Whether new publications reach it. With PubOnReqOnly they do not."""
+        """Whether new publications reach the subscription. With PubOnReqOnly only requested ones do."""
         return not self.options & RegistrationOption.PUBLISH_ON_REQUEST_ONLY
 
     @property
@@ -178,7 +178,7 @@ def _made(number: int, names: _Names, fields: list[Any], spaces: TopicSpaces) ->
 
 
 def _names_of_earlier_version(version: int, fields: list[Any]) -> tuple[_Names, list[Any]]:
-    """The names in a value of version 1 or 2, and its other fields in the order of version 3. ValueError for others."""
+    """The names in a value of version 1 or 2, and its other fields as in version 3. ValueError for other versions."""
     if version == _VERSION_WITHOUT_JOINT_IDENTITIES:
         fields = [*fields, *_NOT_IN_VERSION_1]
     elif version != _VERSION_WITH_NAMES_IN_THE_VALUE:
@@ -192,7 +192,7 @@ def _names_of_earlier_version(version: int, fields: list[Any]) -> tuple[_Names, 
 
 @lru_cache(maxsize=_REMEMBERED_IDENTITIES)
 def _identity(text: str) -> Identity:
-    """The identity that `Identity.__str__` has written; names of MQ have no colon. ValueError for other text."""
+    """The identity that `Identity.__str__` wrote. Names of MQ have no colon. Raises ValueError for other text."""
     queue_manager_name, queue_name, *rest = text.split(":")
     correl_id = bytes.fromhex(rest[0]) if rest else None
     return Identity(queue_manager_name=queue_manager_name, queue_name=queue_name, correl_id=correl_id)

@@ -1,8 +1,8 @@
-"""The registry of all subscriptions, and its index by topic.
+"""The registry of all subscriptions, with an index by topic.
 
-A subscription is found by its identity (queue manager, queue, CorrelId where CorrelAsId was set) and its interest
-(topic pattern, subscription point, content filter) in its topic space, or there by its SubName. Memory and store agree,
-because each change goes into a unit of work.
+In its topic space a subscription is found by its SubName, or by identity and interest. The identity is queue manager,
+queue and, with CorrelAsId, CorrelId. The interest is topic pattern, subscription point and content filter. Memory and
+store agree, because each change goes into a unit of work.
 
 Subscriptions of MQTT sessions in MQRFH are looked up by levels (`level_pattern`), because a session checks each topic
 again with its filter. So the bound of mappings/topics/level_index.py holds for them too. For character patterns of MQ
@@ -27,7 +27,7 @@ from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 Owner = tuple[str, bool]
 MayAdd = Callable[[str, Shapes, Iterable[Shape]], bool]
 """Whether the subscriptions of a user identifier may bring these new shapes to an index, which has those shapes now."""
-#: Subscriptions in all answers that `Interested` remembers, 16 bytes each; it finds few ones as fast as it remembers.
+#: The most subscriptions in all answers that `Interested` remembers, 16 bytes each. Short answers are found as fast.
 _KEPT: Final = 1_000_000
 _FEW: Final = 8
 
@@ -45,7 +45,7 @@ class SpaceSubscriptions:
         self._by_name: dict[str, Subscription] = {}
 
     def index(self, point: str) -> SubscriptionIndex:
-        """The subscriptions at a subscription point, by topic. Its generation changes when other ones may match."""
+        """The subscriptions at a subscription point, by topic. Its generation changes when the matches may change."""
         found = self._indexes.get(point)
         if found is None:
             found = self._indexes[point] = SubscriptionIndex()
@@ -66,7 +66,7 @@ class SpaceSubscriptions:
         return tuple(sorted((*loaded, *self._set_aside.of(identity)), key=_number))
 
     def owners(self, identity: Identity) -> Iterable[Owner]:
-        """The users that registered the subscriptions of an identity, and whether with VariableUserId."""
+        """The users that registered the subscriptions of an identity, each with whether it set VariableUserId."""
         return self._owners.get(identity, ())
 
     @property
@@ -169,7 +169,7 @@ class SubscriptionRegistry:
         self._expiring: list[tuple[int, int, Subscription]] = []
         self._tie_breaker = itertools.count()
         self._last_number = 0
-        #: Temporary dynamic queues that subscriptions were registered with since the start.
+        #: Temporary dynamic queues on which subscriptions were registered since the start.
         self.temporary_queues: set[str] = set()
 
     def space(self, name: str) -> SpaceSubscriptions:
@@ -204,7 +204,7 @@ class SubscriptionRegistry:
                     yield found.user_identifier, index.shapes, shape
 
     def next_number(self) -> int:
-        """A number above all that are in use."""
+        """A number above all numbers in use."""
         self._last_number += 1
         return self._last_number
 
@@ -267,20 +267,20 @@ class SubscriptionRegistry:
 class Interested:
     """Finds the subscriptions that publications of one topic space and subscription point match.
 
-    Subscribers may have many filters that match one topic. So the answer for a topic is remembered by what the index
-    has found: another topic that matches the same patterns costs no more for them.
+    Subscribers may have many filters that match one topic. So `Interested` remembers an answer under the set of
+    patterns that the index has found. Another topic that matches the same patterns gets the remembered answer.
     """
 
     def __init__(self, index: PatternIndex[Subscription], spaces: TopicSpaces) -> None:
         self._index = index
         self._spaces = spaces
         self._forgets = 0
-        #: What the index has found, and the answer; by the id of the former.
+        #: The patterns that the index has found, with their answer, by the id of the patterns.
         self._known: dict[int, tuple[tuple[Subscription, ...], tuple[Subscription, ...]]] = {}
         self._kept = 0
 
     def of(self, routing_topics: tuple[str, ...], now_us: int) -> tuple[Subscription, ...]:
-        """Every subscription that matches publications on these topics now, those with DupsOK first, then by age."""
+        """Every subscription that matches publications on these topics now: first those with DupsOK, then by age."""
         if len(routing_topics) != 1 or not self._spaces.are_apart:
             return self._ordered(routing_topics, now_us)
         matching = self._index.match(routing_topics[0])

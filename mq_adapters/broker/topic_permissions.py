@@ -1,10 +1,11 @@
 """PUB and SUB of topic objects: the topics on which publishing and subscribing are allowed.
 
-A topic object decides for its TOPICSTR and all topics below, down to the next object that decides otherwise. ASPARENT
-decides nothing, and SYSTEM.BASE.TOPIC decides for the root. If a stream is a topic space, its topics stand below the
-TOPICSTR of the topic object with the stream's name, or else below that name. For a pattern only the levels in front of
-its first wildcard count. So, as on IBM MQ, a subscription above a closed topic still gets publications below it, and
-existing subscriptions stay. The refusal is 3081, with MQPSErrorId 2051 or 2503, the codes of MQPUT and MQSUB.
+A topic object decides for its TOPICSTR and all topics below, down to the next object that decides otherwise. An object
+with ASPARENT does not decide, and SYSTEM.BASE.TOPIC decides for the root. If a stream is a topic space, its topics
+stand below the TOPICSTR of the topic object with the stream's name. If there is no such object, they stand below the
+stream's name. For a pattern only the levels in front of its first wildcard count. So, as on IBM MQ, a subscription
+above a closed topic still gets publications below it, and existing subscriptions stay. The refusal is 3081, with
+MQPSErrorId 2051 or 2503, the codes of MQPUT and MQSUB.
 Source: IBM MQ documentation, "DEFINE TOPIC", PUB and SUB; "Streams and topics".
 """
 

@@ -1,7 +1,7 @@
 """Streams as topic spaces, in the two dialects of brokers.
 
-`mq6` (WebSphere MQ V6): a stream is a queue, and a topic space of its own. A publication that names another stream than
-the queue it was put on is refused (3075). A subscription to a stream that is not served is refused too (3082).
+`mq6` (WebSphere MQ V6): a stream is a queue, and a topic space of its own. The broker refuses a publication that names
+another stream than its queue (3075), and a subscription to a stream that it does not serve (3082).
 `wmb` (Message Broker V6): there is one topic space. Publications are taken from any input queue. On a stream other than
 the default, topics have the prefix `$SYS/STREAM/<stream>/`, but only in the routing key: headers are never changed.
 MQRFH2 clients cannot name a stream, so they use the prefixed topic. With implicit stream naming an MQRFH publication
@@ -81,7 +81,7 @@ class TopicSpaces:
         return _PREFIXES.pattern(StreamTopic(stream_name=stream_name, topic=pattern), SCHEME_OF[header])
 
     def check_patterns(self, patterns: Iterable[str], header: Dialect) -> None:
-        """3072 for a pattern that Message Broker does not take."""
+        """Raises 3072 for a pattern that Message Broker does not take."""
         if self.dialect is BrokerDialect.MQ6:
             return
         for pattern in patterns:
@@ -95,7 +95,7 @@ class TopicSpaces:
         return self.dialect is BrokerDialect.MQ6
 
     def spans_streams(self, routing_pattern: str, routing_topic: str) -> bool:
-        """Whether a pattern would reach a topic of another stream by a wildcard, which is not allowed."""
+        """Whether a wildcard of a pattern would reach topics of another stream, which is not allowed."""
         if self.are_apart or not routing_topic.startswith(_PREFIX_ROOT):
             return False
         return not routing_pattern.startswith(_PREFIX_ROOT)

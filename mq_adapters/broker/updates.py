@@ -1,13 +1,13 @@
 """Sends retained publications after a RegSub or ReqUpdate, a little in each turn of the event loop.
 
 A subscription may match all retained publications, and each copy costs as much as a publication. So the broker prepares
-more than a few copies over several turns, and puts some of them in each unit of work; the answer is in the last unit.
-The subscription is valid from the first unit on. A retained publication that was not sent yet goes out in front of the
-first new publication on its topic, so nobody gets an older one behind a newer one. Small commands take turns as they
-come. A few of the large ones take turns too, one of each identity, and the others wait in line.
+more than a few copies over several turns, and puts some of them in each unit of work. The answer is in the last unit.
+The subscription is valid from the first unit on. If a new publication comes on a topic, the broker first sends the
+retained one that still waits, so nobody gets an older publication behind a newer one. Small commands take turns as they
+come. A few large commands take turns too, one of each identity, and the others wait in line.
 
-Where a limit on copies is reached (`may_copy`), the command is refused with MQRC_Q_SPACE_NOT_AVAILABLE. What it has
-registered stays, as after a warning: the subscriber decides whether it wants new publications alone.
+If a limit on copies is reached (`may_copy`), the broker refuses the command with MQRC_Q_SPACE_NOT_AVAILABLE. The
+command's subscriptions stay, as after a warning: the subscriber decides whether it wants only new publications.
 
 Stored form of a command that is not answered yet (space BROKER_UPDATE): the key is a number, 8 bytes, big-endian; the
 value is a msgpack list: version, numbers of the subscriptions, whether it is ReqUpdate, psc fields and warnings
@@ -47,9 +47,9 @@ _STEPS_IN_A_TURN: Final = 200
 #: The most copies that one unit of work puts, at some 20 microseconds each; and its most bytes of bodies.
 _COPIES_IN_A_UNIT: Final = 15
 _BYTES_IN_A_UNIT: Final = 64 * 1024
-#: A command that brings more copies than that, or takes more steps than a turn, is a large one.
+#: A command is a large one if it brings more copies than that, or takes more steps than a turn has.
 _MOST_COPIES_OF_A_SMALL_ONE: Final = 64
-#: Large commands that are carried out in turn: each remembers what it has sent, about 60 bytes a copy.
+#: Large commands that take turns at one time. Each remembers the copies that it has sent, some 60 bytes a copy.
 _LARGE_ONES_IN_TURN: Final = 4
 _NOT_PARSED: Final = ResponseReason(reason_code=Reason.MQRC_CONTENT_ERROR)
 
@@ -59,7 +59,7 @@ MayCopy = Callable[[bytes | None, int], bool]
 
 
 class _Found(NamedTuple):
-    """A publication for a subscription, retained on a routing topic."""
+    """A publication that is retained on a routing topic, and a subscription that gets it."""
 
     subscription: Subscription
     topic: str
@@ -91,11 +91,11 @@ class _Update:
         #: The command to answer, if there is one.
         self.message = message
         self.received = received
-        #: Publications that were kept later (Retained.order) were sent when they were published.
+        #: Later publications (by Retained.order) were sent when they were published.
         self.bound = bound
-        #: Its durable key; b"" while it has none.
+        #: The durable key of the command; b"" while it has none.
         self.key = b""
-        #: The steps through topics that are not checked yet, and whether all are checked.
+        #: The steps through the unchecked topics, and whether all topics are checked.
         self.steps: Iterator[_Found | None] = iter(())
         self.has_ended = False
         #: Copies that are ready to be put, and the bytes of their bodies.
@@ -105,9 +105,9 @@ class _Update:
         self.sent: set[int] = set()
         self.copies = 0
         self.is_parsed = True
-        #: Whether a limit on copies stopped it.
+        #: Whether a limit on copies stopped the command.
         self.is_refused = False
-        #: The command has been answered: nothing is left to send, or a later one for the same subscriptions sends it.
+        #: The command has been answered: all is sent, or a later command for the same subscriptions sends the rest.
         self.is_over = False
 
     @property
@@ -134,9 +134,9 @@ class _Update:
 
 
 class Updates:
-    """Carries such commands out and answers them, a little in each turn of an event loop.
+    """Carries out and answers commands that ask for retained publications, a little in each turn of an event loop.
 
-    Without `call_soon` of an event loop it carries each command out at once.
+    Without `call_soon` of an event loop it carries out each command at once.
     """
 
     def __init__(
@@ -157,21 +157,21 @@ class Updates:
         self._distributor = distributor
         self._responder = responder
         self._call_soon = call_soon
-        #: Requests under way, the next one first: small and large ones of an identity take turns with others.
+        #: Commands under way, the next one first. Small and large ones of an identity take turns with other identities.
         self._in_turn: dict[tuple[Identity, bool], deque[_Update]] = {}
-        #: Large ones that wait, by identity and the numbers of their subscriptions, in the order of arrival.
+        #: Large commands that wait, by identity and the numbers of their subscriptions, in the order of arrival.
         self._line: dict[Identity, dict[tuple[int, ...], _Update]] = {}
-        #: Identities in line of which no large one is in turn, and those of which one is.
+        #: Identities in line without a large command among those that take turns, and identities with one there.
         self._next: deque[Identity] = deque()
         self._busy: set[Identity] = set()
-        #: Small ones, by the numbers of their subscriptions.
+        #: Small commands, by the numbers of their subscriptions.
         self._small: dict[tuple[int, ...], _Update] = {}
-        #: All that are not answered yet, by the number of a subscription, and the MsgIds of their commands.
+        #: All unanswered commands by the number of a subscription, and the MsgIds of these commands.
         self._of_number: dict[int, list[_Update]] = {}
         self._unanswered: set[bytes] = set()
         self._is_called = False
         self._is_stopping = False
-        #: Asked before each copy is put.
+        #: `Updates` asks this before it puts each copy.
         self.may_copy: MayCopy = lambda _correl_id, _size_bytes: True
 
     def begin(self, unit: UnitOfWork, done: Done, message: Message | None, received: CommandHeader | None) -> None:
@@ -201,7 +201,7 @@ class Updates:
         self._want_turn()
 
     def load(self) -> None:
-        """Takes up the commands that were not answered when the queue manager ended, and begins them anew."""
+        """Begins the commands anew that the queue manager had not answered when it ended."""
         waiting = self._engine.states(StateSpace.BROKER_UPDATE)
         by_number = {found.number: found for found in self._registry.everyone()} if waiting else {}
         unit = self._engine.begin()
@@ -257,7 +257,7 @@ class Updates:
             self._call_soon(self._turn)
 
     def _turn(self) -> None:
-        """Does a little for the command whose turn it is. After a unit of work the next turn waits for the commit."""
+        """Carries out a little of the next command. After a unit of work the next turn waits for the commit."""
         self._is_called = False
         may_go_on = self._engine.failed is None and not self._is_stopping
         update = self._next_in_turn() if may_go_on else None
@@ -283,7 +283,7 @@ class Updates:
         self._want_turn()
 
     def _next_in_turn(self) -> _Update | None:
-        """The command whose turn it is. It moves the commands of the same identity to the end of the line."""
+        """The next command. The commands of the same identity move to the end of the line."""
         while self._next and len(self._busy) < _LARGE_ONES_IN_TURN:
             identity = self._next.popleft()
             self._in_turn[identity, False] = deque((self._first_of(identity),))
@@ -359,7 +359,7 @@ class Updates:
         update.has_ended = True
 
     def _put(self, unit: UnitOfWork, update: _Update) -> None:
-        """Puts the ready copies, oldest first, of publications still retained for subscriptions still there."""
+        """Puts the ready copies, oldest first, without publications or subscriptions that have gone meanwhile."""
         ready, update.ready, update.ready_bytes = update.ready, [], 0
         for found, planned in sorted(ready, key=lambda each: _age(each[0])):
             if not update.is_refused and self._is_due_to(update, found):
@@ -368,7 +368,7 @@ class Updates:
             update.has_ended = True
 
     def _is_due_to(self, update: _Update, found: _Found) -> bool:
-        """Whether a publication is still retained, was there before the command, and was not sent for it yet."""
+        """Whether a publication is still retained, is older than the command, and was not sent for the command yet."""
         subscription, topic, kept = found
         is_new = kept.order > update.bound or kept.sequence in update.sent
         if is_new or kept.has_expired(self._engine.now_us()):
@@ -391,7 +391,7 @@ class Updates:
         update.is_parsed = update.is_parsed and planned.is_parsed
 
     def _hurry(self, unit: UnitOfWork, plan: DeliveryPlan) -> None:
-        """Before a publication: sends what is retained on its topics to subscriptions that do not have it yet."""
+        """Before a publication: sends the retained ones on its topics to the subscriptions that still wait for them."""
         for subscription in plan.candidates if plan.routing_topics else ():
             for update in self._of_number.get(subscription.number, ()):
                 for topic in plan.routing_topics:
@@ -402,7 +402,7 @@ class Updates:
     # -- inside: answers -----------------------------------------------------------------------------------------------
 
     def _answer(self, unit: UnitOfWork, update: _Update) -> None:
-        """Answers when all is sent: 3077 if a ReqUpdate brought nothing, and a warning if a filter could not tell."""
+        """Answers when all is sent: 3077 if a ReqUpdate brought no copy, a warning if a filter could not be checked."""
         if update.key:
             unit.delete_state(StateSpace.BROKER_UPDATE, update.key)
         done, message, received = update.done, update.message, update.received
@@ -444,7 +444,7 @@ def _unpack(packed: bytes, by_number: dict[int, Subscription], identifier_prefix
     message.sequence, message.put_us, message.expires_us = sequence, put_us, expires_us
     message.identifier_prefix = identifier_prefix
     received = received_command(message)
-    assert isinstance(received, CommandHeader)  # it was read when it came
+    assert isinstance(received, CommandHeader)  # the broker had read the command before it stored it
     return _Update(done, message, received, 0)
 
 
