@@ -18,6 +18,7 @@ from spark_audit.ingest.manifest import Manifest, UnusableManifest
 from spark_audit.ingest.segments import Measuring
 from spark_audit.ingest.warehouse import Damaged, writing_to
 from spark_audit.period import EVERYTHING
+from spark_audit.policy import Policy
 from spark_audit.report import figures
 from spark_audit.result import AuditResult, Verdict
 from spark_audit.stream import Reported, Stream
@@ -26,6 +27,8 @@ from tests.spark_audit.conftest import GATEWAY, TrailBuilder, policy_of
 HOUR_US = 3_600_000_000
 CONTROLS_RUN = ("integrity.hash", "integrity.chain", "integrity.sequence", "qos.1", "conversion.reperformance")
 OF_SOME_CONTROLS = policy_of(*CONTROLS_RUN)
+#: Where a test is about batches, and not about what controls find in them.
+OF_ONE_CONTROL = policy_of("qos.1")
 IN = {"direction": "in", "client": "boiler", "session_epoch": 1, "packet_type": 3, "qos": 1}
 
 
@@ -48,13 +51,15 @@ def _confirmed(trail: TrailBuilder, exchange: int) -> None:
 class Streaming:
     """A stream as the command runs it, in the session of the tests."""
 
-    def __init__(self, spark: SparkSession, folder: Path, *, history_hours: int = 6) -> None:
+    def __init__(
+        self, spark: SparkSession, folder: Path, *, history_hours: int = 6, policy: Policy = OF_SOME_CONTROLS
+    ) -> None:
         self.spark, self.folder = spark, folder
         self.stream = Stream(
             checkpoint=folder / "checkpoint",
             out=folder / "out",
             history_hours=history_hours,
-            policy=OF_SOME_CONTROLS,
+            policy=policy,
             decryption=None,
             progress=lambda _line: None,
         )
@@ -95,6 +100,11 @@ def streaming(spark: SparkSession, tmp_path: Path) -> Streaming:
     return Streaming(spark, tmp_path)
 
 
+@pytest.fixture
+def of_one_control(spark: SparkSession, tmp_path: Path) -> Streaming:
+    return Streaming(spark, tmp_path, policy=OF_ONE_CONTROL)
+
+
 def test_findings_are_told_once_and_history_is_known(streaming: Streaming, trail) -> None:
     _accepted(trail, 1)
     trail.add("put", exchange=1, **IN)
@@ -131,40 +141,48 @@ def test_what_is_older_than_the_history_is_pending_and_forgotten(spark: SparkSes
     assert there == {file.path for file in manifest.files}
 
 
-@pytest.mark.parametrize("step", ["_judged", "_write", "save"])
-def test_a_kill_at_any_step_tells_nothing_twice_and_forgets_nothing(
-    streaming: Streaming, trail, monkeypatch, step: str
-) -> None:
-    class Killed(BaseException):
-        pass
+class Killed(BaseException):
+    """The end of the process, right after a step."""
 
+
+def test_a_kill_after_any_step_tells_nothing_twice_and_forgets_nothing(
+    of_one_control: Streaming, trail, monkeypatch
+) -> None:
     _accepted(trail, 1)
     _confirmed(trail, 9)
     folder = _segment(trail, 1)
-    owner = Reported if step == "save" else Stream
-    original: Callable[..., object] = getattr(owner, step)
-
-    def killed(*values: object) -> None:
-        original(*values)
-        raise Killed
-
-    with monkeypatch.context() as patched:
-        patched.setattr(owner, step, killed)
-        with pytest.raises(Killed):
-            streaming.run(folder)
-    streaming.run(folder)
+    told, nothing, first = [(1, "qos.1", 2)], Reported(), Reported(batches=1, segments=1)
+    for owner, step, findings, reported in (
+        (Stream, "_judged", [], nothing),
+        (Stream, "_write", told, nothing),
+        (Reported, "save", told, first),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, step, _killed_after(getattr(owner, step)))
+            with pytest.raises(Killed):
+                of_one_control.run(folder)
+        assert of_one_control.findings() == findings
+        assert Reported.load(of_one_control.stream.checkpoint) == reported
     _accepted(trail, 2)
     _segment(trail, 2)
-    streaming.run(folder)
-    assert streaming.findings() == [(1, "qos.1", 2)]
-    assert Reported.load(streaming.stream.checkpoint) == Reported(batches=2, segments=2)
+    of_one_control.run(folder)
+    assert of_one_control.findings() == told
+    assert Reported.load(of_one_control.stream.checkpoint) == Reported(batches=2, segments=2)
 
 
-def test_a_batch_without_a_record_is_not_evaluable(streaming: Streaming, trail) -> None:
+def _killed_after(step: Callable[..., object]) -> Callable[..., None]:
+    def killed(*values: object) -> None:
+        step(*values)
+        raise Killed
+
+    return killed
+
+
+def test_a_batch_without_a_record_is_not_evaluable(of_one_control: Streaming, trail) -> None:
     _accepted(trail, 1)
     _segment(trail, 1)
     trail.lines.append(b"temperature;21\n")
-    results = streaming.run(_segment(trail, 2))
+    results = of_one_control.run(_segment(trail, 2))
     assert [result.verdict for result in results] == [Verdict.CLEAN, Verdict.NOT_EVALUABLE]
 
 
@@ -175,11 +193,11 @@ def test_a_checkpoint_that_is_none_is_refused(tmp_path: Path, text: str) -> None
         Reported.load(tmp_path)
 
 
-def test_a_checkpoint_is_not_audited_as_if_it_were_whole(streaming: Streaming, trail) -> None:
+def test_a_checkpoint_is_not_audited_as_if_it_were_whole(of_one_control: Streaming, trail) -> None:
     _accepted(trail, 1)
-    streaming.run(_segment(trail, 1))
+    of_one_control.run(_segment(trail, 1))
     with pytest.raises(Damaged, match="checkpoint of a stream"):
-        selected(streaming.stream.checkpoint, EVERYTHING)
+        selected(of_one_control.stream.checkpoint, EVERYTHING)
 
 
 @pytest.mark.proof
