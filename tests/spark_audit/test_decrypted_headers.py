@@ -66,15 +66,6 @@ def _status(result: AuditResult) -> dict[str, tuple[ControlStatus, int]]:
     return {each.identifier: (each.status, each.violations) for each in result.controls if each.severity != "off"}
 
 
-def test_headers_are_opened_and_performed_again_with_the_key(trail, audited) -> None:
-    _put(trail)
-    _put(trail, output=PersonalKey(KEY).sealed(MQRFH2.replace(b"a/b", b"a/c")))
-    result = audited(KEY)
-    assert _status(result)["conversion.reperformance"] == (ControlStatus.VIOLATED, 1)
-    (count,) = (each.count for each in result.conversions if each.status == "match")
-    assert count == 1
-
-
 def test_without_the_key_re_performance_is_not_evaluable_and_the_chain_holds(trail, audited) -> None:
     _put(trail)
     result = audited(None)
@@ -85,12 +76,18 @@ def test_without_the_key_re_performance_is_not_evaluable_and_the_chain_holds(tra
     assert status["conversion.reperformance"][0] is ControlStatus.NOT_EVALUABLE
 
 
-def test_what_another_key_or_nothing_opens_cannot_be_performed_again(trail, audited) -> None:
+def test_headers_are_opened_and_performed_again_with_the_key_alone(trail, audited) -> None:
+    """What lies elsewhere, or is damaged, the key does not open; what was never sealed needs none."""
     _put(trail)
+    _put(trail, output=PersonalKey(KEY).sealed(MQRFH2.replace(b"a/b", b"a/c")))
     _put(trail, destination="PLANT")
     _put(trail, input="e:damaged")
     _put(trail, input=base64.b64encode(PUBLISH).decode(), output=base64.b64encode(MQRFH2).decode())
-    status = _status(audited(KEY))
-    assert status["conversion.reperformable"] == (ControlStatus.VIOLATED, 2)
-    assert status["conversion.reperformance"] == (ControlStatus.HELD, 0)
-    assert _status(audited(bytes(32)))["conversion.reperformable"] == (ControlStatus.VIOLATED, 3)
+    result = audited(KEY)
+    assert _status(result)["conversion.reperformance"] == (ControlStatus.VIOLATED, 1)
+    assert _status(result)["conversion.reperformable"] == (ControlStatus.VIOLATED, 2)
+    (count,) = (each.count for each in result.conversions if each.status == "match")
+    assert count == 2
+    with_another = _status(audited(bytes(32)))
+    assert with_another["conversion.reperformable"] == (ControlStatus.VIOLATED, 4)
+    assert with_another["conversion.reperformance"] == (ControlStatus.HELD, 0)

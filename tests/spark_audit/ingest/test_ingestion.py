@@ -23,6 +23,7 @@ from spark_audit.ingest.warehouse import Damaged, InUse, writing_to
 from spark_audit.period import EVERYTHING, Period
 from spark_audit.read import trail_files
 from spark_audit.record import FIELDS
+from spark_audit.report import figures
 from spark_audit.verify.source import DamagedSegment
 from tests.spark_audit.conftest import GATEWAY, SignedTrail, TrailBuilder, policy_of
 
@@ -33,6 +34,12 @@ SECOND = "000000000002-20261120T08.jsonl"
 OF_SOME_CONTROLS = policy_of(
     *(each.identifier for each in CONTROLS if each.identifier.startswith(("integrity.", "conversion.reperform")))
 )
+
+
+@pytest.fixture(autouse=True)
+def without_figures(monkeypatch) -> None:
+    """The sums of a report have tests of their own, and take longer than the controls."""
+    monkeypatch.setattr(figures, "with_figures", lambda result, _records: result)
 
 
 def _ingest(spark: SparkSession, to: Path, *trails: Path) -> Manifest:
