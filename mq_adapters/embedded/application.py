@@ -1,8 +1,8 @@
 """One application's view of the engine: its open unit of work, and the calls of the port with call-backs.
 
 The socket server keeps one for each connection; embedded/direct.py keeps one for a command that owns the store itself.
-So both sides of the port behave alike. `done` is called when the call's effect is committed: at once inside a unit of
-work, after the commit outside of one, and never if the store fails (Engine.failed then says why).
+So both sides of the port behave alike. `done` is called at once inside a unit of work, and after the commit outside of
+one. If the store fails, it is never called, and Engine.failed says why.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ from mq_adapters.reports import ANY_REPORT, MQFB_COA, MQFB_COD, ReportOption, ha
 from mq_adapters.system_queues import is_closed_to_applications
 from mq_adapters.transmission import inner_msg_id
 
-#: Bytes of bodies in one unit of work, which is a list in memory until it commits; one larger message may be alone.
+#: The most bytes of bodies in one unit of work, which is in memory until it commits. A larger message may be alone.
 MAXIMUM_UNIT_BYTES: Final = 256 * 1024 * 1024
 #: PutApplName has 28 bytes (MQMD).
 _APPLICATION_NAME_BYTES: Final = 28
@@ -41,7 +41,7 @@ class Application:
     def __init__(
         self, engine: Engine, name: str = "", *, user: str = "", operator: str = "", rights: Rights = EVERYTHING
     ) -> None:
-        """`user` is whom it acts as, where a message does not say it; `operator` is the same user, in full."""
+        """`user` is the UserIdentifier of messages that have none; `operator` is the same user, in full."""
         self.name = name.encode(errors="replace")[:_APPLICATION_NAME_BYTES].decode(errors="ignore")
         self.user = user
         self.operator = operator or user
@@ -49,29 +49,29 @@ class Application:
         self._engine = engine
         self._unit: UnitOfWork | None = None
         self._unit_bytes = 0
-        #: Whose act the open unit of work is, where it is an operator's.
+        #: The operator's act that the open unit of work is, if it is one.
         self._act: OperatorsAct | None = None
         self._dynamic_queues: list[Queue] = []
         self._held_queues: list[Queue] = []
-        #: The broker made dead letters of what it put, and they found no room.
+        #: The broker made dead letters of the application's messages, and they found no room.
         self._has_held_letters = False
         #: The queue at which a get of this application waits.
         self.awaited_queue: Queue | None = None
-        #: The queues that it reads, by whatever tells one reading from another.
+        #: The queues that the application reads, by an object that tells one reading from another.
         self.read_queues: dict[int, Queue] = {}
         engine.objects.users.add(self)
 
     # -- units of work -----------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Opens a unit of work; 2128 where one is open."""
+        """Opens a unit of work; 2128 if one is open."""
         if self._unit is not None:
             raise QueueManagerError(ReasonCode.MQRC_UOW_IN_PROGRESS, "begin a unit of work")
         self._unit = self._engine.begin()
         self._unit_bytes, self._act = 0, None
 
     def operate(self, command: str, reason: str = "") -> None:
-        """The open unit of work is an operator's act, by that command: its commit tells so; 2255 without one."""
+        """Marks the open unit of work as an operator's act; its commit notes the act. 2255 without a unit of work."""
         self.check_everything(command)
         if self._unit is None:
             raise QueueManagerError(ReasonCode.MQRC_UOW_NOT_AVAILABLE, command)
@@ -99,7 +99,7 @@ class Application:
             self._engine.back_out(unit)
 
     def is_using(self, queue: Queue) -> bool:
-        """Whether it holds or reads the queue, or its open unit of work puts on the queue or gets from it."""
+        """Whether the application holds or reads the queue, or its open unit of work puts on it or gets from it."""
         unit = self._unit
         is_put_on = unit is not None and any(found is queue for found, _ in unit.puts)
         is_open = is_put_on or queue.exclusive_holder is self or self.is_getting_from(queue)
@@ -113,7 +113,7 @@ class Application:
         )
 
     def close(self) -> None:
-        """The application has gone: backs out, and gives up what it held and the temporary queues that it made."""
+        """The application has gone. Backs out, gives up held queues, and deletes the application's temporary queues."""
         self.back_out()
         while self._held_queues:
             self.release(self._held_queues[-1].name)
@@ -126,7 +126,7 @@ class Application:
 
     def put(self, queue_name: str, message: Message, done: Done) -> None:
         """Puts a message that nobody else holds; its `msg_id` is known on return."""
-        message.written = None  # an application's header is read, whatever the application says of it
+        message.written = None  # the broker must read an application's header, whatever the application says of it
         self.rights.check(Right.PUT, queue_name, f"put on {queue_name}")
         target = self._engine.objects.putting(queue_name)
         self._complete_descriptor(message, target, f"put on {queue_name}")
@@ -150,17 +150,17 @@ class Application:
             self._submit(unit, done)
 
     def getting(self, queue_name: str) -> Queue:
-        """The queue to get from. 2035 without the right to."""
+        """The queue to get from. 2035 without the right to get."""
         self.rights.check(Right.GET, queue_name, f"get from {queue_name}")
         return self._engine.objects.getting(queue_name)
 
     def take(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> Message | None:
-        """The first message that matches, taken and not yet removed: `remove` or `give_back` must follow."""
+        """Takes the first message that matches. It is not removed yet: `remove` or `give_back` must follow."""
         self._check_getting(queue)
         return self._engine.take(queue, correl_id, msg_id)
 
     def take_number(self, queue: Queue, sequence: int) -> Message:
-        """The message with that sequence number, as `take`; 2034 where it has gone."""
+        """Takes the message with that sequence number, as `take` does; 2034 if it has gone."""
         self._check_getting(queue)
         message = self._engine.take_number(queue, sequence)
         if message is None:
@@ -168,7 +168,7 @@ class Application:
         return message
 
     def remove(self, queue: Queue, message: Message, done: Done) -> None:
-        """Destroys a message that was taken: with the open unit of work, else now."""
+        """Destroys a taken message: with the open unit of work, or at once without one."""
         unit = self._unit if self._unit is not None else self._engine.begin()
         unit.remove(queue, message, Departure.TAKEN)
         if message.descriptor.report & ReportOption.CONFIRM_ON_DELIVERY:
@@ -180,7 +180,7 @@ class Application:
             self._submit(unit, done)
 
     def take_batch(self, queue_name: str, *, most_messages: int, most_bytes: int) -> list[Message]:
-        """The oldest messages, at least one where there is one, into the open unit of work; 2255 without one."""
+        """Takes the oldest messages, at least one if there is one, into the open unit of work; 2255 without a unit."""
         queue = self.getting(queue_name)
         if self._unit is None:
             raise QueueManagerError(ReasonCode.MQRC_UOW_NOT_AVAILABLE, f"take a batch from {queue_name}")
@@ -203,10 +203,10 @@ class Application:
     # -- queues ------------------------------------------------------------------------------------------------------
 
     def hold(self, queue_name: str, done: Callable[[str], None]) -> None:
-        """Holds a queue exclusively, until `release` or `close`; 2042 while somebody gets from it, or holds it.
+        """Holds a queue exclusively, until `release` or `close`; 2042 while somebody else gets from it or holds it.
 
-        `done` is called with the local queue's name when all that was submitted before is committed: whoever then
-        looks at the queue sees all that its last holder did.
+        `done` is called with the local queue's name when all earlier units are committed. So the new holder sees all
+        changes of the last one.
         """
         queue = self.getting(queue_name)
         self.rights.check_open(queue.name, f"open queue {queue_name} exclusively")
@@ -218,7 +218,7 @@ class Application:
         self._engine.submit(self._engine.begin(), lambda _unit: done(queue.name))
 
     def release(self, queue_name: str) -> None:
-        """Gives up a queue that was held; without one there is nothing to do."""
+        """Gives up a queue, if the application holds it."""
         for queue in [held for held in self._held_queues if held.name == queue_name]:
             self._held_queues.remove(queue)
             queue.exclusive_holder = None
@@ -226,7 +226,7 @@ class Application:
     def create_dynamic(self, model_name: str, name: str) -> str:
         """Makes a temporary dynamic queue, which lives as long as this application; returns its full name.
 
-        Whoever makes one may get from the model, and from the queue that it becomes.
+        The application needs the right to get from the model. It may then get from the new queue too.
         """
         for each in (model_name, name):
             self.rights.check(Right.GET, each, f"open model queue {model_name} as {name}")
@@ -235,7 +235,7 @@ class Application:
         return queue.name
 
     def inquire(self, name: str) -> Definition:
-        """The attributes of a queue, those of the local queue behind an alias; of the queue manager for ''."""
+        """The attributes of a queue; for an alias, those of the local queue behind it; for '', of the queue manager."""
         objects = self._engine.objects
         if not name:
             return objects.queue_manager
@@ -246,9 +246,9 @@ class Application:
         return found
 
     def clear_some(self, queue_name: str, done: Callable[[int], None]) -> None:
-        """Destroys the oldest CLEAR_MESSAGES, in a unit of their own; `done` is called with how many there were.
+        """Destroys the oldest CLEAR_MESSAGES, in a unit of their own; `done` is called with their number.
 
-        2042 where somebody holds the queue, or messages on it are in doubt.
+        2042 if somebody holds the queue, or messages on it are in doubt.
         """
         operation = f"clear queue {queue_name}"
         self.rights.check(Right.ADMIN, queue_name, operation)
@@ -268,7 +268,7 @@ class Application:
         return self._engine.queue(queue_name).depth
 
     def check_known(self, queue_name: str) -> None:
-        """2035 for a queue of which the application may not even know."""
+        """2035 for a queue that the application may not know of."""
         if not self.rights.has_any(queue_name):
             self.rights.check(Right.BROWSE, queue_name, f"inquire {queue_name}")
 
@@ -292,7 +292,7 @@ class Application:
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _complete_descriptor(self, message: Message, target: PutTarget, operation: str) -> None:
-        """Fills in what the putter left open: defaults of the queue, and the context fields that are blank."""
+        """Fills in the fields that the putter left open: defaults of the queue, and blank context fields."""
         descriptor = message.descriptor
         is_letter = target.queue.takes_letters and descriptor.format == FORMAT_DEAD_LETTER
         if len(message.body) > self._engine.objects.maximum_message_bytes and not is_letter:
@@ -316,14 +316,14 @@ class Application:
             message.descriptor = descriptor.replace(**changes)
 
     def _check_reply_queue(self, message: Message) -> None:
-        """2035 where the queue manager would put reports on a queue that the application may not use."""
+        """2035 if the queue manager would put reports on a queue that the application may not use."""
         descriptor = message.descriptor
         is_here = descriptor.reply_to_q_mgr in ("", self._engine.name)
         if descriptor.report & ANY_REPORT and not (is_here and self.rights.has(Right.GET, descriptor.reply_to_q)):
             self.rights.check(Right.PUT, descriptor.reply_to_q, f"have reports put on {descriptor.reply_to_q}")
 
     def _confirm_arrival(self, unit: UnitOfWork, queue: Queue, message: Message) -> None:
-        """COA; and COD where the queue is served, because the message is got in this very unit of work."""
+        """Puts COA. On a served queue it puts COD too, because the broker gets the message in this unit of work."""
         if message.descriptor.report & ReportOption.CONFIRM_ON_ARRIVAL:
             self._engine.reporter.send(unit, message, ReportOption.CONFIRM_ON_ARRIVAL, MQFB_COA)
         if message.descriptor.report & ReportOption.CONFIRM_ON_DELIVERY and queue.handler is not None:
@@ -340,7 +340,7 @@ class Application:
         self._check_limit(0, operation)
 
     def _check_holder(self, queue: Queue, operation: str) -> None:
-        """Nobody else holds the queue, and who does not hold it takes nothing that is in doubt."""
+        """Checks that nobody else holds the queue, and that only its holder takes messages in doubt."""
         if queue.exclusive_holder not in (None, self):
             raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, operation)
         if queue.exclusive_holder is None:
@@ -351,7 +351,7 @@ class Application:
         return iter(()) if lane is None else iter(self._engine.browse(queue, lane))
 
     def _submit(self, unit: UnitOfWork, done: Done) -> None:
-        """Submits a unit; where the broker refuses to carry it out, what it took goes back."""
+        """Submits a unit. If the broker refuses to carry it out, the messages that it took go back."""
         if unit.removals:
             _tell_apart(unit)
         try:
@@ -365,7 +365,7 @@ class Application:
             raise
 
     def _check_held_letters(self, operation: str) -> None:
-        """An application whose dead letters found no room puts nothing more at the broker until they have gone on."""
+        """Refuses puts for the broker while dead letters of the application wait for room."""
         self._has_held_letters = self._engine.dead_letters.depth > 0
         if self._has_held_letters:
             hint = "the dead-letter queue is full, and dead letters of this application wait for room"
@@ -386,10 +386,10 @@ class Application:
 
 
 def _tell_apart(unit: UnitOfWork) -> None:
-    """Of what an application takes the balance tells apart what it puts again in the same unit of work.
+    """Tells the balance which taken messages the application puts again in the same unit of work.
 
-    A dead letter is put back with its MsgId, and so is what becomes a dead letter. What is taken off a transmission
-    queue by who holds it alone is a channel's, which has sent it.
+    An application puts a dead letter back under its MsgId, and makes a dead letter under the MsgId of the message. A
+    message that the exclusive holder takes off a transmission queue was sent on by a channel.
     """
     put = {inner_msg_id(message): message.descriptor.format for _, message in unit.puts}
     unit.removals = [
@@ -401,7 +401,7 @@ def _tell_apart(unit: UnitOfWork) -> None:
 
 
 def _departure(queue: Queue, message: Message, put_again_as: bytes | None) -> Departure:
-    """The departure of a message that an application takes; its Format where it is put again."""
+    """The departure of a message that an application takes. `Format` decides if the message is put again."""
     if put_again_as is not None and message.descriptor.format == FORMAT_DEAD_LETTER:
         return Departure.REDRIVEN
     if put_again_as == FORMAT_DEAD_LETTER:

@@ -1,7 +1,8 @@
-"""The messages that can be got: which are committed, where they stand on their queues, and which somebody has taken.
+"""The messages that can be got: committed messages, their places on their queues, and those that somebody has taken.
 
-A message becomes available when its commit is done (`arrive`); for those who join that commit, before (`announce`).
-Whoever takes it has it alone, until a unit of work that removes it is committed (`forget`) or it is given back.
+A message becomes available when its commit is done (`arrive`). For units that join that commit, it is available before
+(`announce`). The taker of a message has it alone, until a unit of work that removes it is committed (`forget`), or
+until the taker gives it back.
 """
 
 from collections import Counter
@@ -23,7 +24,7 @@ _HIGHEST_NUMBER: Final = (1 << 63) - 1
 IndexEntry = tuple[int, int, bytes | None, bytes | None, int, int, int]
 
 
-#: The heap is made anew when it has twice as many entries as there are messages that expire, and this many more.
+#: The heap is made anew when it has twice as many entries as there are messages with an expiry, and this many more.
 _STALE_EXPIRIES: Final = 64
 
 
@@ -38,7 +39,7 @@ class AvailableMessages:
         is_committing: Callable[[int], bool],
         fail: Callable[[StoreError], None],
     ) -> None:
-        """`is_committing`: whether a message may be on the disk already, and has not arrived; `fail` is told once."""
+        """`is_committing`: whether a message may be on the disk, but has not arrived. `fail` is called once."""
         self._message_cache = message_cache
         self._prefix = identifier_prefix
         self._is_committing = is_committing
@@ -48,7 +49,7 @@ class AvailableMessages:
         self._expiries = Expiries()
 
     def load(self, index: Iterable[IndexEntry]) -> None:
-        """Takes up what the store has. StoreError where a message is on a queue that is not there."""
+        """Loads the messages of the store. Raises StoreError if a message is on an unknown queue."""
         for sequence, identifier, correl_id, msg_id, expires_us, priority, body_bytes in index:
             queue = self._message_cache.queue(identifier)
             place = queue.place(sequence, priority)
@@ -59,7 +60,7 @@ class AvailableMessages:
                 self._expiries.add(expires_us, sequence, queue)
 
     def announce(self, queue: Queue, message: Message) -> None:
-        """A message is about to be committed, and may be taken already; `arrive` follows."""
+        """A message is about to be committed, and may already be taken; `arrive` follows."""
         self._place(queue, message)
         self._message_cache.announce(queue, message)
         self._announced.add(message.sequence)
@@ -84,7 +85,7 @@ class AvailableMessages:
             self._expiries.add(message.expires_us, sequence, queue)
 
     def forget(self, queue: Queue, message: Message) -> None:
-        """A message was destroyed, which somebody had taken."""
+        """A message that somebody had taken was destroyed."""
         sequence, descriptor = message.sequence, message.descriptor
         queue.remove(descriptor.correl_id, len(message.body))
         if queue.census is not None:
@@ -97,7 +98,7 @@ class AvailableMessages:
             self._expiries.discard(sequence)
 
     def waiting(self, queues: Iterable[Queue]) -> Counter[str]:
-        """How many messages each account of the balance has: those that somebody has taken, and those of all lanes."""
+        """How many messages each account of the balance has: the taken ones, and those of all lanes."""
         found = Counter(queue.account.name for queue in self._taken.values() if queue.account is not CLOSED)
         for queue in queues:
             found[queue.account.name] += sum(map(len, queue.lanes.values()))
@@ -106,7 +107,7 @@ class AvailableMessages:
     # -- taking --------------------------------------------------------------------------------------------------------
 
     def take(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> Message | None:
-        """Takes the oldest message that matches, be it expired, or None. The next ones of its lane are read with it."""
+        """Takes the oldest message that matches, even an expired one, or None. Reads the lane's next ones with it."""
         lane: bytes | None = None
         if msg_id is not None:
             sequence = self._take_named(queue, correl_id, msg_id)
@@ -129,14 +130,14 @@ class AvailableMessages:
         return message
 
     def take_expired(self, now_us: int) -> Iterator[tuple[Queue, Message]]:
-        """Takes what has expired, one after another, unless somebody has it."""
+        """Takes expired messages, one after another, unless somebody has taken them."""
         for sequence, queue in self._expiries.due(now_us):
             message = self.take_number(queue, sequence)
             if message is not None:
                 yield queue, message
 
     def give_back(self, messages: Iterable[tuple[Queue, Message]]) -> set[tuple[Queue, bytes]]:
-        """Returns messages to their places; the lanes in which they stand again."""
+        """Returns messages to their places. The result is the lanes of these places."""
         returned: dict[tuple[Queue, bytes], list[int]] = {}
         for queue, message in messages:
             del self._taken[message.sequence]
@@ -149,7 +150,7 @@ class AvailableMessages:
         return set(returned)
 
     def browse(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> Iterator[Message]:
-        """The messages that match when the iteration comes to them, expired ones too, oldest first."""
+        """The messages that match when the iteration reaches them, with expired ones, oldest first."""
         for sequence in queue.numbers(correl_id) if msg_id is None else self._numbers_of(queue, msg_id):
             message = self._of(queue, sequence)
             if message is not None and message.matches(correl_id, msg_id):
@@ -169,7 +170,7 @@ class AvailableMessages:
         queue.discard(descriptor.correl_id, queue.place(message.sequence, descriptor.priority))
 
     def _numbers_of(self, queue: Queue, msg_id: bytes) -> list[int]:
-        """Where messages with that MsgId may be, in the order of delivery.
+        """The numbers under which messages with that MsgId may be, in the order of delivery.
 
         A putter may have chosen a MsgId that this queue manager made.
         """
@@ -193,7 +194,7 @@ class AvailableMessages:
         return found
 
     def _read(self, queue: Queue, sequence: int, lane: bytes | None) -> Message:
-        """A message from the disk that was just taken off its lane, whose next ones are read with it."""
+        """Reads a message that was just taken off its lane from the disk, and the lane's next ones with it."""
         upcoming = [] if lane is None else queue.upcoming(lane, READ_AHEAD_MESSAGES)
         with self._stopping_on_failure():
             found = self._message_cache.read_ahead(sequence, upcoming)
@@ -207,7 +208,7 @@ class AvailableMessages:
 
     @contextmanager
     def _stopping_on_failure(self) -> Iterator[None]:
-        """A store that cannot be read is as bad as one that cannot be written."""
+        """Stops the queue manager if the store cannot be read, as it stops if the store cannot be written."""
         try:
             yield
         except StoreError as error:
@@ -216,14 +217,14 @@ class AvailableMessages:
 
 
 class Expiries:
-    """The committed messages that have an expiry: a heap of moments, in which messages that are gone leave entries."""
+    """The committed messages with an expiry, as a heap of moments. Entries of messages that are gone stay in it."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Queue]] = []
         self._sequences: set[int] = set()
 
     def add(self, expires_us: int, sequence: int, queue: Queue) -> None:
-        """A message that expires at that moment, microseconds since 1970, became available, perhaps again."""
+        """A message became available, perhaps again. It expires at that moment, in microseconds since 1970."""
         self._sequences.add(sequence)
         heappush(self._heap, (expires_us, sequence, queue))
         if len(self._heap) > 2 * len(self._sequences) + _STALE_EXPIRIES:
@@ -231,11 +232,11 @@ class Expiries:
             heapify(self._heap)
 
     def discard(self, sequence: int) -> None:
-        """The message is no more."""
+        """The message has gone."""
         self._sequences.discard(sequence)
 
     def due(self, now_us: int) -> Iterator[tuple[int, Queue]]:
-        """Takes off what is due: sequence number and queue; some may have gone, or be taken just now."""
+        """Takes off due entries: sequence number and queue. Some of their messages may have gone, or be taken now."""
         while self._heap and self._heap[0][0] <= now_us:
             _, sequence, queue = heappop(self._heap)
             yield sequence, queue

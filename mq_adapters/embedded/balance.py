@@ -7,11 +7,10 @@ Two identities hold at any time, for each queue and in all:
     publications   begin + received + wills = repeats + published + refused + dropped by rule + given up
                    + gone at a stop + held + in hand
 
-Commits count the messages that come and go (embedded/counters.py). Waiting messages are counted here, from their rows
-or from the index of a running queue manager, and from nothing that is kept beside them. So a message that vanished
-shows as a difference. Copies link the two identities: a publication is put as often as the broker finds subscribers.
-The broker's own copies of retained publications are on no queue and in no sum. Audit notes are messages on a queue like
-all others.
+Commits count the messages that come and go (embedded/counters.py). This module counts waiting messages, from their rows
+or from the index of a running queue manager. No number is kept beside these, so a message that vanished shows as a
+difference. Copies link the two identities: a publication is put as often as the broker finds subscribers. The broker's
+own copies of retained publications are on no queue and in no sum. Audit notes are messages on a queue like all others.
 """
 
 from collections import Counter
@@ -37,13 +36,13 @@ from mq_adapters.embedded.store.verification import reading
 from mq_adapters.embedded.unit_of_work import Departure, PublicationCounter, StateSpace
 from mq_adapters.reasons import StoreError
 
-#: Stands for the name of the queues that are temporary or deleted, which have one line together.
+#: Temporary and deleted queues share one line under this name.
 FORMER_QUEUES: Final = "(deleted and temporary queues)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Messages:
-    """The counters of messages, persistent ones or others; the names are those of QUEUE_COUNTERS."""
+    """The counters of messages, either persistent or not. The names are those of QUEUE_COUNTERS."""
 
     begin: int = 0
     put: int = 0
@@ -65,11 +64,11 @@ class Messages:
 
     @staticmethod
     def names() -> tuple[str, ...]:
-        """Every counter, and what waits."""
+        """The names of all counters, and of the number that waits."""
         return _MESSAGE_NAMES
 
     def counted(self) -> Iterable[tuple[str, int]]:
-        """Name and number of each counter; what waits is none."""
+        """Name and number of each counter, without the number that waits."""
         return ((name, self._number(name)) for name in _MESSAGE_NAMES if name != "waiting")
 
     def _number(self, name: str) -> int:
@@ -103,9 +102,9 @@ class QueueBalance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationBalance:
-    """The counters of publications; the names are those of PUBLICATION_COUNTERS. `copies` are in no sum.
+    """The counters of publications. The names are those of PUBLICATION_COUNTERS. `copies` are in no sum.
 
-    `held` wait for PUBREL. `in_hand` were received and wait unanswered, in memory, for room at a target or on the disk.
+    `held` ones wait for PUBREL. `in_hand` ones wait in memory, unanswered, for room at a target or on the disk.
     """
 
     begin: int
@@ -123,11 +122,11 @@ class PublicationBalance:
 
     @staticmethod
     def names() -> tuple[str, ...]:
-        """Every counter, and what is held or in hand."""
+        """The names of all counters, and of the numbers held and in hand."""
         return _PUBLICATION_NAMES
 
     def counted(self) -> Iterable[tuple[str, int]]:
-        """Name and number of each counter; what is held or in hand is none."""
+        """Name and number of each counter, without the numbers held and in hand."""
         return ((name, getattr(self, name)) for name in _PUBLICATION_NAMES if name not in ("held", "in_hand"))
 
     @property
@@ -179,7 +178,7 @@ def running_queues(engine: Engine) -> dict[str, Messages]:
 
 
 def running_publications(engine: Engine, held: int) -> PublicationBalance:
-    """The counters of publications, with those that wait for their commit; `held`: between PUBLISH and PUBREL."""
+    """The counters of publications, including those that wait for their commit. `held`: between PUBLISH and PUBREL."""
     return _publication_balance(engine.counters.running_publications(), held)
 
 
@@ -189,8 +188,8 @@ def running_publications(engine: Engine, held: int) -> PublicationBalance:
 def read_balance(data_dir: Path) -> Balance | None:
     """The balance of the store of a data folder at one moment; a gateway may be running meanwhile.
 
-    What is not persistent is as it was in the last commit, at most a second ago. None where the store counts nothing
-    yet, because no program that counts has opened it. StoreError where there is none, or it is unreadable.
+    Messages that are not persistent are counted as in the last commit, at most a second ago. None if the store has no
+    counters, because no program that counts has opened it. StoreError if there is no store, or it is unreadable.
     """
     path = data_dir / FILE_NAME
     if not path.is_file():

@@ -1,8 +1,8 @@
-"""The durable counters of the balance: what became of every message and publication, counted in the commit itself.
+"""The durable counters of the balance: the end of every message and publication, counted in the commit itself.
 
-`COUNTERS` is the table of them all. Counts are kept in memory, as they stand after the last group that is complete.
+`COUNTERS` is the table of all counters. Counts are kept in memory, as they stand after the last complete group.
 `GroupCommit` asks for the rows that a group changes (`rows`) and writes them in the group's own transaction, so that
-counters and messages agree at every instant; when the group is complete it says so (`settle`).
+counters and messages agree at every instant. It calls `settle` when the group is complete.
 
 A row is state in space BALANCE, a list of numbers packed by ormsgpack, which may grow at its end:
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Counter(NamedTuple):
-    """One counter: its name in the balance, what it counts, and where that is counted."""
+    """One counter: its name in the balance, its meaning, and the place in the code that counts."""
 
     name: str
     what: str
@@ -39,7 +39,7 @@ class Counter(NamedTuple):
 
 
 _REMOVED: Final = "UnitOfWork.remove, by its reason"
-#: Every counter of a queue, for persistent messages and for others apart; then every one of the publications.
+#: Every counter of a queue, once for persistent messages and once for others. Then the counters of publications.
 QUEUE_COUNTERS: Final = (
     Counter("begin", "messages that were there when the counting began", "Counters.begin, from the index"),
     Counter("put", "messages that were committed on the queue", "Counters, from the puts of the group"),
@@ -84,17 +84,17 @@ class QueueAccount:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        #: Persistent messages that were there when the counting began.
+        #: Persistent messages that the store had when the counting began.
         self.begin = 0
-        #: Messages that were not persistent, and went with the memory of a gateway that stopped.
+        #: Messages that were not persistent, and were lost with the memory when a gateway stopped.
         self.gone = 0
-        #: Of persistent messages and of others: puts, then departures by number.
+        #: Puts, then departures by number; once for persistent messages, once for others.
         self.counts = _nothing()
-        #: The numbers of the committed messages that are not persistent, those that somebody has taken among them.
+        #: The numbers of the committed messages that are not persistent, including taken ones.
         self.not_persistent: set[int] = set()
 
     def row(self, change: _Pair | None = None) -> _Row:
-        """The row of state, with what a group changes."""
+        """The row of state, with the changes of a group."""
         persistent, others = self.counts
         waiting = len(self.not_persistent)
         if change is not None:
@@ -108,7 +108,7 @@ class QueueAccount:
                 counts[place] += number
 
 
-#: Stands for the account of a queue that has been deleted: nothing counts there any more.
+#: Stands for the account of a deleted queue, which counts no more.
 CLOSED: Final = QueueAccount("")
 
 
@@ -157,7 +157,7 @@ class _Tally:
             counts += unit.counts
         for what, number in Counts(counts).items():
             self.publications[what] += number
-        self.accounts.pop(CLOSED, None)  # what was on the queue was cleared with it
+        self.accounts.pop(CLOSED, None)  # the queue's messages were cleared with it
 
     def _of(self, account: QueueAccount) -> _Pair:
         change = self.accounts.get(account)
@@ -175,21 +175,21 @@ class Counters:
         self.publications = [0] * len(PublicationCounter)
         self.publications_begin = 0
         self.publications_gone = 0
-        #: How many PUBLISH packets were received and wait unanswered in memory; what was received is counted at once.
+        #: How many PUBLISH packets wait unanswered in memory. They were counted as received at once.
         self.in_hand: Callable[[], int] = lambda: 0
         #: The units of work that are not yet committed.
         self.under_way: Callable[[], Iterable[UnitOfWork]] = tuple
         self._accounts: dict[str, QueueAccount] = {"": self.former}
-        #: Accounts of which the store has less than they say.
+        #: Accounts whose rows in the store are older than they are.
         self._unwritten: set[QueueAccount] = set()
         self._staged: _Tally | None = None
         self._written = b""
         self._staged_publications = b""
-        #: Whether the store has counters at all; else they begin now.
+        #: Whether the store has counters. If not, they begin now.
         self.has_begun = False
 
     def account(self, name: str) -> QueueAccount:
-        """The account of a queue that is defined."""
+        """The account of a defined queue."""
         account = self._accounts.get(name)
         if account is None:
             account = self._accounts[name] = QueueAccount(name)
@@ -201,7 +201,7 @@ class Counters:
     # -- the start -----------------------------------------------------------------------------------------------------
 
     def load(self, rows: Iterable[tuple[bytes, bytes]]) -> None:
-        """Takes over the store's counters. Messages that were in memory alone are gone, and are counted so."""
+        """Takes over the store's counters. Counts messages that were only in memory as gone at a stop."""
         for key, value in rows:
             if key == _PUBLICATIONS:
                 stored = unpack_publications(value)
@@ -218,7 +218,7 @@ class Counters:
                     self._unwritten.add(account)
 
     def begin(self, queues: Iterable["Queue"], held: int) -> None:
-        """Begins to count, in a store that never did: what is there now was there before."""
+        """Begins to count in a store without counters. Its present messages count as there before."""
         self.has_begun = True
         self.publications_begin = held
         for queue in queues:
@@ -226,13 +226,13 @@ class Counters:
             self._unwritten.add(queue.account)
 
     def count(self, what: PublicationCounter, number: int) -> None:
-        """Counts at once what is true without a commit: a packet that came, or that nobody answers."""
+        """Counts at once, without a commit: a packet that came, or one that nobody will answer."""
         self.publications[what] += number
 
     # -- groups --------------------------------------------------------------------------------------------------------
 
     def rows(self, group: Iterable[UnitOfWork]) -> list[_Row]:
-        """The rows that a group is to be written with: those that it changes, and those that the store lacks."""
+        """The rows to write with a group: those that it changes, and those that the store lacks."""
         tally = self._staged = _Tally(group)
         rows = [account.row(change) for account, change in tally.accounts.items()]
         unwritten, self._unwritten = self._unwritten, set()
@@ -243,7 +243,7 @@ class Counters:
         return rows
 
     def settle(self, group: Iterable[UnitOfWork]) -> None:
-        """A group is complete: its changes count. They are in the store where its rows were asked for."""
+        """A group is complete: its changes count. They are in the store if `rows` was called for the group."""
         tally, self._staged = self._staged, None
         if tally is None:
             tally = _Tally(group)
@@ -255,13 +255,13 @@ class Counters:
         self.publications = _sum(self.publications, tally.publications)
 
     def running_publications(self) -> "StoredPublications":
-        """The counters of the publications at this moment, with the units that are not yet complete."""
+        """The counters of the publications at this moment, including units that are not complete yet."""
         counts = _sum(self.publications, _Tally(self.under_way()).publications)
         return StoredPublications(self.publications_begin, self.publications_gone, self.in_hand(), counts)
 
     @property
     def is_unwritten(self) -> bool:
-        """Whether the store has less than was counted."""
+        """Whether the store lacks counts that memory has."""
         return bool(self._unwritten) or self._packed_publications(self.publications) != self._written
 
     def _packed_publications(self, counts: list[int]) -> bytes:
@@ -278,11 +278,11 @@ class Counters:
         return [(StateSpace.BALANCE, _QUEUE + queue.name.encode(), None), closed.row()]
 
     def close(self, queue: "Queue", waiting: int) -> None:
-        """A queue was deleted, with its rows; what it counted goes on in the account of those that are gone."""
+        """A queue was deleted, with its rows. Its counts move to the account of deleted queues."""
         _move(queue.account, self.former, waiting)
         del self._accounts[queue.name]
         self._unwritten.discard(queue.account)
-        self._unwritten.add(self.former)  # a group that is just being committed may have written it as it was
+        self._unwritten.add(self.former)  # a group under way may have written the account without these counts
         queue.account = CLOSED
 
     def close_temporary(self, queue: "Queue", numbers: Iterable[int]) -> None:
@@ -295,7 +295,7 @@ class Counters:
 
 
 def _move(account: QueueAccount, to: QueueAccount, waiting: int) -> None:
-    """Adds an account to another one; what waits on its queue has been cleared."""
+    """Adds an account to another one. The messages that waited on its queue have been cleared."""
     _add(account, to)
     to.counts[0][Departure.CLEARED] += waiting
     to.counts[1][Departure.CLEARED] += len(account.not_persistent)
@@ -308,7 +308,7 @@ def _add(account: QueueAccount, to: QueueAccount) -> None:
 
 
 def unpack_account(key: bytes, value: bytes) -> StoredAccount:
-    """A row of an account. StoreError for one that is none."""
+    """Reads the row of an account. Raises StoreError if it is damaged."""
     try:
         begin, gone, waiting, persistent, others, *_ = ormsgpack.unpackb(value)
         counts = [_grown(each, _KINDS) for each in (persistent, others)]
@@ -318,7 +318,7 @@ def unpack_account(key: bytes, value: bytes) -> StoredAccount:
 
 
 def unpack_publications(value: bytes) -> StoredPublications:
-    """The row of the publications. StoreError for one that is none."""
+    """Reads the row of the publications. Raises StoreError if it is damaged."""
     try:
         begin, gone, in_hand, counts, *_ = ormsgpack.unpackb(value)
         return StoredPublications(begin, gone, in_hand, _grown(counts, len(PublicationCounter)))
@@ -327,12 +327,12 @@ def unpack_publications(value: bytes) -> StoredPublications:
 
 
 def cleared_rows(rows: Iterable[tuple[bytes, bytes]], cleared: dict[str, int]) -> list[_Row]:
-    """The rows of accounts after messages were destroyed in a store that nobody runs: how many, by queue."""
+    """The rows of accounts after messages were destroyed in a store without a running gateway. Counts are by queue."""
     return _raised(rows, cleared, Departure.CLEARED)
 
 
 def put_rows(rows: Iterable[tuple[bytes, bytes]], put: dict[str, int]) -> list[_Row]:
-    """The rows of accounts after persistent messages were put in a store that nobody runs: how many, by queue."""
+    """The rows of accounts after persistent messages were put in a store without a running gateway, by queue."""
     return _raised(rows, put, 0)
 
 
@@ -351,12 +351,12 @@ def _raised(rows: Iterable[tuple[bytes, bytes]], numbers: dict[str, int], place:
 
 
 def is_publications(key: bytes) -> bool:
-    """Whether a key of space BALANCE is that of the publications, and of no queue."""
+    """Whether a key of space BALANCE is that of the publications."""
     return key == _PUBLICATIONS
 
 
 def _grown(counts: list[int], length: int) -> list[int]:
-    """The numbers of a row that may be of an earlier version, which counted less."""
+    """The numbers of a row, filled up if an earlier version with fewer counters wrote it."""
     if not all(isinstance(number, int) for number in counts):
         raise ValueError("a counter is no number")
     if len(counts) > length:

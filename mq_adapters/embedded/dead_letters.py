@@ -1,16 +1,16 @@
 """Messages that cannot be delivered: whole on the dead-letter queue; when that is full, on SYSTEM.RFHBRIDGE.HELD.
 
-Nothing persistent ends here. A message becomes a dead letter in the unit of work in which it failed. The letter is held
-where the queue that DEADQ names is full, closed or not there, or where its client or subscription has filled its share
-of that queue. The queue of held letters takes everything, and only the cause of a letter waits (`waits`). About every
-second held letters go on to the dead-letter queue, oldest first. A letter that is not persistent, and was promised to
-nobody, is dropped then, and the listener hears of it.
+No persistent message is lost here. A message becomes a dead letter in the unit of work in which it failed. The letter
+is held if the queue that DEADQ names is full, closed or missing, or if the letter's client or subscription has filled
+its share of that queue. The queue of held letters takes every letter, and only the cause of a letter waits (`waits`).
+About every second held letters go on to the dead-letter queue, oldest first. A letter that is neither persistent nor
+promised to anybody is dropped then, and the listener is told.
 
-A letter expires (`expiry_s`) if a client's message itself is to blame, because no header can carry it: it would be
-refused each time that it is put back. Every other letter is kept until somebody takes it.
+A letter expires (`expiry_s`) if no header can carry the client's message, because it would be refused each time that it
+is put back. Every other letter is kept until somebody takes it.
 
 A share is counted in letters and in their bytes: those on one lane of the dead-letter queue, or those of one client
-without a CorrelId. The bytes of lanes are counted where the queue was measured before it had letters.
+without a CorrelId. Bytes of lanes are counted if the queue was measured before it had letters.
 Source of the MQDLH: IBM MQ, "MQDLH - Dead-letter header".
 """
 
@@ -38,19 +38,19 @@ _log = logging.getLogger(__name__)
 
 _SECOND_US: Final = 1_000_000
 _TENTHS: Final = 10
-#: The message itself is to blame: no header can carry it to its queue. It would be refused each time it is put back.
+#: No header can carry these messages to their queues, so each would be refused each time that it is put back.
 _OF_THE_MESSAGE: Final = frozenset(map(int, (Reason.MQRCCF_TOPIC_ERROR, Reason.MQRC_RFH_ERROR)))
-#: How long what is past a share rests, and how often the log tells what was held: a line for each would fill it.
+#: How long letters past a share rest, and how often the log tells what was held. A line for each would fill the log.
 _REST_US: Final = 10 * _SECOND_US
-#: Letters that go on in one unit of work, and bytes of those that it looks at; the next behind its commit.
+#: Letters that go on in one unit of work, and bytes of the letters that it looks at. The next unit follows its commit.
 _LETTERS_AT_ONCE: Final = 20
 _BYTES_AT_ONCE: Final = 1024 * 1024
-#: Letters that one unit of work looks at: each may be a read of the disk.
+#: Letters that one unit of work looks at, because each may cost a read of the disk.
 _LOOKS_AT_ONCE: Final = 100
 
 
 class ShareFilled(QueueManagerError):
-    """One client or subscription has as many dead letters on the queue as it may have."""
+    """A client or subscription has its full share of dead letters on the queue."""
 
     def __init__(self, queue_name: str) -> None:
         hint = "its client or subscription has filled its share of that queue"
@@ -60,8 +60,9 @@ class ShareFilled(QueueManagerError):
 class DeadLetters:
     """Makes dead letters, holds those that find no room, and lets them go on.
 
-    `client_of` reads from a message's private origin who caused it; "" is nobody who could wait. `share` is how many
-    letters one of them may have on the dead-letter queue, 0: no limit; it is never more than half of MAXDEPTH.
+    `client_of` reads the client that caused a message from its private origin; "": no client that could wait. `share`
+    is how many letters a client or subscription may have on the dead-letter queue, 0: no limit. A share is at most half
+    of MAXDEPTH.
     """
 
     def __init__(self, engine: "Engine") -> None:
@@ -69,25 +70,25 @@ class DeadLetters:
         self.listener: DeliveryListener = Unheard()
         self.client_of: Callable[[bytes], str] = lambda _origin: ""
         self.share = 0
-        #: Bytes of the letters that one of them may have there, 0: no limit; a single letter is always taken.
+        #: The most bytes of the letters that each may have there, 0: no limit. A single letter is always taken.
         self.share_bytes = 0
-        #: Seconds for which a letter is kept that a client's own message is to blame for; 0: for ever.
+        #: Seconds for which a letter is kept if no header can carry the client's message; 0: for ever.
         self.expiry_s = 0
-        #: Told when a letter was refused its place because of the share.
+        #: Called when a letter got no place because of the share.
         self.on_share_reached: Callable[[], None] = lambda: None
-        #: Told when somebody begins to wait, and when somebody waits no more.
+        #: Called when a client begins to wait, and when a client's wait is over.
         self.on_wait: Callable[[], None] = lambda: None
         self.on_release: Callable[[], None] = lambda: None
         self.held = 0
         self.dropped = 0
         self._told = (0, 0)
-        #: How many letters of each are held, and whether somebody has none any more.
+        #: How many letters of each client are held, and whether some client has no more.
         self._waiting: Counter[str] = Counter()
         self._may_release = False
         self._departures = _Departures(self._waits_less)
         self._census: _Census | None = None
         self._pass: Iterator[Message] | None = None
-        #: The last pass went by letters of somebody who has filled his share: the next comes later.
+        #: The last pass left letters of a client that has filled its share, so the next pass comes later.
         self._shares_are_filled = False
         self._due_us = self._tell_us = 0
         self._error = ""
@@ -106,8 +107,8 @@ class DeadLetters:
     ) -> Departure:
         """Makes a dead letter of a message that was going to `queue_name`, here unless a queue manager is named.
 
-        `about` is what the listener is told of, where `message` is a copy that has no number yet. Returns why the
-        message leaves its queue, if it was on one.
+        The listener is told of `about` if `message` is a copy that has no number yet. Returns why the message leaves
+        its queue, if it was on one.
         """
         told = message if about is None else about
         letter = self._letter(message, queue_name, reason_code, queue_manager_name)
@@ -127,7 +128,7 @@ class DeadLetters:
         return Departure.DEAD_LETTERED
 
     def put_or_refuse(self, unit: UnitOfWork, message: Message, *, queue_name: str, reason_code: int) -> None:
-        """The same for a message that can stay where it is. Raises QueueManagerError where it has to."""
+        """Like `put`, for a message that can stay where it is. Raises QueueManagerError if it has to stay."""
         letter = self._letter(message, queue_name, reason_code, "")
         try:
             self._put(unit, letter)
@@ -137,7 +138,7 @@ class DeadLetters:
         self.listener.dead_lettered(unit, message, letter, queue_name, int(reason_code))
 
     def obstacle(self, unit: UnitOfWork, message: Message) -> QueueManagerError | None:
-        """Why the dead-letter queue does not take the letter of a message now; None where it does."""
+        """Why the dead-letter queue does not take the letter of a message now; None if it does."""
         try:
             queue = self._queue_for(unit, message)
             if queue.depth + len(unit.puts) >= queue.maximum_depth:
@@ -147,7 +148,7 @@ class DeadLetters:
         return None
 
     def waits(self, client: str) -> bool:
-        """Whether letters of somebody are held, so that no more is taken of him."""
+        """Whether letters of a client are held, so that the gateway takes no more from it."""
         return client in self._waiting
 
     @property
@@ -162,21 +163,21 @@ class DeadLetters:
     # -- going on ------------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """At the start, when `client_of` and `share` are known: who waits, and who has how many dead letters."""
+        """At the start, when `client_of` and `share` are known: finds who waits, and counts each client's letters."""
         for origin, _ in self._engine.origins(self._held_queue().numbers()):
             self._wait_for(origin)
         if self.share or self.share_bytes:
-            with suppress(QueueManagerError):  # there is no such queue now
+            with suppress(QueueManagerError):  # no such queue exists now
                 self._letters_of(self._engine.objects.dead_letter_queue)
 
     def measure(self) -> None:
-        """When the queues are there: a new dead-letter queue counts the bytes of each subscription from now on."""
+        """Call it when the queues exist: from now on a new dead-letter queue counts the bytes of each subscription."""
         queue = self._engine.objects.queues.get(DEAD_LETTER_QUEUE)
         if queue is not None and not queue.depth:
             queue.measure_lanes()
 
     def tick(self, now_us: int) -> None:
-        """Several times a second: what is held goes on, and the log tells what was held."""
+        """Several times a second: held letters go on, and the log tells how many were held."""
         self._tell(now_us)
         self._release()
         if self._due_us - _REST_US <= now_us < self._due_us:  # a clock may be set back
@@ -188,12 +189,12 @@ class DeadLetters:
                 self._pass = iter(self._engine.browse(queue))
                 self._shares_are_filled = False
                 self._go_on()
-        elif self._waiting and not self._engine.is_committing_on(queue):  # of units that were backed out
+        elif self._waiting and not self._engine.is_committing_on(queue):  # the units of these letters were backed out
             self._waiting.clear()
             self._may_release = True
 
     def _has_room(self) -> bool:
-        """Whether the dead-letter queue takes anything at all."""
+        """Whether the dead-letter queue takes any letter."""
         try:
             queue = self._engine.objects.dead_letter_queue
         except QueueManagerError:
@@ -201,7 +202,7 @@ class DeadLetters:
         return queue.depth < queue.maximum_depth
 
     def _go_on(self) -> None:
-        """Some of what is held, in a unit of work; the next behind its commit."""
+        """Moves some held letters in a unit of work. The next unit follows its commit."""
         if self._pass is None or self._engine.failed is not None:
             return
         unit = self._engine.begin()
@@ -236,7 +237,7 @@ class DeadLetters:
                 break
 
     def _move(self, unit: UnitOfWork, queue: Queue, letter: Message) -> None:
-        """Moves a letter that was taken, with its MsgId. QueueManagerError: the dead-letter queue takes it not yet."""
+        """Moves a taken letter, with its MsgId. QueueManagerError: the dead-letter queue does not take it yet."""
         copy = Message(letter.descriptor.replace(msg_id=letter.msg_id), letter.body, letter.origin)
         self._put(unit, copy)
         unit.remove(queue, letter, Departure.FORWARDED)
@@ -261,13 +262,13 @@ class DeadLetters:
         return self.expiry_s * _TENTHS
 
     def _put(self, unit: UnitOfWork, letter: Message) -> None:
-        """Raises QueueManagerError where the dead-letter queue does not take a letter."""
+        """Raises QueueManagerError if the dead-letter queue does not take a letter."""
         self._engine.put(unit, self._queue_for(unit, letter), letter)
 
     def _queue_for(self, unit: UnitOfWork, letter: Message) -> Queue:
-        """The dead-letter queue, where whoever caused the letter may have one more there.
+        """The dead-letter queue, if the cause of the letter may have one more there.
 
-        Raises QueueManagerError where he may not, or there is no queue that could be it.
+        Raises QueueManagerError if it may not, or if no dead-letter queue exists.
         """
         queue = self._engine.objects.dead_letter_queue
         if queue.handler is not None or queue.name == HELD_QUEUE:
@@ -279,7 +280,7 @@ class DeadLetters:
 
     def _hold(self, unit: UnitOfWork, letter: Message) -> None:
         self.held += 1
-        if not letter.is_persistent:  # as its queue says, which said nothing
+        if not letter.is_persistent:  # by the default of its queue, which is not persistent
             letter.descriptor = letter.descriptor.replace(persistence=MQPER_PERSISTENT)
         self._engine.put(unit, self._held_queue(), letter)
         self._wait_for(letter.origin)
@@ -297,7 +298,7 @@ class DeadLetters:
             self.on_wait()
 
     def _waits_less(self, letter: Message) -> None:
-        """A letter is held no more. If it was the last of its client, the client goes on at the next tick."""
+        """A held letter has left. If it was the last of its client, the client goes on at the next tick."""
         client = self.client_of(letter.origin)
         if client not in self._waiting:
             return
@@ -328,14 +329,14 @@ class DeadLetters:
     # -- shares --------------------------------------------------------------------------------------------------------
 
     def _has_share(self, unit: UnitOfWork, queue: Queue, letter: Message) -> bool:
-        """Whether whoever caused a letter may have one more on the dead-letter queue."""
+        """Whether the cause of a letter may have one more on the dead-letter queue."""
         owner = self._owner(letter) if self.share or self.share_bytes else ""
         if not owner:
             return True
         return self._has_bytes(unit, queue, letter, owner) and self._has_place(unit, queue, owner)
 
     def _has_bytes(self, unit: UnitOfWork, queue: Queue, letter: Message, owner: bytes | str) -> bool:
-        """Whether the bytes of one's letters allow one more."""
+        """Whether the bytes of the owner's letters allow one more."""
         if not self.share_bytes:
             return True
         if isinstance(owner, bytes):
@@ -346,12 +347,12 @@ class DeadLetters:
         return not has or has + len(letter.body) <= self.share_bytes
 
     def _has_place(self, unit: UnitOfWork, queue: Queue, owner: bytes | str) -> bool:
-        """Whether the number of one's letters allows one more."""
+        """Whether the number of the owner's letters allows one more."""
         if not self.share:
             return True
         most = max(1, min(self.share, queue.definition.number("MAXDEPTH") // 2))
         count = len(queue.lanes.get(owner, ())) if isinstance(owner, bytes) else self._letters_of(queue).letters[owner]
-        if count + len(unit.puts) >= most:  # if all of the unit were his letters
+        if count + len(unit.puts) >= most:  # as if all puts of the unit were the owner's letters
             count += sum(1 for found, put in unit.puts if found is queue and self._owner(put) == owner)
         return count < most
 
@@ -361,7 +362,7 @@ class DeadLetters:
         return correl_id if correl_id != MQCI_NONE else self.client_of(letter.origin)
 
     def _letters_of(self, queue: Queue) -> "_Census":
-        """The letters without a CorrelId that each client has on a queue; counted anew where DEADQ names another."""
+        """The letters without a CorrelId that each client has on a queue. Counted anew if DEADQ names another queue."""
         if self._census is None or queue.census is not self._census:
             if self._census is not None:
                 self._census.queue.census = None
@@ -373,7 +374,7 @@ class DeadLetters:
 
 
 class _Departures:
-    """Hears of letters that leave the queue of held letters. Letters that arrive there are counted at the put."""
+    """Is told of letters that leave the queue of held letters. Letters that arrive there are counted at the put."""
 
     def __init__(self, left: Callable[[Message], None]) -> None:
         self.left = left

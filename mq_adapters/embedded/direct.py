@@ -1,7 +1,7 @@
 """The port without a gateway: a command that owns the store itself for as long as it runs.
 
-There is no broker here and nobody else: what is put on the control queue waits there for the gateway, and a get never
-waits, because nothing can arrive. Nothing is converted here; what an operator orders may be noted for the audit trail.
+The command is alone: there is no broker. Messages on the control queue wait there for the gateway, and a get never
+waits, because no message can arrive. No message is converted here. An operator's acts may be noted for the audit trail.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 class Direct:
     """The queue manager of a data folder, owned. Implements mq_adapters.queue_manager.QueueAdministration.
 
-    Raises StoreError where the disk fails; what was acknowledged is safe then.
+    Raises StoreError if the disk fails. Acknowledged messages are safe then.
     """
 
     def __init__(
@@ -40,9 +40,9 @@ class Direct:
         prepare: Callable[[Engine], None] = lambda _engine: None,
         rights: Rights = EVERYTHING,
     ) -> None:
-        """Opens or makes the store. QueueManagerError 2042 where somebody else owns it for longer than `wait_s`.
+        """Opens or makes the store. QueueManagerError 2042 if somebody else owns it for longer than `wait_s`.
 
-        `prepare` is called with the engine before anything else is: whoever keeps the audit lets it know whom to tell.
+        `prepare` is called with the engine before all else, so that the keeper of the audit can set its call-backs.
         """
         self._engine: Engine | None = Engine.open(data_dir, wait_s=wait_s)
         prepare(self._engine)
@@ -88,13 +88,13 @@ class Direct:
         return Cursor(queue_name, start, take)
 
     def take_batch(self, queue_name: str, *, most_messages: int, most_bytes: int) -> tuple[Message, ...]:
-        """The oldest messages into the open unit of work, at least one where there is one; 2255 without a unit."""
+        """Takes the oldest messages into the open unit of work, at least one if there is one; 2255 without a unit."""
         self._open()
         batch = self._application.take_batch(queue_name, most_messages=most_messages, most_bytes=most_bytes)
         return tuple(map(self._delivered, batch))
 
     def open_exclusively(self, queue_name: str, *, wait_s: float = 0.0) -> ExclusiveQueue:
-        """As the port says; it never waits, because nobody else is here who could give the queue up."""
+        """As the port says. It never waits, because nobody else is here to give the queue up."""
         self._open()
         names: list[str] = []
         self._application.hold(queue_name, names.append)
@@ -168,7 +168,7 @@ class Direct:
     # -- the connection ----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Gives the store up; what was not committed is backed out."""
+        """Gives the store up. Uncommitted work is backed out."""
         engine, self._engine = self._engine, None
         if engine is not None:
             self._application.close()
@@ -188,7 +188,7 @@ class Direct:
         return self._engine
 
     def _now(self, call: Callable[[Callable[[], None]], None]) -> None:
-        """A call whose commit happens before it returns: this engine has no loop to wait for."""
+        """Makes a call whose commit happens before it returns, because this engine has no loop to wait for."""
         call(_committed)
         self._check_store()
 
@@ -203,9 +203,9 @@ class Direct:
             raise failed
 
     def _delivered(self, message: Message) -> Message:
-        """The application's own copy, as it would come over the socket: with MsgId and what is left of its expiry."""
+        """The application's own copy, as it would come over the socket: with MsgId and the rest of its expiry."""
         return read_mqmd(write_mqmd(message, now_us=self._open().now_us()), message.body)
 
 
 def _committed() -> None:
-    """The engine has committed; `_check_store` tells whether it could."""
+    """The engine has committed, or has failed: `_check_store` tells."""

@@ -40,12 +40,12 @@ from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE, MADE_AT_START, SYSTEM_QUEUES, Owner
 
-#: Messages on these queues are the gateway's, whatever its configuration says.
+#: Messages on these queues belong to the gateway, whatever its configuration says.
 _ALWAYS_OWNED: Final = frozenset(row.name for row in MADE_AT_START if row.owner is Owner.GATEWAY)
 
-#: A batch of audit notes is divided when it is longer than this, in bytes: the exporter takes batches whole.
+#: A longer batch of audit notes, in bytes, is divided, because the exporter takes batches whole.
 AUDIT_MESSAGE_BYTES: Final = 16 * 1024 * 1024
-#: As many lanes are taken from in the commit that fills them: what goes to more would hold up who waits for the commit.
+#: So many lanes may be taken from in the commit that fills them. More would delay those who wait for the commit.
 MOST_JOINED_LANES: Final = 16
 
 Committed = Callable[[UnitOfWork], None]
@@ -65,26 +65,26 @@ class Engine:
         now_us: Callable[[], int] | None = None,
         measured_queues: Iterable[str] = (),
     ) -> None:
-        #: As given, which is kept in the store; without one as it was kept.
+        #: The given value, which the store keeps. If none is given, the kept value.
         self.name = store.settled_name(name)
         self.failed: StoreError | None = None
         self.on_failure: Callable[[StoreError], None] = lambda _error: None
-        #: Packs the audit notes of a group; without it notes are dropped (a command that opens the store itself).
+        #: Packs the audit notes of a group. Without it notes are dropped (in a command that opens the store itself).
         self.seal_notes: SealNotes | None = None
-        #: Told when a message expired: queue, message.
+        #: Called when a message expired: queue, message.
         self.on_expired: Callable[[UnitOfWork, Queue, Message], None] | None = None
-        #: Told of an operator's act in the unit of work that carries it out, and how many messages that removes.
+        #: Called for an operator's act, in its unit of work, with the number of messages that the unit removes.
         self.on_operated: Callable[[UnitOfWork, OperatorsAct, int], None] = lambda _unit, _act, _messages: None
-        #: Told of each unit of work of an application before it is submitted; may add to it.
+        #: Called for each unit of work of an application before it is submitted. It may add to the unit.
         self.on_application_unit: Callable[[UnitOfWork], None] | None = None
-        #: Whether somebody gets what is put on one of the gateway's own queues now; None while there is no gateway.
+        #: Whether a message put on one of the gateway's own queues has a receiver now; None while there is no gateway.
         self.takes_back: Callable[[Queue, Message], bool] | None = None
         self.clock = PlausibleClock(newest_us(store))
         self.now_us = now_us or self.clock.now_us
         self._store = store
         self._next_sequence = store.next_sequence
         self._prefix = store.identifier_prefix
-        #: 12 random bytes: made anew where the store went back, so that no two share numbers; those of the first time.
+        #: 12 random bytes, made anew if the store went back, so that no two share numbers; and the very first ones.
         self.incarnation, self.identity = store.incarnation, store.identity
         #: How far the store reached when it was opened.
         self.reach = store.reach
@@ -155,22 +155,22 @@ class Engine:
     # -- queues ------------------------------------------------------------------------------------------------------
 
     def queue(self, name: str) -> Queue:
-        """The local queue of that name, or behind an alias; 2085 where there is none."""
+        """The local queue of that name, or behind an alias; 2085 if there is none."""
         return self._queues.get(name) or self.objects.base_queue(name)
 
     def queues(self) -> tuple[Queue, ...]:
         return tuple(self._queues[name] for name in sorted(self._queues))
 
     def define(self, name: str, *, description: str = "") -> Queue:
-        """Defines a local queue, durably. 2152 for a bad name, 2100 where it is there already."""
+        """Defines a local queue, durably. 2152 for a bad name, 2100 if it exists."""
         return self._define(name, {"DESCR": description} if description else {})
 
     def ensure(self, name: str, description: str) -> Queue:
-        """The queue of that name; where it is missing it is defined now, first in, first out."""
+        """The queue of that name. If it is missing, it is defined now, first in, first out."""
         return self._queues.get(name) or self._define(name, _made_as(description))
 
     def _restore(self, queue: Queue, description: str) -> None:
-        """Takes back what an earlier version let an operator say of a queue that is the gateway's alone."""
+        """Resets attributes of the gateway's own queue that an earlier version let an operator set."""
         said = _made_as(description)
         if queue.definition.said != said:
             self.objects.alter(Definition(object_type=ObjectType.QLOCAL, name=queue.name, said=said))
@@ -193,14 +193,14 @@ class Engine:
         self.objects.set_gateways(queues.owned | _ALWAYS_OWNED)
 
     def owner(self, queue: Queue) -> Owner:
-        """Whose messages are on a queue."""
+        """The owner of the messages on a queue."""
         if queue.name in _ALWAYS_OWNED or queue.name in self.gateway_queues.owned:
             return Owner.GATEWAY
         row = SYSTEM_QUEUES.get(queue.name)
         return Owner.OPERATOR if queue.takes_letters or (row is not None and row.is_made_at_start) else Owner.NOBODY
 
     def is_needed(self, name: str) -> bool:
-        """Whether a gateway cannot do without the queue of that name, be it an alias."""
+        """Whether a gateway needs the queue of that name, or the alias."""
         queue = self._queues.get(name)
         if queue is not None and self.owner(queue) is not Owner.NOBODY:
             return True
@@ -209,7 +209,7 @@ class Engine:
     def serve(self, queue: Queue, handler: ServedHandler) -> None:
         """From now on each put on `queue` is handed to `handler` inside the putter's unit of work.
 
-        What waits on the queue (put while nobody served it) is handed over first, each message in a unit of its own.
+        Messages that wait on the queue (put while nobody served it) are handed over first, each in a unit of its own.
         With GET(DISABLED) messages wait until that is altered.
         """
         if queue.is_get_inhibited:
@@ -233,7 +233,7 @@ class Engine:
         Raises QueueManagerError 2013, 2026, 2030, 2047, 2048, 2051, 2052, 2053 or 2056.
         """
         descriptor = message.descriptor
-        is_full = queue.depth + len(unit.puts) >= queue.maximum_depth  # if all of the unit were put there
+        is_full = queue.depth + len(unit.puts) >= queue.maximum_depth  # as if all puts of the unit were for this queue
         if is_full or len(message.body) > queue.maximum_message_bytes or len(descriptor.format) != FORMAT_BYTES:
             check_put(queue, message, uncommitted=unit.puts_on(queue))
         if descriptor.persistence != MQPER_PERSISTENT:
@@ -243,7 +243,7 @@ class Engine:
         return self._number(unit, queue, message)
 
     def _number(self, unit: UnitOfWork, queue: Queue, message: Message) -> int:
-        """A message that the queue takes gets its number, and belongs to the unit."""
+        """Gives a message its number, and adds it to the unit."""
         sequence = self._next_sequence
         self._next_sequence = sequence + 1
         message.sequence = sequence
@@ -257,7 +257,7 @@ class Engine:
     def take(self, queue: Queue, correl_id: bytes | None = None, msg_id: bytes | None = None) -> Message | None:
         """Takes the oldest available message that matches, or None.
 
-        It is nobody else's until a unit of work removes it (`UnitOfWork.remove`) or `give_back` returns it.
+        The caller has it alone, until a unit of work removes it (`UnitOfWork.remove`) or `give_back` returns it.
         """
         while (message := self._available.take(queue, correl_id, msg_id)) is not None:
             if not message.expires_us or message.expires_us > self.now_us():
@@ -278,20 +278,20 @@ class Engine:
         return self._message_cache.origins(sequences)
 
     def give_back(self, messages: Iterable[tuple[Queue, Message]], *, wake: bool = True) -> None:
-        """Returns messages that were taken to their places and wakes who waits for them, unless that is the caller."""
+        """Returns taken messages to their places, and wakes those who wait for them, except the caller."""
         returned = self._available.give_back(messages)
         if wake:
             self._notify(returned, [])
 
     def browse(self, queue: Queue, correl_id: bytes | None = None, msg_id: bytes | None = None) -> Iterable[Message]:
-        """The available messages that match when the iteration comes to them, oldest first."""
+        """The available messages that match when the iteration reaches them, oldest first."""
         now_us = self.now_us()
         for message in self._available.browse(queue, correl_id, msg_id):
             if not message.expires_us or message.expires_us > now_us:
                 yield message
 
     def back_out(self, unit: UnitOfWork) -> None:
-        """Forgets a unit that was not submitted; what it had taken goes back with a higher back-out count."""
+        """Forgets a unit that was not submitted. The messages that it took go back with a higher back-out count."""
         counts = self.begin()
         taken = [(queue, message) for queue, message, _ in unit.removals]
         self._message_cache.back_out(counts, taken)
@@ -316,7 +316,7 @@ class Engine:
     def carry_out(self, unit: UnitOfWork) -> None:
         """Hands each put on a served queue to its handler, which may put on served queues again.
 
-        `submit` does this too. Whoever does it before sees in the unit what the handlers have put there.
+        `submit` does this too. A caller that does it before sees in the unit what the handlers have added.
         """
         kept: list[tuple[Queue, Message]] = []
         while unit.puts:
@@ -333,7 +333,7 @@ class Engine:
     def before_commit(self, callback: Callable[[], None]) -> None:
         """Calls back once, before the units submitted so far are written.
 
-        What the callback submits, and what it adds to the states of those units, is committed with them.
+        Units that the callback submits, and state that it adds to those units, are committed with them.
         """
         self._commits.before_commit(callback)
 
@@ -342,10 +342,10 @@ class Engine:
         return self._store.states(space)
 
     def state(self, space: StateSpace, key: bytes) -> bytes | None:
-        """One value of a space, as last committed; None where there is none."""
+        """One value of a space, as last committed; None if there is none."""
         try:
             return self._store.state(space, key)
-        except StoreError as error:  # a store that cannot be read is as bad as one that cannot be written
+        except StoreError as error:  # an unreadable store is as bad as an unwritable one
             self._fail(error)
             raise
 
@@ -354,7 +354,7 @@ class Engine:
         return self._store.each_state(space, prefix)
 
     def commit_now(self) -> None:
-        """Commits what has been submitted in this turn of the event loop: whoever calls has something long to do."""
+        """Commits the units submitted in this turn of the event loop. Call it before work that takes long."""
         self._commits.flush()
 
     def is_committing_on(self, queue: Queue) -> bool:
@@ -367,16 +367,16 @@ class Engine:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing waits for a commit."""
+        """Whether no unit waits for a commit."""
         return self._commits.is_idle
 
     def number(self) -> int:
-        """A number from the sequence of the messages, for whatever else must never be used twice."""
+        """A number from the sequence of the messages, for other things whose number must never be used twice."""
         self._next_sequence += 1
         return self._next_sequence - 1
 
     def tick(self) -> None:
-        """Does what is due: expiry, notes and counters that wait for a group, room for the disk. Call it often."""
+        """Carries out due work: expiry, notes and counters that wait for a group, room on the disk. Call it often."""
         self._expiry.tick()
         if self.failed is None:
             self.dead_letters.tick(self.now_us())
@@ -387,9 +387,10 @@ class Engine:
             self.maintenance.give_back_when_idle()
 
     def close(self) -> None:
-        """Commits what waits, then closes the store. With commits in a thread, wait for `is_idle` first.
+        """Commits waiting units, then closes the store. With commits in a thread, wait for `is_idle` first.
 
-        What a thread is committing at this moment is committed or not; nobody hears of it, nor of what waits behind it.
+        A group that a thread is committing at this moment may be committed or not. No call-back tells of it, or of the
+        units behind it.
         """
         try:
             if self.failed is None and not self._commits.is_in_flight:
@@ -404,7 +405,7 @@ class Engine:
     def _audit_messages(self, batch: int, notes: list[Note], unit: UnitOfWork) -> list[tuple[int, Message]]:
         """The notes of a group as persistent messages on the audit queue, put in the group's last unit.
 
-        They are one batch and one message, except where that would be too long: then each half is a batch of its own.
+        They are one batch and one message. If that would be too long, each half is a batch of its own.
         """
         if self.seal_notes is None:
             return []
@@ -415,11 +416,11 @@ class Engine:
             first = self._audit_messages(batch, notes[:half], unit)
             return first + self._audit_messages(batch + len(first), notes[half:], unit)
         message = Message(_AUDIT_DESCRIPTOR, sealed)
-        self._number(unit, queue, message)  # whatever an operator has said of the queue: no act is without its record
+        self._number(unit, queue, message)  # whatever the queue's attributes are, because each act needs its record
         return [(queue.identifier, message)]
 
     def _announce(self, group: list[UnitOfWork]) -> None:
-        """Lets those who join a group take what it puts; the messages are committed with whatever comes of them."""
+        """Lets those who join a group take its messages. The messages are committed together with their effects."""
         place, lanes = 0, dict[tuple[Queue, bytes], None]()
         while place < len(group) and len(lanes) < MOST_JOINED_LANES:
             joining: dict[tuple[Queue, bytes], None] = {}
@@ -449,12 +450,12 @@ class Engine:
             if on_committed is not None:
                 try:
                     on_committed(unit)
-                except Exception as error:  # a defect, told below; the other units of the group are committed too
+                except Exception as error:  # a defect, raised below; the other units of the group are committed too
                     errors.append(error)
         self._notify(touched, errors)
 
     def _notify(self, touched: set[tuple[Queue, bytes]], errors: list[Exception]) -> None:
-        """Wakes who listens. The first error, of theirs or before, is raised when everybody has been called."""
+        """Wakes the listeners. Raises the first error, theirs or an earlier one, when all have been called."""
         for queue, correl_id in touched:
             if not queue.listeners:
                 continue
@@ -469,7 +470,7 @@ class Engine:
     def _fail(self, error: StoreError) -> None:
         if self.failed is not None:
             return
-        self.failed = error  # nothing is begun any more while files are copied
+        self.failed = error  # no unit begins any more while files are copied
         self.failed = self._store.rescued(error)
         self.on_failure(self.failed)
 

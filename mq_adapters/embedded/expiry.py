@@ -1,4 +1,4 @@
-"""Messages whose time is over: destroyed, and told of, where somebody comes upon them and a few at each tick."""
+"""Expired messages: they are destroyed and reported when a get finds them, and a few at each tick."""
 
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -17,21 +17,21 @@ _AT_ONCE: Final = 200
 
 
 class Expiry:
-    """Destroys what has expired, in units of work of an engine."""
+    """Destroys expired messages, in units of work of an engine."""
 
     def __init__(self, engine: "Engine", available: AvailableMessages) -> None:
         self._engine = engine
         self._available = available
-        #: Whether more has expired than is destroyed, and goes on behind a commit.
+        #: Whether more expired messages are left, which a commit lets follow.
         self._goes_on = False
 
     def tick(self) -> None:
-        """Destroys what is due."""
+        """Destroys the messages that are due."""
         if not self._goes_on:
             self._destroy_some()
 
     def destroy(self, queue: Queue, message: Message) -> None:
-        """Destroys a message that was taken, and had expired."""
+        """Destroys a taken message that has expired."""
         engine = self._engine
         unit = engine.begin()
         unit.remove(queue, message, Departure.EXPIRED)
@@ -42,7 +42,7 @@ class Expiry:
         engine.submit(unit)
 
     def _destroy_some(self) -> None:
-        """Some of it with an event loop; the next behind their commit. Without one, all."""
+        """Destroys some with an event loop; the next follow their commit. Without a loop it destroys all."""
         engine = self._engine
         self._goes_on = False
         if engine.failed is not None:

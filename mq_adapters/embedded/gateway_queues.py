@@ -1,7 +1,7 @@
-"""The queues of a gateway: which of them must stay, and whose messages are on them.
+"""The queues of a gateway: queues that must stay, and queues whose messages belong to the gateway.
 
-A gateway says so at each start. It is kept in the store, so that a command that owns the store while no gateway runs
-knows it too. The queues that every store has need not be said.
+A gateway names them at each start. The store keeps the names for commands that own the store while no gateway runs.
+Queues that every store has are not in the list.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _VERSION: Final = 1
 class GatewayQueues:
     """The queues of a gateway, by their names, and whether it keeps an audit trail.
 
-    `owned` are those whose messages it takes itself, `needed` are others that must be there for it to work.
+    The gateway itself takes the messages of `owned` queues. `needed` are other queues that it cannot work without.
     """
 
     owned: frozenset[str] = frozenset()
@@ -29,7 +29,7 @@ class GatewayQueues:
 
     @classmethod
     def load(cls, packed: bytes | None) -> "GatewayQueues":
-        """From its stored form; None where no gateway has run. StoreError for another version or for damage."""
+        """Reads the stored form; None if no gateway has run. StoreError for another version or for damage."""
         if packed is None:
             return cls()
         try:
@@ -44,7 +44,7 @@ class GatewayQueues:
             raise StoreError("read the list of the gateway's queues", str(error), hint) from error
 
     def save(self, unit: UnitOfWork) -> None:
-        """Its stored form, in a unit of work."""
+        """Writes the stored form in a unit of work."""
         said = {
             "version": _VERSION,
             "owned": sorted(self.owned),
@@ -55,5 +55,5 @@ class GatewayQueues:
 
     @staticmethod
     def key() -> tuple[StateSpace, bytes]:
-        """Where it is kept."""
+        """The key of the stored form."""
         return StateSpace.GATEWAY, _KEY

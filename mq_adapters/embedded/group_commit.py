@@ -1,8 +1,8 @@
 """Group commit: all units of work of one turn of the event loop become one SQLite transaction, one fsync.
 
-One commit is in flight at a time. A quick one is done at once; where commits are slow the fsync runs in a thread and
-the next group gathers meanwhile. Groups complete in order. A group without anything durable completes at once, and its
-audit notes wait for the next group, or for `want_notes`.
+One commit is in flight at a time. If commits are quick, they happen at once. If they are slow, the fsync runs in a
+thread and the next group gathers meanwhile. Groups complete in order. A group without durable changes completes at
+once, and its audit notes wait for the next group, or for `want_notes`.
 """
 
 import time
@@ -18,20 +18,20 @@ from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
 from mq_adapters.message import MQPER_PERSISTENT, Message
 from mq_adapters.reasons import StoreError
 
-#: A commit slower than this on average (seconds) is given to a thread, so that the event loop can go on.
+#: If commits are slower than this on average (seconds), a thread makes them, so that the event loop can go on.
 SLOW_COMMIT_S: Final = 0.004
-#: Notes of units without anything durable wait for a group to join; not more of them than this.
+#: So many notes of units without durable changes may wait for a group to join.
 MAXIMUM_LATER_NOTES: Final = 10_000
 #: Weight of the newest commit in the average.
 _AVERAGE_WEIGHT: Final = 0.2
 
-#: As many commits in a tenth of a second leave time for something else.
+#: So many commits in a tenth of a second leave time for other work.
 _FEW_COMMITS: Final = 10
 
 Group = list[UnitOfWork]
 #: Runs a blocking call elsewhere and then calls back with its error, or None, in the engine's thread.
 Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
-#: Upper bounds in seconds: an fsync takes some 50 microseconds on fast disks, and seconds on ones in trouble.
+#: Upper bounds in seconds. An fsync takes some 50 microseconds on a fast disk, and seconds on a failing one.
 BOUNDS_S: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
@@ -78,7 +78,7 @@ class GroupCommit:
         self.has_failed = False
         self._next_batch = store.next_batch
         self._group: Group = []
-        #: Called before the group is written; what they add joins it.
+        #: Called before the group is written. Units that they add join it.
         self._asked_before: list[Callable[[], None]] = []
         self._committing: Group | None = None
         self._flush_is_due = False
@@ -89,12 +89,12 @@ class GroupCommit:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing waits for a commit."""
+        """Whether no unit waits for a commit."""
         return not self._group and self._committing is None
 
     @property
     def is_in_flight(self) -> bool:
-        """A thread is committing."""
+        """Whether a thread is committing."""
         return self._committing is not None
 
     @property
@@ -102,7 +102,7 @@ class GroupCommit:
         return bool(self._later_notes)
 
     def add(self, unit: UnitOfWork) -> None:
-        """Adds a unit to the group that gathers; it is committed at once, or in the event loop's next turn."""
+        """Adds a unit to the group that gathers. It is committed at once, or in the event loop's next turn."""
         self._group.append(unit)
         if self._flush_is_due or self._committing is not None:
             return
@@ -113,19 +113,19 @@ class GroupCommit:
             self._call_soon(self.flush)
 
     def before_commit(self, callback: Callable[[], None]) -> None:
-        """Calls back once, when the group that gathers is about to be written: what is added then belongs to it."""
+        """Calls back once, when the group that gathers is about to be written. Units added then belong to it."""
         self._asked_before.append(callback)
 
     def want_notes(self) -> None:
-        """The next group is written even if notes are all that it has."""
+        """From now on the next group is written even if it has only notes."""
         self._notes_are_wanted = True
 
     def is_committing(self, sequence: int) -> bool:
-        """Whether a thread is just committing that message: it may be on the disk already, but has not arrived."""
+        """Whether a thread is committing that message: it may be on the disk, but has not arrived."""
         return any(message.sequence == sequence for unit in self._committing or () for _, message in unit.puts)
 
     def mentions(self, queue: Queue) -> bool:
-        """Whether a unit that is not yet committed puts on the queue or gets from it."""
+        """Whether an uncommitted unit puts on the queue or gets from it."""
         return any(found[0] is queue for unit in self.units() for found in (*unit.puts, *unit.removals))
 
     def units(self) -> Group:
@@ -133,13 +133,13 @@ class GroupCommit:
         return [*(self._committing or ()), *self._group]
 
     def is_resting(self) -> bool:
-        """Whether nothing waits for a commit, and there were few since this was last asked, some 0.1 s ago."""
+        """Whether no unit waits for a commit, and there were few commits since the last call, some 0.1 s ago."""
         commits = sum(self.times.counts)
         since, self._commits_before = commits - self._commits_before, commits
         return self.is_idle and not self.has_failed and since <= _FEW_COMMITS
 
     def do_between(self, call: Callable[[], None]) -> None:
-        """Writes something else to the store, in a thread where commits are slow. Call only while idle."""
+        """Writes other data to the store, in a thread if commits are slow. Call it only while idle."""
         if self._offload is not None and self._commit_s > SLOW_COMMIT_S:
             self._committing = []
             self._offload(call, self._commit_ended)
@@ -150,7 +150,7 @@ class GroupCommit:
             self.stop(error)
 
     def flush(self, *, here: bool = False) -> None:
-        """Commits what has gathered, unless a commit is in flight; with `here` in this thread, however slow."""
+        """Commits the gathered units, unless a commit is in flight. With `here` it uses this thread, however slow."""
         if self._committing is not None or not self._group or self.has_failed:
             self._flush_is_due = False
             return
@@ -162,10 +162,10 @@ class GroupCommit:
             self._commit_group(is_slow=is_slow)
 
     def _let_join(self, *, is_slow: bool) -> None:
-        """Lets everybody add to the group who asked for it. Units that are added meanwhile need no flush of their own.
+        """Calls all who asked to add to the group. Units that are added meanwhile need no flush of their own.
 
-        The group is committed and acknowledged even where one call fails. So the others are made all the same: what
-        they add may be what is acknowledged. The first error is raised after them.
+        The group is committed and acknowledged even if one call fails. So the other calls are made all the same,
+        because they may add the very change that is acknowledged. The first error is raised after them.
         """
         self._flush_is_due = True
         asked, self._asked_before = self._asked_before, []
@@ -196,7 +196,7 @@ class GroupCommit:
         self._complete(group)
 
     def _write(self, group: Group) -> bool:
-        """Writes a group into an open transaction; False where nothing of it is durable."""
+        """Writes a group into an open transaction. Returns False if nothing of it is durable."""
         puts = [
             (queue.identifier, message)
             for unit in group
@@ -229,7 +229,7 @@ class GroupCommit:
         return True
 
     def _audit_rows(self, unit: UnitOfWork) -> list[MessageRow]:
-        """The notes of the group, and of those before it that had nothing durable, as messages in its last unit."""
+        """The notes of the group, and of earlier groups without durable changes, as messages in its last unit."""
         notes, self._later_notes, self._notes_are_wanted = self._later_notes, [], False
         puts = self._audit_messages(self._next_batch, notes, unit) if notes else []
         self._next_batch += len(puts)
@@ -255,7 +255,7 @@ class GroupCommit:
                 self.flush()
 
     def stop(self, error: BaseException) -> None:
-        """Nothing of the group is promised, so nothing goes on: also an error that nobody expected stops here."""
+        """Stops the queue manager. The group is not acknowledged, so even an unexpected error must stop it."""
         if self.has_failed:
             return
         self.has_failed = True

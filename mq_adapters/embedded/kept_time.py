@@ -1,4 +1,4 @@
-"""The newest time that a store has seen: by it a start measures the wall clock (plausible_clock.py)."""
+"""The newest time that a store has seen. A start compares the wall clock with it (plausible_clock.py)."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -13,20 +13,20 @@ _BYTES: Final = 8
 
 
 def newest_us(store: "Store") -> int:
-    """Microseconds since 1970 UTC; 0 where nothing tells. Raises StoreError."""
+    """Microseconds since 1970 UTC; 0 if the store has no time. Raises StoreError."""
     kept = store.state(StateSpace.CLOCK, _KEY)
     return max(int.from_bytes(kept or b"", "big"), store.last_put_us())
 
 
 def keep(engine: "Engine") -> None:
-    """Keeps the plausible time of now, in a unit of work of its own."""
+    """Keeps the present plausible time, in a unit of work of its own."""
     unit = engine.begin()
     unit.set_state(StateSpace.CLOCK, _KEY, engine.now_us().to_bytes(_BYTES, "big"))
     engine.submit(unit)
 
 
 def believe(engine: "Engine", why: str) -> bool:
-    """An operator says that the wall clock is right; False where nobody doubts it. It is kept for the next start."""
+    """An operator says that the wall clock is right, and the store keeps that. Returns False if nobody doubts it."""
     is_new = engine.clock.believe(why)
     if is_new:
         keep(engine)

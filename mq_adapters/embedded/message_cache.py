@@ -1,4 +1,4 @@
-"""The committed messages of a queue manager by their number: what was used lately in memory, the rest on the disk."""
+"""The committed messages of a queue manager by number: recently used ones in memory, the rest on the disk."""
 
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -11,20 +11,20 @@ from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork, back_out_k
 from mq_adapters.message import KNOWN_HEADER_BYTES, MQPER_PERSISTENT, Message
 from mq_adapters.reasons import StoreError
 
-#: Recently used persistent messages kept in memory, in bytes: their bodies, and what each costs beside it (measured).
+#: Bytes of recently used persistent messages in memory: their bodies, and the measured cost beside each body.
 BODY_CACHE_BYTES: Final = 64 * 1024 * 1024
 MESSAGE_OVERHEAD_BYTES: Final = 500
-#: Messages that are read from the disk at a time while they are taken one after another, and bytes of their bodies.
+#: Messages read from the disk at a time while a lane is taken message by message, and bytes of their bodies.
 READ_AHEAD_MESSAGES: Final = 100
 READ_AHEAD_BYTES: Final = 1024 * 1024
-#: A back-out count that survives a restart is kept in one byte, as on z/OS.
+#: The largest back-out count that is kept over a restart: one byte, as on z/OS.
 _HIGHEST_KEPT_COUNT: Final = 255
-#: Messages that are not persistent live in memory alone: not more of them together than this, in bytes.
+#: The most bytes of all messages that are not persistent. They are only in memory.
 MAXIMUM_NOT_PERSISTENT_BYTES: Final = 256 * 1024 * 1024
 
 
 class MessageCache:
-    """Finds a message by its number. Messages that are not persistent are nowhere else."""
+    """Finds a message by its number. It alone holds messages that are not persistent."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -33,20 +33,20 @@ class MessageCache:
         self._not_persistent_bytes = 0
         self._cache: OrderedDict[int, tuple[Queue, Message]] = OrderedDict()
         self._cache_bytes = 0
-        #: Persistent messages that are not on the disk yet, and can be taken already.
+        #: Persistent messages that can be taken although they are not on the disk yet.
         self._uncommitted: dict[int, tuple[Queue, Message]] = {}
         #: Back-out counts, for messages that leave the cache.
         self._backed_out: dict[int, int] = {}
 
     def load_back_outs(self, counts: dict[int, int]) -> None:
-        """Takes over the back-out counts that the store has."""
+        """Loads the back-out counts of the store."""
         self._backed_out = counts
 
     def add_queue(self, queue: Queue) -> None:
         self._queues[queue.identifier] = queue
 
     def queue(self, identifier: int) -> Queue:
-        """The queue of that number. StoreError where a message names one that is not there."""
+        """The queue of that number. Raises StoreError if it does not exist: a message names an unknown queue."""
         queue = self._queues.get(identifier)
         if queue is None:
             raise StoreError(
@@ -57,7 +57,7 @@ class MessageCache:
         return queue
 
     def remove_queue(self, queue: Queue) -> None:
-        """A queue was deleted with what was on it."""
+        """A queue was deleted, with its messages."""
         del self._queues[queue.identifier]
         for sequence in self.numbers_not_persistent(queue):
             self.remove(self._not_persistent[sequence][1])
@@ -92,7 +92,7 @@ class MessageCache:
             self._cache_bytes -= _memory_bytes(oldest)
 
     def announce(self, queue: Queue, message: Message) -> None:
-        """A message is about to be committed; when it is, `add` it."""
+        """A message is about to be committed. Call `add` when it is."""
         self._uncommitted[message.sequence] = (queue, message)
 
     def remove(self, message: Message) -> None:
@@ -111,13 +111,13 @@ class MessageCache:
         return self._not_persistent_bytes + len(message.body) <= MAXIMUM_NOT_PERSISTENT_BYTES
 
     def back_out(self, unit: UnitOfWork, removals: Iterable[tuple[Queue, Message]]) -> None:
-        """Gets were backed out: counts that; `unit` gets the counts that are to survive a restart."""
+        """Counts backed-out gets. `unit` gets the counts that must survive a restart."""
         for queue, message in removals:
             sequence = message.sequence
             message.backout_count += 1
             self._backed_out[sequence] = message.backout_count
             cached = self._cache.get(sequence)
-            if cached is not None:  # another reading of it from the disk
+            if cached is not None:  # the cache has another copy, read from the disk
                 cached[1].backout_count = message.backout_count
             if message.is_persistent and queue.definition["HARDENBO"] == "HARDENBO":
                 count = bytes((min(message.backout_count, _HIGHEST_KEPT_COUNT),))
@@ -135,16 +135,16 @@ class MessageCache:
         return here + self._store.origins(elsewhere)
 
     def on_disk(self, sequence: int) -> tuple[Queue, Message] | None:
-        """One message; it is not kept in memory."""
+        """Reads one message, without keeping it in memory."""
         for identifier, message in self._store.messages((sequence,), 0):
             message.backout_count = self._backed_out.get(sequence, 0)
             return self.queue(identifier), message
         return None
 
     def read_ahead(self, sequence: int, upcoming: list[int]) -> tuple[Queue, Message] | None:
-        """One message from the disk; `upcoming` ones are read with it and kept for those who will ask for them.
+        """Reads one message from the disk. `upcoming` ones are read with it, and kept for later gets.
 
-        What is wrong with one of those is told to who asks for it.
+        A fault of one of those is raised by the get that asks for it.
         """
         wanted = [number for number in upcoming if number not in self._cache and number not in self._not_persistent]
         found: tuple[Queue, Message] | None = None
@@ -160,6 +160,6 @@ class MessageCache:
 
 
 def _memory_bytes(message: Message) -> int:
-    """What a message takes in memory, with the command that its writer left with it."""
+    """Bytes of memory that a message takes, with the command that its writer left with it."""
     known = 0 if message.written is None else KNOWN_HEADER_BYTES + len(message.written.data)
     return len(message.body) + MESSAGE_OVERHEAD_BYTES + known

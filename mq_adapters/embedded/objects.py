@@ -31,7 +31,7 @@ _LONGEST_PREFIX: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutTarget:
-    """Where a put on a name ends: a local queue, or a transmission queue on the way to `remote_queue_manager`."""
+    """The queue that a put on a name reaches: a local queue, or a transmission queue to `remote_queue_manager`."""
 
     queue: Queue
     default_priority: int
@@ -44,11 +44,11 @@ class QueueUser(Protocol):
     """A connected application."""
 
     def is_using(self, queue: Queue) -> bool:
-        """Whether it holds the queue exclusively, or its open unit of work puts on the queue or gets from it."""
+        """Whether the application holds the queue exclusively, or its open unit of work puts on it or gets from it."""
         ...
 
     def is_getting_from(self, queue: Queue) -> bool:
-        """Whether a get of it waits at the queue, or its open unit of work gets from it."""
+        """Whether a get of the application waits at the queue, or its open unit of work gets from it."""
         ...
 
 
@@ -62,7 +62,7 @@ class Objects:
         self.queues: dict[str, Queue] = {}
         #: Applications that may have a queue in use.
         self.users: WeakSet[QueueUser] = WeakSet()
-        #: Gives the subscriptions to a command: those of the broker that serves the queues, or of the store.
+        #: The administration of subscriptions: of the broker that serves the queues, or of the store.
         self.publish_subscribe: Callable[[], PublishSubscribe] | None = None
         #: Called when an object was defined, altered or deleted.
         self.on_change: Callable[[], None] = lambda: None
@@ -70,7 +70,7 @@ class Objects:
         self.channels: ChannelControl | None = None
         #: The server of MQTT clients, if there is one.
         self.clients: ClientControl | None = None
-        #: Counts the changes of definitions, for whoever remembers what follows from them.
+        #: Counts the changes of definitions, for those who remember conclusions from them.
         self.changes = 0
         self._store = store
         self._message_cache = message_cache
@@ -83,7 +83,7 @@ class Objects:
         self._set_limits()
 
     def load(self) -> None:
-        """Takes over what the store has."""
+        """Loads the objects of the store."""
         for definition in self._store.definitions():
             self._definitions[definition.object_type, definition.name] = definition
         for identifier, name, _description in self._store.queues():
@@ -100,7 +100,7 @@ class Objects:
         return self._definitions.get((object_type, name))
 
     def find_queue(self, name: str) -> Definition | None:
-        """The queue of that name, of whatever type: no two have the same name."""
+        """The queue of that name, of any type. No two queues have the same name."""
         queue = self.queues.get(name)
         if queue is not None:
             return queue.definition
@@ -116,7 +116,7 @@ class Objects:
         return sorted(found, key=lambda each: each.name)
 
     def definition(self, object_type: ObjectType, name: str) -> Definition:
-        """The object of that type and name; one with defaults where nothing was said of it."""
+        """The object of that type and name. If it was never defined, one with defaults."""
         return self.find(object_type, name) or Definition(object_type=object_type, name=name)
 
     @property
@@ -126,13 +126,13 @@ class Objects:
 
     @property
     def dead_letter_queue(self) -> Queue:
-        """The queue that DEADQ names; 2085 where it is blank or not there."""
+        """The queue that DEADQ names; 2085 if DEADQ is blank or the queue does not exist."""
         return self.base_queue(self.queue_manager.text("DEADQ"))
 
-    # -- what a name leads to -----------------------------------------------------------------------------------------
+    # -- resolving names ----------------------------------------------------------------------------------------------
 
     def base_queue(self, name: str) -> Queue:
-        """The local queue of that name, or behind an alias; 2085, 2082, 2001 or 2045 where there is none."""
+        """The local queue of that name, or behind an alias; 2085, 2082, 2001 or 2045 if there is none."""
         queue = self.queues.get(name)
         if queue is not None:
             return queue
@@ -145,7 +145,7 @@ class Objects:
         raise QueueManagerError(unknown if known is None else ReasonCode.MQRC_OPTION_NOT_VALID_FOR_TYPE, operation)
 
     def getting(self, name: str) -> Queue:
-        """The queue to get from; 2016 where gets are inhibited, on the way or on the queue."""
+        """The queue to get from; 2016 if gets are inhibited, on an alias or on the queue."""
         queue = self.base_queue(name)
         alias = self.find(ObjectType.QALIAS, name) if queue.name != name else None
         if queue.is_get_inhibited or (alias is not None and alias["GET"] == "DISABLED"):
@@ -153,7 +153,7 @@ class Objects:
         return queue
 
     def putting(self, name: str, queue_manager_name: str = "") -> PutTarget:
-        """Where a put on a queue of a queue manager ends; blank is this one.
+        """The queue that a put on a queue of a queue manager reaches. A blank queue manager is this one.
 
         Raises QueueManagerError 2051, 2082, 2001, 2085, 2087, 2045, 2196, 2091 or 2092.
         """
@@ -214,7 +214,7 @@ class Objects:
         raise QueueManagerError(ReasonCode.MQRC_UNKNOWN_OBJECT_NAME, operation)
 
     def _own_way(self, queue_manager_name: str, operation: str) -> Queue:
-        """The transmission queue that has the name of the queue manager it leads to."""
+        """The transmission queue that has the name of its remote queue manager."""
         unknown = ReasonCode.MQRC_UNKNOWN_REMOTE_Q_MGR
         return self._transmission_queue(queue_manager_name, operation, unknown, unknown)
 
@@ -235,7 +235,7 @@ class Objects:
     # -- changing -----------------------------------------------------------------------------------------------------
 
     def define(self, definition: Definition) -> None:
-        """Defines an object, durably. 2152 for a bad name, 2100 where it is there already."""
+        """Defines an object, durably. 2152 for a bad name, 2100 if it exists."""
         name, operation = definition.name, f"define {definition.object_type.name} {definition.name!r}"
         if not is_object_name(name):
             raise QueueManagerError(ReasonCode.MQRC_OBJECT_NAME_ERROR, operation)
@@ -249,7 +249,7 @@ class Objects:
         self._remember(definition)
 
     def alter(self, definition: Definition) -> None:
-        """Replaces what was said of an object that is there, durably; of a local queue everything may change."""
+        """Replaces the definition of an object, durably. Of a local queue everything may change."""
         queue = self.queues.get(definition.name) if definition.object_type == ObjectType.QLOCAL else None
         if queue is None or not queue.is_temporary:
             self._store.set_definition(definition)
@@ -288,7 +288,7 @@ class Objects:
     def create_dynamic(self, model_name: str, name: str) -> Queue:
         """A temporary dynamic queue like a model; `*` at the end of `name` becomes digits that make it unique.
 
-        Raises QueueManagerError 2085 without the model, 2057 where it is none, 2011 for a bad name, 2100.
+        Raises QueueManagerError 2085 without the model, 2057 if it is no model, 2011 for a bad name, 2100.
         """
         operation = f"open model queue {model_name!r}"
         model = self.find_queue(model_name)
@@ -308,7 +308,7 @@ class Objects:
         return queue
 
     def set_gateways(self, names: Collection[str]) -> None:
-        """The queues with these names are the gateway's own, also those that are defined later."""
+        """The queues with these names are the gateway's own, even if they are defined later."""
         self._gateways = names
         for queue in self.queues.values():
             queue.is_gateways = queue.name in names
@@ -322,7 +322,7 @@ class Objects:
         self._message_cache.add_queue(queue)
 
     def _made_or_revived(self, identifier: int, definition: Definition) -> Queue:
-        """A queue; where one of that name was deleted and somebody still holds it, that one."""
+        """A new queue, or the deleted queue of that name if somebody still holds it."""
         queue = self._deleted.pop(definition.name, None)
         if queue is None:
             queue = Queue(identifier, definition.name)
@@ -332,14 +332,14 @@ class Objects:
         return queue
 
     def _set_limits(self) -> None:
-        """MAXMSGL and MAXUMSGS, for whoever puts and gets."""
+        """Sets MAXMSGL and MAXUMSGS where puts and gets look."""
         self.maximum_message_bytes = self.queue_manager.number("MAXMSGL")
         self.maximum_unit_messages = self.queue_manager.number("MAXUMSGS")
 
     def _make_room_for_letters(self) -> None:
-        """The queues of dead letters take each of them, whatever their MAXMSGL; that of held ones takes all of them."""
+        """The dead-letter queue takes letters of any length. The queue of held letters takes any number too."""
         letters = {HELD_QUEUE, self.queue_manager.text("DEADQ")}
-        with suppress(QueueManagerError):  # what is none takes nothing, and each put on it says so
+        with suppress(QueueManagerError):  # if there is no such queue, each put on it says so
             letters.add(self.dead_letter_queue.name)
         for queue in self.queues.values():
             if queue.takes_letters is not (queue.name in letters):
@@ -357,7 +357,7 @@ class Objects:
         self.on_change()
 
     def _change(self, queue: Queue, definition: Definition) -> None:
-        """Sets a queue's attributes; where its delivery sequence changes, what waits is put into the new order."""
+        """Sets a queue's attributes. If its delivery sequence changes, its waiting messages get the new order."""
         if definition["MSGDLVSQ"] == queue.definition["MSGDLVSQ"]:
             queue.set_attributes(definition)
             return

@@ -1,7 +1,7 @@
-"""An operator's act: who ordered what. It is told in the unit of work that carries it out.
+"""An operator's act: the operator, and the command. The unit of work that carries it out tells of it.
 
-The keeper of the audit hears of each (Engine.on_operated). An act destroys or moves messages, limits a queue or ends a
-session. Applications' work with their own messages is none.
+The keeper of the audit is told of each act (Engine.on_operated). An act destroys or moves messages, limits a queue or
+ends a session. The work of applications with their own messages is no act.
 """
 
 from collections import Counter
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 class OperatorsAct:
     """One act: the operator as the operating system knows him, and the command as he gave it.
 
-    `subject` is what it was on where that is no queue: a client, a topic, a channel. `reason` is what else there is to
-    say.
+    `subject` is the object of the act if that is no queue: a client, a topic, a channel. `reason` is a further remark.
     """
 
     operator: str
@@ -33,19 +32,19 @@ class OperatorsAct:
 
 
 def tell(engine: "Engine", unit: UnitOfWork, act: OperatorsAct, *, messages: int = 0) -> None:
-    """Adds the act to the unit of work that carries it out; `messages` are those that it destroys, takes or moves."""
+    """Adds the act to its unit of work. `messages`: how many messages it destroys, takes or moves."""
     engine.on_operated(unit, act, messages)
 
 
 def tell_alone(engine: "Engine", act: OperatorsAct, *, messages: int = 0) -> None:
-    """Tells of an act that no unit of work carries out, in one of its own."""
+    """Tells of an act without a unit of work, in a new unit."""
     unit = engine.begin()
     tell(engine, unit, act, messages=messages)
     engine.submit(unit)
 
 
 def tell_removals(engine: "Engine", unit: UnitOfWork, act: OperatorsAct) -> None:
-    """The same for each queue that the unit removes messages from; once, without a queue, where there is none."""
+    """Like `tell`, for each queue that the unit removes messages from. If there is none, once without a queue."""
     counts = Counter(queue.name for queue, _, _ in unit.removals)
     for name, messages in counts.items():
         tell(engine, unit, act.on_queue(name), messages=messages)

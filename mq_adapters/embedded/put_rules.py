@@ -1,4 +1,4 @@
-"""The rules by which a queue takes a message, and keeps it. The engine asks where its own quick check is not enough."""
+"""The rules by which a queue takes and keeps a message. The engine asks if its own quick check is not enough."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ FORMAT_BYTES: Final = 8
 
 
 def check_put(queue: Queue, message: Message, *, uncommitted: int) -> None:
-    """The closer look at a put that may have to be refused; `uncommitted` messages its unit has put there before."""
+    """Checks a put that may have to be refused. Its unit has put `uncommitted` messages there before."""
     operation = f"put on {queue.name}"
     if queue.is_deleted:
         raise QueueManagerError(ReasonCode.MQRC_Q_DELETED, operation)
@@ -31,7 +31,7 @@ def check_put(queue: Queue, message: Message, *, uncommitted: int) -> None:
         raise QueueManagerError(ReasonCode.MQRC_PUT_INHIBITED, operation)
     if queue.is_temporary and message.is_persistent:
         raise QueueManagerError(ReasonCode.MQRC_PERSISTENT_NOT_ALLOWED, operation)
-    is_watched = queue.is_temporary or queue.is_put_inhibited  # then `maximum_depth` only asks for this look
+    is_watched = queue.is_temporary or queue.is_put_inhibited  # then `maximum_depth` is 0 only to get this check made
     if queue.depth + uncommitted >= (queue.definition.number("MAXDEPTH") if is_watched else queue.maximum_depth):
         raise QueueManagerError(ReasonCode.MQRC_Q_FULL, operation)
 
@@ -46,7 +46,7 @@ def resolved_persistence(descriptor: MessageDescriptor, queue: Queue) -> Message
 
 
 def expiry_time(message: Message, queue: Queue) -> int:
-    """When a message that has an expiry ends, microseconds since 1970; 2013 for an expiry that is none."""
+    """The end of a message with an expiry, microseconds since 1970; 2013 for an invalid expiry."""
     expiry = message.descriptor.expiry
     if expiry <= 0:
         raise QueueManagerError(ReasonCode.MQRC_EXPIRY_ERROR, f"put on {queue.name}")

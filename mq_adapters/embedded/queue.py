@@ -2,8 +2,8 @@
 
 A place is a number that orders the messages of a queue: with MSGDLVSQ(FIFO) the message's sequence number, with
 MSGDLVSQ(PRIORITY) that number below the band of its priority, 9 - priority. Only places are kept (about 40 bytes a
-message): bodies are in the engine's bounded cache or on the disk. A get by CorrelId looks at one lane; a get without
-one takes the lane whose head comes first.
+message): bodies are in the engine's bounded cache or on the disk. A get by CorrelId looks at one lane. A get without a
+CorrelId takes from the lane whose head comes first.
 """
 
 from bisect import insort
@@ -36,7 +36,7 @@ ServedHandler = Callable[[UnitOfWork, "Queue", Message], None]
 
 
 class Census(Protocol):
-    """A counter of the messages on a queue. It hears of each message at its commit, and when it is destroyed."""
+    """A counter of the messages on a queue. It is told of each message at its commit, and when it is destroyed."""
 
     def arrived(self, message: Message) -> None: ...
 
@@ -62,7 +62,7 @@ class Lane:
         return (number for number in reversed(self._numbers) if number not in self._gone)
 
     def append(self, number: int) -> None:
-        """Adds a number at its place: the end, except where its unit of work was open for longer than others."""
+        """Adds a number at its place: the end, unless its unit of work was open for longer than others."""
         if self._numbers and number < self._numbers[-1]:
             insort(self._numbers, number)
         else:
@@ -161,12 +161,12 @@ class PriorityLane:
 
 
 class Queue:
-    """A local queue. `depth` counts committed messages, also those that an open unit of work has taken.
+    """A local queue. `depth` counts committed messages, including those that an open unit of work has taken.
 
     `waiting_bytes` are their bodies together, and `lane_bytes` those of each CorrelId, where lanes are measured.
 
-    Its attributes are resolved once, when they are set, into what puts and gets look at. `maximum_depth` is the depth
-    from which on a put needs a closer look (Engine.put): MAXDEPTH, or 0 where every put does.
+    Its attributes are resolved once, when they are set, into the fields that puts and gets read. From `maximum_depth`
+    on a put needs a closer look (Engine.put). It is MAXDEPTH, or 0 if every put needs one.
     """
 
     __slots__ = (
@@ -204,45 +204,45 @@ class Queue:
     def __init__(self, identifier: int, name: str, *, is_temporary: bool = False) -> None:
         self.identifier = identifier
         self.name = name
-        #: Where the balance counts its messages; the queue manager's objects give it the one that is kept.
+        #: The account of its messages in the balance. The queue manager's objects set the durable one.
         self.account = QueueAccount(name)
         self.is_temporary = is_temporary
         self.is_deleted = False
-        #: The disk is short of space: applications' puts are refused with 2056, and what they have is safe elsewhere.
+        #: The disk is short of space: applications' puts are refused with 2056, and they still have their messages.
         self.lacks_space = False
-        #: The gateway's own: PUT(DISABLED) keeps applications and MQTT publishers away, and not what it puts itself.
+        #: It is the gateway's own: PUT(DISABLED) stops applications and MQTT publishers, but not the gateway's puts.
         self.is_gateways = False
-        #: Messages would go on from here to a queue with PUT(DISABLED): applications' puts are refused with 2051.
+        #: Its messages go on to a queue with PUT(DISABLED), so applications' puts are refused with 2051.
         self.is_paused = False
         self.depth = 0
         self.waiting_bytes = 0
         self.lanes: dict[bytes, Lane | PriorityLane] = {}
         #: None: lanes are not measured.
         self.lane_bytes: dict[bytes, int] | None = None
-        #: Counts whose messages come and go; None: nobody asks.
+        #: Counts the messages that come and go, by their owners; None: nobody asks.
         self.census: Census | None = None
-        #: It is for dead letters, which are longer than every other message: MAXMSGL bounds nothing on it.
+        #: It is for dead letters, which are longer than other messages, so MAXMSGL does not bound them.
         self.takes_letters = False
-        #: It refuses no put: neither MAXDEPTH nor PUT counts.
+        #: It takes every put, whatever MAXDEPTH and PUT are.
         self.takes_all = False
         #: A heap of lane heads; an entry may be stale, `oldest` mends it.
         self._heads: list[tuple[int, bytes]] = []
-        #: Places by MsgId, first one first, for messages whose putter chose the MsgId; several may have the same.
+        #: Places by MsgId, first one first, for messages whose putter chose the MsgId. Several may have the same MsgId.
         self.named: dict[bytes, list[int]] = {}
         #: Called after messages arrived: by CorrelId, or None for any.
         self.listeners: dict[bytes | None, list[Callable[[], None]]] = {}
-        #: Called before messages with that CorrelId are committed: what it submits is committed together with them.
+        #: Called before messages with that CorrelId are committed. Units that it submits are committed with them.
         self.joiners: dict[bytes, Callable[[], None]] = {}
         #: Takes each put in the putter's own unit of work (the broker); None for an ordinary queue.
         self.handler: ServedHandler | None = None
         #: The handler while gets are inhibited: messages wait meanwhile.
         self.resting_handler: ServedHandler | None = None
-        #: The application that alone may get (MQOO_INPUT_EXCLUSIVE); None while everybody may.
+        #: The only application that may get (MQOO_INPUT_EXCLUSIVE); None while everybody may.
         self.exclusive_holder: object | None = None
         self.set_attributes(Definition(object_type=ObjectType.QLOCAL, name=name))
 
     def set_attributes(self, definition: Definition) -> None:
-        """Takes over what was said of the queue. A queue that changes its delivery sequence must be empty."""
+        """Sets the queue's attributes. A queue that changes its delivery sequence must be empty."""
         self.definition = definition
         self.is_fifo = definition["MSGDLVSQ"] == "FIFO"
         self.is_get_inhibited = definition["GET"] == "DISABLED"
@@ -263,13 +263,13 @@ class Queue:
         return self.definition["PUT"] == "DISABLED"
 
     def place(self, sequence: int, priority: int) -> int:
-        """Where a message comes among the others."""
+        """The place of a message among the others."""
         if self.is_fifo:
             return sequence
         return _HIGHEST_PRIORITY - min(max(priority, 0), _HIGHEST_PRIORITY) << BAND_BITS | sequence
 
     def close(self) -> None:
-        """The queue is about to be deleted: who still holds it is refused each put, also those not yet committed."""
+        """The queue is about to be deleted. From now on all puts on it fail, even uncommitted ones."""
         self.is_deleted = True
         self.maximum_message_bytes = -1
         self.handler = _refuse
@@ -286,18 +286,18 @@ class Queue:
         self.empty()
 
     def revive(self, identifier: int) -> None:
-        """The queue is defined again: who still holds it goes on."""
+        """The queue is defined again. Its holders can go on."""
         self.identifier = identifier
         self.is_deleted = False
         self.handler = None
 
     def measure_lanes(self) -> None:
-        """From now on `lane_bytes` is kept; to be asked for before the queue has messages."""
+        """From now on `lane_bytes` is kept. Call it before the queue has messages."""
         if self.lane_bytes is None:
             self.lane_bytes = {}
 
     def add(self, correl_id: bytes, number: int, body_bytes: int) -> None:
-        """A message was committed: it counts, and becomes available."""
+        """A message was committed. It counts, and becomes available."""
         self.arrive(correl_id, number)
         self.depth += 1
         self.waiting_bytes += body_bytes
@@ -306,7 +306,7 @@ class Queue:
             measured[correl_id] = measured.get(correl_id, 0) + body_bytes
 
     def remove(self, correl_id: bytes, body_bytes: int) -> None:
-        """A message was destroyed, which had been taken: it counts no more."""
+        """A taken message was destroyed. It counts no more."""
         self.depth -= 1
         self.waiting_bytes -= body_bytes
         measured = self.lane_bytes
@@ -330,7 +330,7 @@ class Queue:
             self._add_head(number, correl_id)
 
     def give_back(self, correl_id: bytes, numbers: Collection[int]) -> None:
-        """Messages that were taken become available again, at their old places."""
+        """Taken messages become available again, at their old places."""
         lane = self.lanes.get(correl_id)
         if lane is None:
             lane = self.lanes[correl_id] = self._new_lane()
@@ -343,7 +343,7 @@ class Queue:
         self._heads.clear()
 
     def add_name(self, msg_id: bytes, place: int) -> None:
-        """A committed message at that place has a MsgId that its putter chose."""
+        """Notes that the putter of the message at that place chose its MsgId."""
         insort(self.named.setdefault(msg_id, []), place)
 
     def drop_name(self, msg_id: bytes, place: int) -> None:
@@ -354,7 +354,7 @@ class Queue:
             self.named.pop(msg_id, None)
 
     def take(self, correl_id: bytes) -> int:
-        """Takes the first message of a lane; returns its sequence number, 0 where there is none."""
+        """Takes the first message of a lane; returns its sequence number, or 0 for an empty lane."""
         lane = self.lanes.get(correl_id)
         if lane is None:
             return 0
@@ -404,7 +404,7 @@ class Queue:
         return next(reversed(self.lanes[correl_id]), 0) & SEQUENCE_MASK if correl_id in self.lanes else 0
 
     def upcoming(self, correl_id: bytes, count: int) -> list[int]:
-        """Sequence numbers that gets will likely ask for next; some may have been taken already."""
+        """The sequence numbers that gets will likely ask for next. Some may already have been taken."""
         places = list(islice(self.lanes.get(correl_id, ()), count))
         if len(places) < count:
             places += [place for place, _ in self._heads[: count - len(places)]]
@@ -419,7 +419,7 @@ class Queue:
     def join(self, correl_id: bytes, callback: Callable[[], None]) -> None:
         """From now on `callback` may take a lane's messages while they are being committed.
 
-        What it makes of them must not leave before its own unit of work is committed, which is at the same moment.
+        The results must wait for the commit of its own unit of work, which is the same commit.
         """
         self.joiners[correl_id] = callback
 
@@ -427,7 +427,7 @@ class Queue:
         self.joiners.pop(correl_id, None)
 
     def wake_everyone(self) -> None:
-        """Calls all who listen: the queue itself has changed."""
+        """Calls all listeners, because the queue itself has changed."""
         for callback in [each for waiting in self.listeners.values() for each in waiting]:
             callback()
 

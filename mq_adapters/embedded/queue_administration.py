@@ -1,7 +1,7 @@
-"""Altering, clearing and deleting queues while they are in use, and what must not be taken off them.
+"""Altering, clearing and deleting queues while they are in use, and messages that must stay on them.
 
-A queue that is open or has uncommitted messages is neither cleared nor deleted (2042), and a queue that the gateway
-needs is not deleted at all. Messages of a channel's batch in doubt are nobody's until the operator has resolved it.
+A queue that is open or has uncommitted messages is neither cleared nor deleted (2042). A queue that the gateway needs
+is never deleted. Nobody may take messages of a channel's batch in doubt until the operator has resolved it.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ CLEAR_MESSAGES: Final = 1_000
 
 
 def alter(engine: Engine, definition: Definition) -> None:
-    """Replaces what was said of an object that is there, durably. 2042 for the queue that is the gateway's alone.
+    """Replaces the definition of an object, durably. 2042 for the queue that is the gateway's alone.
 
     A served queue whose gets are inhibited keeps its puts, until gets are enabled: then they are handed over.
     """
@@ -42,9 +42,9 @@ def alter(engine: Engine, definition: Definition) -> None:
 
 
 def delete(engine: Engine, queue: Queue, act: OperatorsAct, *, purge: bool = False) -> None:
-    """Deletes a local queue behind the commit of what this destroys, which the act counts.
+    """Deletes a local queue after the commit that destroys its messages. The act counts these messages.
 
-    2055 where it is not empty and is not to be purged, 2042 where somebody uses it or the gateway needs it.
+    2055 if it has messages and no purge is asked for. 2042 if somebody uses it or the gateway needs it.
     """
     _check_alive(engine)
     operation = f"delete queue {queue.name}"
@@ -62,7 +62,7 @@ def delete(engine: Engine, queue: Queue, act: OperatorsAct, *, purge: bool = Fal
 
 
 def clear(engine: Engine, queue: Queue, act: OperatorsAct) -> int:
-    """Destroys every message of a queue; returns how many there were. 2042 where somebody uses it or owns them."""
+    """Destroys every message of a queue; returns their number. 2042 if somebody uses the queue or owns them."""
     _check_alive(engine)
     operation = f"clear queue {queue.name}"
     if engine.owner(queue) is Owner.GATEWAY:
@@ -73,7 +73,7 @@ def clear(engine: Engine, queue: Queue, act: OperatorsAct) -> int:
 
 
 def destroying(engine: Engine, queue: Queue, act: OperatorsAct) -> UnitOfWork:
-    """A unit of work that destroys the oldest CLEAR_MESSAGES of a queue, and tells whose act that is."""
+    """A unit of work that destroys the oldest CLEAR_MESSAGES of a queue, with the operator's act."""
     unit = engine.begin()
     while len(unit.removals) < CLEAR_MESSAGES and (message := engine.take(queue)) is not None:
         unit.remove(queue, message, Departure.CLEARED)
@@ -83,21 +83,21 @@ def destroying(engine: Engine, queue: Queue, act: OperatorsAct) -> UnitOfWork:
 
 
 def check_not_needed(engine: Engine, name: str, operation: str) -> None:
-    """2042 for a queue, or an alias, that the gateway cannot do without."""
+    """2042 for a queue or an alias that the gateway needs."""
     if engine.is_needed(name):
         why = "the gateway needs it; a gateway that was started without it in its configuration does not"
         raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, operation, why)
 
 
 def check_not_in_doubt(engine: Engine, queue: Queue, operation: str) -> None:
-    """2042 for a transmission queue with messages of a batch in doubt: they may have been delivered, or not."""
+    """2042 for a transmission queue with messages of a batch in doubt, because they may have been delivered."""
     if queue.definition["USAGE"] == "XMITQ" and (channel := _doubtful_channel(engine, queue)):
         why = f"a batch of channel {channel} is in doubt: say what became of it with 'rfhbridge channel resolve'"
         raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, f"{operation}, of which {why}")
 
 
 def is_in_use(engine: Engine, queue: Queue) -> bool:
-    """Whether something on the queue is not committed, or somebody holds it, reads it or waits for a message on it."""
+    """Whether the queue has uncommitted messages, or somebody holds it, reads it or waits for a message on it."""
     return engine.is_committing_on(queue) or any(user.is_using(queue) for user in engine.objects.users)
 
 
@@ -105,7 +105,7 @@ def is_in_use(engine: Engine, queue: Queue) -> bool:
 
 
 def _destroy_all(engine: Engine, queue: Queue, act: OperatorsAct) -> int:
-    """The messages that are there now, and none that arrives meanwhile."""
+    """Destroys the present messages, and none that arrives meanwhile."""
     left, destroyed = queue.depth, 0
     while destroyed < left and (unit := destroying(engine, queue, act)).removals:
         destroyed += len(unit.removals)
@@ -129,7 +129,7 @@ def _is_awaited(queue: Queue) -> bool:
 
 
 def _doubtful_channel(engine: Engine, queue: Queue) -> str:
-    """The channel that does not know whether messages on the queue were delivered; "" where there is none."""
+    """The channel that does not know whether messages on the queue were delivered; "" if there is none."""
     states = engine.objects.queues.get(CHANNEL_STATE_QUEUE)
     for message in () if states is None else engine.browse(states):
         try:

@@ -1,4 +1,4 @@
-"""An application puts dead letters back, and nothing of them is destroyed by that.
+"""An application puts dead letters back, and no letter is lost by that.
 
 A unit of work puts a letter back if it takes the letter and puts a message with its MsgId. The check comes before the
 unit is carried out: if the message would be refused, or nobody would get it, the whole unit fails, and the letter stays
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def check_redriven(engine: "Engine", unit: UnitOfWork) -> None:
-    """Looks at what a unit of an application puts back, before it is submitted.
+    """Checks the dead letters that a unit of an application puts back, before it is submitted.
 
-    Each message gets the private origin of its letter. Raises QueueManagerError: 2024 where several are for the broker,
-    2016 while it takes nothing, 2428 where nobody would get the message, 2059 where only a gateway could say that.
+    Each message gets the private origin of its letter. Raises QueueManagerError: 2024 if several are for the broker,
+    2016 while the broker takes none, 2428 if nobody would get the message, 2059 if only a gateway could tell that.
     """
     for letter, queue, message in redriven_in(unit):
         message.origin = letter.origin

@@ -1,4 +1,4 @@
-"""Report messages on their way: to the ReplyToQ of the message they are about, else to the dead-letter queue."""
+"""Report messages: they go to the ReplyToQ of the message that they report, or to the dead-letter queue."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -19,7 +19,7 @@ class Bury(Protocol):
 
 
 class Reporter:
-    """Sends reports in the unit of work of what they report."""
+    """Sends reports in the unit of work of the reported event."""
 
     def __init__(
         self,
@@ -50,9 +50,9 @@ class Reporter:
                 self._bury(unit, report, queue_name=asked.reply_to_q, reason_code=error.reason_code)
 
     def put(self, unit: UnitOfWork, target: PutTarget, message: Message) -> None:
-        """Puts a message where a name led; for another queue manager behind an MQXQH on the transmission queue.
+        """Puts a message on the queue of a name; for another queue manager, behind an MQXQH on the transmission queue.
 
-        `message` then has the MsgId of what will arrive there.
+        `message` then has the MsgId that it will have on arrival.
         """
         if not target.remote_queue:
             self._put(unit, target.queue, message)

@@ -1,7 +1,7 @@
-"""What an application may do with which queues: put, get, browse, and change or clear them (admin).
+"""The rights of an application on queues: put, get, browse, and admin (change or clear them).
 
-A queue is meant by its name, or by the beginning of names with `*` behind it, as IBM MQ's generic names are. The name
-that counts is the one that the application says: an alias is a right of its own.
+A pattern is a queue's name, or the beginning of names with `*` behind it, like IBM MQ's generic names. The name that
+the application uses counts, so an alias needs a right of its own.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from typing import Final
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE, HELD_QUEUE, is_closed_to_applications
 
-#: Every queue, and what belongs to no queue. As a name only the pattern `*` covers it.
+#: Every queue, and the objects that belong to no queue. Only the pattern `*` covers this name.
 EVERY_QUEUE: Final = "*"
 
 
@@ -32,7 +32,7 @@ class Rights:
     get: tuple[str, ...] = ()
     browse: tuple[str, ...] = ()
     admin: tuple[str, ...] = ()
-    #: Whether it takes audit notes off their queue, to write them to the trail.
+    #: Whether the application takes audit notes off their queue, to write them to the trail.
     takes_notes: bool = False
 
     def has(self, right: Right, queue_name: str) -> bool:
@@ -41,7 +41,7 @@ class Rights:
         return any(covers(pattern, queue_name) for pattern in patterns)
 
     def has_any(self, queue_name: str) -> bool:
-        """Whether any right covers the queue: whoever has one may know of it."""
+        """Whether any right covers the queue. With any right, the application may know of the queue."""
         return any(self.has(right, queue_name) for right in Right)
 
     def check(self, right: Right, queue_name: str, operation: str) -> None:
@@ -51,7 +51,7 @@ class Rights:
             raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why)
 
     def check_open(self, base_name: str, operation: str) -> None:
-        """2035 for a local queue that is closed to applications; audit notes are for the trail alone."""
+        """2035 for a local queue that is closed to applications. Audit notes are for the trail alone."""
         if is_closed_to_applications(base_name) and not self.takes_notes:
             why = f"{operation}: {base_name} is the gateway's alone; browse it"
             raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why)
@@ -63,7 +63,7 @@ def covers(pattern: str, queue_name: str) -> bool:
 
 
 _ALL: Final = (EVERY_QUEUE,)
-#: Of whoever runs as the gateway's own user.
+#: The rights of a program that runs as the gateway's own user.
 EVERYTHING: Final = Rights(put=_ALL, get=_ALL, browse=_ALL, admin=_ALL)
-#: Of the process that writes the trail. A batch that cannot be read goes on to the dead letters.
+#: The rights of the process that writes the trail. It moves an unreadable batch to the dead letters.
 EXPORTER: Final = Rights(get=(AUDIT_QUEUE,), put=(DEAD_LETTER_QUEUE, HELD_QUEUE), takes_notes=True)

@@ -1,7 +1,7 @@
-"""A unit of work: what is to become true together. A list in memory until it commits, never an open transaction.
+"""A unit of work: changes that are committed together. It is a list in memory until then, never an open transaction.
 
-It also carries what must survive beside messages: changes of state (sessions, subscriptions, retained
-publications, in a space of keys and values each) and audit notes.
+Beside messages it carries changes of state (sessions, subscriptions, retained publications, each in a space of keys and
+values) and audit notes.
 """
 
 from collections.abc import Callable
@@ -36,21 +36,21 @@ class Departure(IntEnum):
     Numbers are stored with the counters: never reuse one.
     """
 
-    #: Somebody has it: an application, or the client that it was for, or the gateway, for whom it was.
+    #: Its receiver has it: an application, a client, or the gateway itself.
     TAKEN = 1
     #: It goes on in the same unit of work: a channel or the conversion service has put it on another queue.
     FORWARDED = 2
-    #: A dead letter that is put back, in the same unit of work, on the queue that it was going to.
+    #: A dead letter that the same unit of work puts back on the queue to which it was going.
     REDRIVEN = 3
     #: Its own expiry is over.
     EXPIRED = 4
     #: An operator destroyed it: CLEAR, DELETE with PURGE, set aside as damaged.
     CLEARED = 5
-    #: It is on a dead-letter queue (or held), whole, since the same unit of work.
+    #: The same unit of work put it whole on a dead-letter queue, or held it.
     DEAD_LETTERED = 6
-    #: A rule destroyed it, and a note says which: nobody wants it any more, too large for the client, past a limit.
+    #: A rule destroyed it, and a note names the rule: nobody wants it any more, too large for the client, past a limit.
     DROPPED = 7
-    #: The session that it waited for has ended. The balance tells it apart; it is dropped by rule.
+    #: The session that it waited for has ended. It is dropped by rule, and the balance has a counter of its own for it.
     SESSION_ENDED = 8
 
 
@@ -76,7 +76,7 @@ Removal = tuple["Queue", Message, Departure]
 
 
 class UnitOfWork:
-    """Collects; `Engine.submit` makes it true, and then calls `on_committed`."""
+    """Collects changes. `Engine.submit` commits them, and then calls `on_committed`."""
 
     __slots__ = (
         "answered",
@@ -96,16 +96,16 @@ class UnitOfWork:
         self.removals: list[Removal] = []
         self.states: list[tuple[int, bytes, bytes | None]] = []
         self.notes: list[Note] = []
-        #: What became of publications in this unit: a `PublicationCounter` for each of them.
+        #: The outcome of each publication in this unit, as a `PublicationCounter`.
         self.counts: list[int] = []
-        #: The notes are committed with this unit even where nothing else in it is durable: a persistent publication
-        #: that nobody subscribes to is acknowledged as every other, so its record must stay as well.
+        #: The notes are committed with this unit even if nothing else in it is durable. A persistent publication
+        #: without subscribers is acknowledged like every other, so its record must stay as well.
         self.notes_are_due = False
         #: Commands of this unit that the broker answered with a failure: the message as it was put, by its MsgId.
         self.answered: dict[bytes, Message] = {}
-        #: A dead letter of this unit found no room on the dead-letter queue: whoever caused it has to wait.
+        #: A dead letter of this unit found no room on the dead-letter queue, so its cause has to wait.
         self.holds_letters = False
-        #: A former dead letter that goes to the broker again: if it is refused once more, the whole unit fails.
+        #: A former dead letter that goes to the broker again. If it is refused once more, the whole unit fails.
         self.redriven: Message | None = None
         self.on_committed: Callable[[UnitOfWork], None] | None = None
 
@@ -124,7 +124,7 @@ class UnitOfWork:
             self.delete_state(StateSpace.BACK_OUT_COUNT, back_out_key(message.sequence))
 
     def count(self, what: PublicationCounter, number: int = 1) -> None:
-        """Count what became of publications, with the commit of this unit."""
+        """Count the outcome of publications, with the commit of this unit."""
         self.counts += [int(what)] * number
 
     def set_state(self, space: StateSpace, key: bytes, value: bytes) -> None:
