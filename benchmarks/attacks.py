@@ -1,5 +1,9 @@
-"""What others feel of an attack: QoS 1 at a fixed rate beside it, and without one; and what it costs in memory."""
+"""What others feel of an attack: QoS 1 at a fixed rate beside it, and without one; and what it costs in memory.
 
+The aim: of five runs none has a p99 of more than twice that of the same gateway before the attack, plus 2 ms.
+"""
+
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,10 +12,11 @@ from typing import Final
 
 from benchmarks.figures import Measure, Report, Row
 from benchmarks.idle import allow_descriptors
-from benchmarks.load.hostile import ATTACKS
+from benchmarks.load.hostile import ATTACKS, USER
 from benchmarks.load.task import Outcome, Task, generate
 from benchmarks.load.wire import BenchmarkError
 from benchmarks.servers import Gateway, resident_mib
+from gateway.access.password_hash import PasswordHash
 
 NAME: Final = "attacks"
 #: Twenty well-behaved clients, a thousand messages a second together.
@@ -19,11 +24,16 @@ _CONNECTIONS: Final = 20
 _RATE: Final = 1_000
 _WINDOW: Final = 200
 _DESCRIPTORS: Final = 8_000
-#: What the aim allows: others wait twice as long at most.
-_AIM: Final = 2.0
+_RUNS: Final = 5
+#: What the aim allows: so many times the normal p99, and so much more.
+_TIMES, _MORE_MS = 2.0, 2.0
 _CONFIGURATION: Final = """
 [mqtt]
 versions = ["3.1", "3.1.1", "5"]
+
+[access]
+password_file = "{folder}/users"
+anonymous = true
 
 [[listener]]
 name = "tls"
@@ -33,23 +43,25 @@ tls = {{ certificate = "{folder}/certificate.pem", key = "{folder}/key.pem" }}
 
 
 def run(seconds: float) -> Report:
-    """A new gateway for each attack, measured before and during it."""
+    """A new gateway for each run of each attack, measured before and during it."""
     allow_descriptors(_DESCRIPTORS)
-    rows = [measure(attack, seconds) for attack in ATTACKS]
-    beyond = [row.case for row in rows if row.value("p50, times normal") > _AIM]
+    rows = [measure(attack, seconds, number) for attack in ATTACKS for number in range(1, _RUNS + 1)]
+    beyond = [row.case for row in rows if row.value("p99 beyond the aim") > 0]
     return Report(
         name=NAME,
         title=f"QoS 1, PUBLISH to PUBACK at {_RATE:,}/s over {_CONNECTIONS} connections, beside an attack",
         rows=tuple(rows),
         notes=(
-            f"The aim is {_AIM:.0f} times normal. Beyond it: {', '.join(beyond) or 'none'}.",
+            f"The aim for the p99 is {_TIMES:.0f} times normal plus {_MORE_MS:.0f} ms, in each of {_RUNS} runs."
+            f" Beyond it: {', '.join(beyond) or 'none'}.",
             "The attacker is one process at the lowest priority, but it shares cores with the gateway.",
         ),
     )
 
 
-def measure(attack: str, seconds: float) -> Row:
-    with Gateway(_CONFIGURATION) as gateway:
+def measure(attack: str, seconds: float, number: int = 1) -> Row:
+    """One run; `number` counts them."""
+    with Gateway(_CONFIGURATION, {"users": f"{USER}:{PasswordHash.of(os.urandom(16)).text}\n"}) as gateway:
         normal = _well_behaved(gateway, seconds)
         before_mib = resident_mib(gateway.process_id)
         with attacking(gateway, attack) as attacker:
@@ -57,16 +69,17 @@ def measure(attack: str, seconds: float) -> Row:
             after_mib = resident_mib(gateway.process_id)
             if attacker.poll() is not None:
                 raise BenchmarkError(f"the attack {attack} ended before it was measured: {_last_words(attacker)}")
+    aim_ms = _TIMES * normal.p99_ms + _MORE_MS
     return Row(
         subject=gateway.name,
-        case=attack,
+        case=f"{attack}, run {number}",
         measures=(
             Measure(name="normal p50", value=normal.p50_ms, unit="ms"),
             Measure(name="PUBACK p50", value=during.p50_ms, unit="ms"),
             Measure(name="p50, times normal", value=during.p50_ms / normal.p50_ms, unit="x"),
             Measure(name="normal p99", value=normal.p99_ms, unit="ms"),
             Measure(name="PUBACK p99", value=during.p99_ms, unit="ms"),
-            Measure(name="p99, times normal", value=during.p99_ms / normal.p99_ms, unit="x"),
+            Measure(name="p99 beyond the aim", value=max(0.0, during.p99_ms - aim_ms), unit="ms"),
             Measure(name="memory more", value=after_mib - before_mib, unit="MiB"),
         ),
     )

@@ -13,9 +13,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Final, Protocol, Self
 
 from benchmarks.certificate import write_certificate
@@ -58,8 +59,8 @@ def resident_mib(process_id: int) -> float:
 class Gateway:
     """`rfhbridge run` with its defaults: MQRFH2, audit on."""
 
-    def __init__(self, configuration: str = "") -> None:
-        """`configuration`: TOML; `{folder}` stands for the temporary folder."""
+    def __init__(self, configuration: str = "", files: Mapping[str, str] = MappingProxyType({})) -> None:
+        """`configuration`: TOML; `{folder}` stands for the temporary folder, which has these files."""
         self.name = "rfhbridge"
         self.folder = Path(tempfile.mkdtemp(prefix="rfhbench"))
         self.data = self.folder / "data"
@@ -68,6 +69,9 @@ class Gateway:
         if configuration:
             file = self.folder / "rfhbridge.toml"
             file.write_text(configuration.format(folder=self.folder))
+            for name, text in files.items():
+                self.folder.joinpath(name).write_text(text)
+                self.folder.joinpath(name).chmod(0o600)
             write_certificate(self.folder / "certificate.pem", self.folder / "key.pem")
             command += ["--config", str(file)]
         with self._log.open("w") as log:

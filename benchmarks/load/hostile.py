@@ -12,6 +12,7 @@ import socket
 import ssl
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -32,6 +33,14 @@ _LONGEST_LENGTH: Final = b"\xff\xff\xff\x7f"  # 268,435,455 bytes (MQTT 3.1.1 se
 _SWARM: Final = 50
 #: As many as a connection may have without being closed.
 _ALIASES: Final = 16
+#: Levels with a choice of a or + in the filters of `exploding_matcher`.
+_CHOICES: Final = 11
+_DEEP_FILTERS: Final = 150
+#: PUBLISHes of one write.
+_BATCH: Final = 50
+_BESIEGERS, _LOGINS_A_SECOND = 600, 150
+USER: Final = "besieged"
+"""A user of the password file."""
 _USER_PROPERTY: Final = b"\x26\x00\x04name\x00\x05value"
 
 
@@ -206,6 +215,85 @@ def handshakes(_port: int, tls_port: int) -> Iterator[None]:
         yield
 
 
+def exploding_matcher(port: int, _tls_port: int) -> Iterator[None]:
+    """All filters {a,+}^11/z, as many as are taken, and a hundred new topics a second that a tree would search long."""
+    filters = ["/".join((*levels, "z")) for levels in itertools.product("a+", repeat=_CHOICES)]
+    half = len(filters) // 2
+    bombs = []
+    for number, some in enumerate((filters[:half], filters[half:])):
+        bombs.append(_connected(port, f"matcher-{number}"))
+        bombs[-1].sendall(subscribe_packet(1, [(each, 0) for each in some]))
+        receive_exactly(bombs[-1], len(packets.suback(1, bytes(half))))
+    writer = _connected(port, "lights-it")
+    for number in itertools.count():
+        writer.sendall(packets.publish(f"{'a/' * _CHOICES}new{number}", b"", qos=0, packet_identifier=0))
+        yield
+        time.sleep(0.01)
+
+
+def levels(port: int, _tls_port: int) -> Iterator[None]:
+    """Filters of 200 levels, each of which takes memory: asked for, given up, and asked for again."""
+    filters = [f"deep/{number}/" + "/".join(["l"] * 198) for number in range(_DEEP_FILTERS)]
+    attacker = _connected(port, "levels")
+    answers_bytes = len(packets.suback(1, bytes(len(filters)))) + len(packets.unsuback(2))
+    asked = subscribe_packet(1, [(each, 0) for each in filters]) + unsubscribe_packet(2, filters)
+    while True:
+        attacker.sendall(asked)
+        receive_exactly(attacker, answers_bytes)
+        yield
+
+
+def retained_copies(port: int, _tls_port: int) -> Iterator[None]:
+    """One retained message of 100 KB, and the same SUBSCRIBE again and again: 12 bytes that make a copy each."""
+    _connected(port, "retains").sendall(
+        packets.publish("large", bytes(100_000), qos=0, packet_identifier=0, retain=True)
+    )
+    attacker = _connected(port, "copies")
+    attacker.setblocking(False)
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            attacker.sendall(subscribe_packet(1, [("large", 0)]))
+        time.sleep(0.002)
+        with contextlib.suppress(BlockingIOError):
+            while attacker.recv(_READ_BYTES):
+                pass
+        yield
+
+
+def new_topics(port: int, _tls_port: int) -> Iterator[None]:
+    """Each PUBLISH has a topic that nobody has named before."""
+    attacker = _connected(port, "topics")
+    for first in itertools.count(step=_BATCH):
+        attacker.sendall(
+            b"".join(
+                packets.publish(f"new/{number}", b"", qos=0, packet_identifier=0)
+                for number in range(first, first + _BATCH)
+            )
+        )
+        yield
+
+
+def login_siege(port: int, _tls_port: int) -> Iterator[None]:
+    """CONNECTs with wrong passwords from 600 addresses, 150 a second: each check of a password takes some 25 ms."""
+    waiting: deque[socket.socket] = deque()
+    for number in itertools.count():
+        address = f"127.{number % _BESIEGERS // 200 + 1}.{number % 200 + 1}.1"
+        waiting.append(socket.create_connection(("127.0.0.1", port), ANSWER_WAIT_S, (address, 0)))
+        waiting[-1].sendall(_login(f"siege-{number}"))
+        if len(waiting) > _BESIEGERS:
+            waiting.popleft().close()
+        yield
+        time.sleep(1 / _LOGINS_A_SECOND)
+
+
+def _login(client: str) -> bytes:
+    """A CONNECT of level 4 with a wrong password for a user that exists."""
+    body = b"\x00\x04MQTT\x04\xc2\x00\x00" + b"".join(
+        len(text).to_bytes(2, "big") + text.encode() for text in (client, USER, "wrong")
+    )
+    return bytes((0x10, len(body))) + body
+
+
 ATTACKS: Final[dict[str, Callable[[int, int], Iterator[None]]]] = {
     attack.__name__: attack
     for attack in (
@@ -222,6 +310,11 @@ ATTACKS: Final[dict[str, Callable[[int, int], Iterator[None]]]] = {
         connections,
         noise,
         handshakes,
+        exploding_matcher,
+        levels,
+        retained_copies,
+        new_topics,
+        login_siege,
     )
 }
 

@@ -69,8 +69,9 @@ class Attacker:
 
     kept_bytes: Final = 1_000_000
 
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
+    def __init__(self, port: int, source: str = "127.0.0.1") -> None:
+        """`source`: the address that it comes from, any of 127.0.0.0/8."""
+        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S, (source, 0))
         self.received = bytearray()
         self.has_ended = False
 
