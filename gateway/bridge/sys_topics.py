@@ -21,7 +21,8 @@ from typing import Final
 
 from gateway.access.dollar_topics import SYS_ROOT
 from gateway.bridge.counts import Traffic
-from gateway.bridge.sessions.sessions import ClientSession, Link
+from gateway.bridge.sessions.link import Link
+from gateway.bridge.sessions.sessions import ClientSession
 from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions
 from gateway.mqtt.properties import PublishProperties
 from mappings.topics.topics import Scheme, matches

@@ -131,7 +131,7 @@ def _routes_without_subscribers(settings: Settings) -> list[str]:
 def _reserved_in_store(settings: Settings) -> list[str]:
     """Subscriptions and retained messages of the store, where there is one, whose topics are reserved."""
     from gateway.access.dollar_topics import DollarTopics
-    from gateway.bridge.sessions.session_store import SessionRow
+    from gateway.bridge.sessions.session_store import SessionRow, SubscriptionRow
     from gateway.mqtt.topics import share_of
     from gateway.operations.sweep import groups_of
     from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
@@ -144,7 +144,12 @@ def _reserved_in_store(settings: Settings) -> list[str]:
     space = TopicSpaces(dialect=BrokerDialect(settings.broker.dialect)).space(settings.publish.stream)
     try:
         _, rows = states_of(settings.data, StateSpace.SESSION)
-        subscriptions = [(key.decode(), asked) for key, row in rows for asked in SessionRow.unpack(row).subscriptions]
+        sessions = [(key.decode(), SessionRow.unpack(row)) for key, row in rows]
+        subscriptions = [(client, asked) for client, row in sessions for asked in row.subscriptions]
+        client_of = {row.epoch: client for client, row in sessions}
+        for key in keys_of(settings.data, StateSpace.SESSION_SUBSCRIPTION):
+            epoch, asked = SubscriptionRow.read_key(key)
+            subscriptions.append((client_of[epoch], asked))
         names = [key.decode().split("\0") for key in keys_of(settings.data, StateSpace.BROKER_RETAINED)]
         shares = [(group.client, share) for group in groups_of(settings.data) if (share := share_of(group.client))]
     except StoreError as error:

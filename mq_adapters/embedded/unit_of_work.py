@@ -28,6 +28,7 @@ class StateSpace(IntEnum):
     BROKER_UPDATE = 9
     BALANCE = 10
     CLOCK = 12
+    SESSION_SUBSCRIPTION = 13
 
 
 class Departure(IntEnum):

@@ -11,8 +11,9 @@ from typing import Final
 from gateway.bridge.connect.disconnect import DisconnectHandler
 from gateway.bridge.deliver.outgoing_messages import bytes_in_flight
 from gateway.bridge.publish.paused_publishers import PausedPublishers
+from gateway.bridge.sessions.link import Link
 from gateway.bridge.sessions.links import ConnectedClient, ConnectedClients
-from gateway.bridge.sessions.sessions import ClientSession, Link, Sessions
+from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.mqtt.events import Will
 from gateway.mqtt.levels import LEVELS
 from gateway.mqtt.reason_codes import ReasonCode

@@ -30,7 +30,8 @@ from gateway.bridge.deliver.outgoing_messages import (
     note_answer,
 )
 from gateway.bridge.messages.publications import Publication, Publications
-from gateway.bridge.sessions.sessions import ClientSession, Link, Sessions, flow_key
+from gateway.bridge.sessions.link import Link
+from gateway.bridge.sessions.sessions import ClientSession, Sessions, flow_key
 from gateway.mqtt.events import DeliveryAcknowledged, DeliveryCompleted, DeliveryReceived, DeliveryRefused
 from gateway.mqtt.levels import PacketType
 from gateway.mqtt.session import Outgoing, OutgoingState

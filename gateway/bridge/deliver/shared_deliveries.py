@@ -29,8 +29,10 @@ from gateway.bridge.deliver.deliver import MAXIMUM_TOPICS, ToMqtt, why_unwanted
 from gateway.bridge.deliver.deliver_packets import PublishPackets, packet_bytes
 from gateway.bridge.deliver.shared_groups import SharedGroup, SharedGroups
 from gateway.bridge.messages.publications import Publication
-from gateway.bridge.sessions.sessions import ClientSession, Link, Sessions, SharedSubscription, Wishes
+from gateway.bridge.sessions.link import Link
+from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.bridge.sessions.subscriber import Subscriber
+from gateway.bridge.sessions.subscription import SharedSubscription, Wishes
 from gateway.config.routes import Registration
 from gateway.mqtt.levels import PacketType
 from mappings.topics.topics import Scheme, matches

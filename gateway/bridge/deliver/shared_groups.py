@@ -18,7 +18,8 @@ from typing import Any, Final
 import ormsgpack
 
 from gateway.bridge.sessions.session_store import KnownSession, StoredRegistrations, read_row, session_correl_id
-from gateway.bridge.sessions.sessions import ClientSession, Sessions, SharedSubscription, Wishes
+from gateway.bridge.sessions.sessions import ClientSession, Sessions
+from gateway.bridge.sessions.subscription import SharedSubscription, Wishes
 from gateway.mqtt.topics import share_of
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork

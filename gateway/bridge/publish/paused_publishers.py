@@ -23,8 +23,9 @@ from typing import Final
 from gateway.bridge.publish.pauses import Pauses
 from gateway.bridge.publish.publish import Intake, is_repeat
 from gateway.bridge.publish.publish_command import ToMq
+from gateway.bridge.sessions.link import Link
 from gateway.bridge.sessions.links import MqttLink
-from gateway.bridge.sessions.sessions import ClientSession, Link
+from gateway.bridge.sessions.sessions import ClientSession
 from gateway.bridge.subscribe.filter_pacing import Asked, LongRequest
 from gateway.limits.budgets import FAR_AHEAD_S, Account, Budgets
 from gateway.limits.refusals import LimitReached

@@ -166,5 +166,6 @@ def _weight(places: Iterable[_Place]) -> int:
 
 
 def _payer(session: ClientSession) -> Key:
-    """A user, or the prefix of a client without a user."""
-    return next(each.key for each in session.account.line() if each.scope in _PAYERS)
+    """A user, or the prefix of a client without a user; the client itself if an old row does not say its network."""
+    line = tuple(session.account.line())
+    return next((each.key for each in line if each.scope in _PAYERS), line[0].key)

@@ -9,7 +9,8 @@ from typing import Final, NamedTuple, Protocol
 
 from gateway.access.login import Admitted
 from gateway.audit_trail.notes import NoteKind
-from gateway.bridge.sessions.sessions import ClientSession, Link
+from gateway.bridge.sessions.link import Link
+from gateway.bridge.sessions.sessions import ClientSession
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.unit_of_work import UnitOfWork

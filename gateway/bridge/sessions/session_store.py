@@ -1,19 +1,24 @@
-"""Sessions in the store: a row for each session, and a row for each PUBLISH of QoS 2 that it holds.
+"""Sessions in the store: a row for each session, for each subscription, and for each PUBLISH of QoS 2 that it holds.
 
 A session's row (StateSpace.SESSION, key: client identifier) is written in the unit of work that changes it:
 
-    msgpack [version, epoch, level, clean session, connected, will or nil, {topic filter: granted QoS}, user or nil,
+    msgpack [version, epoch, level, clean session, connected, will or nil, user or nil,
              {destination at a target: [generation of its queue manager, [patterns registered there]]},
-             expiry in seconds, when it expires, when its will is due,
-             {topic filter: [no local, retain as published, subscription identifier or 0]}, network,
-             when its connection ended]
+             expiry in seconds, when it expires, when its will is due, network, when its connection ended]
+
+The row of a subscription (StateSpace.SESSION_SUBSCRIPTION, key: epoch of the session as 8 bytes, big-endian, and topic
+filter) is written alone, so a client that subscribes again and again does not write all of its filters again:
+
+    msgpack [version, granted QoS, no local, retain as published, subscription identifier or 0]
 
 The three times are microseconds since 1970; 0: no time is running. A will is topic, payload, QoS, RETAIN, and nil or
 the list of its properties (`gateway.mqtt.properties.WillProperties`). The network is that of the client's last
 connection, for the budgets of clients without a user (gateway.limits.addresses.network_of). A row of version 1 has no
 user. A row before version 3 has no registrations at targets. A row before version 4 has no fields of MQTT 5: a clean
 session ends with its connection (expiry 0), any other never (FFFFFFFF hex). A row before version 5 has neither network
-nor the end of its connection. `connected` tells a restarted gateway which connections ended when it stopped. The
+nor the end of its connection. A row before version 6 has {topic filter: granted QoS} behind the will, and from version
+4 on {topic filter: [no local, retain as published, subscription identifier]} behind the times; the first start writes
+them as rows of subscriptions. `connected` tells a restarted gateway which connections ended when it stopped. The
 CorrelId of a session's subscriptions is a tag and a hash of store, client and epoch, so messages on their way to an
 ended session never reach the client's next one.
 """
@@ -29,7 +34,9 @@ from gateway.mqtt.events import Will
 from gateway.mqtt.properties import NEVER_EXPIRES_S, WillProperties
 from mq_adapters.reasons import StoreError
 
-_VERSION: Final = 5
+_VERSION: Final = 6
+#: The first version with network and end of the connection.
+_WITH_NETWORK: Final = 5
 #: The first version with fields of MQTT 5.
 _WITH_MQTT_5: Final = 4
 #: Fields that rows before version 4 lack in front of expiry and times, by version.
@@ -37,7 +44,10 @@ _MISSING_FIELDS: Final[dict[int, list[Any]]] = {3: [], 2: [{}], 1: [None, {}]}
 #: Places of clean session, will and wishes in a row, counted behind its version.
 _CLEAN_SESSION_FIELD: Final = 2
 _WILL_FIELD: Final = 4
+_SUBSCRIPTIONS_FIELD: Final = 5
 _WISHES_FIELD: Final = 11
+_SUBSCRIPTION_VERSION: Final = 1
+_EPOCH_BYTES: Final = 8
 #: Topic, payload, QoS and RETAIN of a will. Behind them stand its properties, except in an old row.
 _WILL_FIELDS: Final = 4
 _HELD_VERSION: Final = 3
@@ -48,7 +58,11 @@ StoredRegistrations = dict[str, tuple[int, list[str]]]
 
 
 class SessionRow(NamedTuple):
-    """A session as it stands in its row; `wishes`: no local, retain as published and subscription identifier."""
+    """A session as it stands in its row.
+
+    `subscriptions` and `wishes` (no local, retain as published, subscription identifier) are only in rows before
+    version 6.
+    """
 
     epoch: int
     level: int
@@ -68,7 +82,7 @@ class SessionRow(NamedTuple):
     def pack(self) -> bytes:
         fields: list[object] = list(self)
         fields[_WILL_FIELD] = _packed_will(self.will)
-        fields[_WISHES_FIELD] = {topic_filter: list(each) for topic_filter, each in self.wishes.items()}
+        del fields[_WISHES_FIELD], fields[_SUBSCRIPTIONS_FIELD]
         return ormsgpack.packb([_VERSION, *fields])
 
     @classmethod
@@ -77,10 +91,39 @@ class SessionRow(NamedTuple):
         version, fields = read_row("a session", row, _VERSION)
         if version < _WITH_MQTT_5:
             fields += [*_MISSING_FIELDS[version], 0 if fields[_CLEAN_SESSION_FIELD] else NEVER_EXPIRES_S, 0, 0, {}]
-        if version < _VERSION:
+        if version < _WITH_NETWORK:
             fields += [b"", 0]
+        if version == _VERSION:
+            fields.insert(_SUBSCRIPTIONS_FIELD, {})
+            fields.insert(_WISHES_FIELD, {})
         fields[_WILL_FIELD] = _unpacked_will(fields[_WILL_FIELD])
         return cls._make(fields)
+
+
+class SubscriptionRow(NamedTuple):
+    """A subscription as it stands in its row."""
+
+    qos: int
+    no_local: bool = False
+    retain_as_published: bool = False
+    identifier: int = 0
+
+    def pack(self) -> bytes:
+        return ormsgpack.packb([_SUBSCRIPTION_VERSION, *self])
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> "SubscriptionRow":
+        """StoreError as for a session."""
+        return cls._make(read_row("a subscription of a session", packed, _SUBSCRIPTION_VERSION)[1])
+
+    @staticmethod
+    def key(epoch: int, topic_filter: str) -> bytes:
+        return epoch.to_bytes(_EPOCH_BYTES, "big") + topic_filter.encode()
+
+    @staticmethod
+    def read_key(key: bytes) -> tuple[int, str]:
+        """The epoch of the session, and the topic filter."""
+        return int.from_bytes(key[:_EPOCH_BYTES], "big"), key[_EPOCH_BYTES:].decode()
 
 
 class HeldPublish(NamedTuple):

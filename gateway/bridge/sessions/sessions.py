@@ -3,18 +3,26 @@
 Source: MQTT 3.1.1 section 3.1.2.4; MQTT 5.0 section 3.1.2.11.2; IBM MQ, identity of a subscriber.
 """
 
+import hashlib
 import struct
 import sys
 from collections.abc import Iterator
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 from gateway.access.rights import Access, Rights
+from gateway.bridge.sessions.link import Link
 from gateway.bridge.sessions.session_filters import MatchingFilters, RetainedMarks
-from gateway.bridge.sessions.session_store import HeldPublish, SessionRow, StoredRegistrations, session_correl_id
+from gateway.bridge.sessions.session_store import (
+    HeldPublish,
+    SessionRow,
+    StoredRegistrations,
+    SubscriptionRow,
+    session_correl_id,
+)
+from gateway.bridge.sessions.subscription import NO_WISHES, Entitlement, SharedSubscription, Wishes
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.budgets import Account, Amount, Budgets, Owner
 from gateway.limits.topics import levels_of
-from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import DisconnectReceived, Will
 from gateway.mqtt.properties import NEVER_EXPIRES_S
 from gateway.mqtt.reason_codes import ReasonCode
@@ -29,61 +37,6 @@ _GRANTED_CACHE_ENTRIES: Final = 1_000
 _LONGEST_KEPT_TOPIC: Final = 1_024
 #: A client without a user, of an unknown network.
 NOBODY: Final = Owner(None)
-
-
-class Wishes(NamedTuple):
-    """The options of a level 5 subscription beside its QoS; `identifier` 0: none."""
-
-    no_local: bool = False
-    retain_as_published: bool = False
-    identifier: int = 0
-
-
-class Entitlement(NamedTuple):
-    """The rights of all matching subscriptions together; identifiers may repeat (MQTT 5.0 section 3.3.4)."""
-
-    qos: int
-    retain_as_published: bool
-    identifiers: tuple[int, ...]
-
-
-class SharedSubscription(NamedTuple):
-    """A session's membership in a shared subscription; `topic_filter` is the whole `$share/GROUP/FILTER`."""
-
-    topic_filter: str
-    qos: int
-    wishes: Wishes
-
-
-_NO_WISHES: Final = Wishes()
-
-
-class Link(Protocol):
-    """The network side of a connected session."""
-
-    @property
-    def is_open(self) -> bool:
-        """False once the link is closed; `Bridge.lost` follows some time later."""
-        ...
-
-    @property
-    def can_send(self) -> bool:
-        """False while the peer reads too slowly."""
-        ...
-
-    @property
-    def connection(self) -> Connection: ...
-
-    def send(self, data: bytes) -> None: ...
-
-    def close(
-        self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR, told: str | None = None
-    ) -> None:
-        """Ends the connection. Level 5 is told the code first, unless the client has sent DISCONNECT.
-
-        `reason` goes to the log, `told` to the client; None: the client is told the meaning of the code.
-        """
-        ...
 
 
 class ClientSession:
@@ -120,10 +73,12 @@ class ClientSession:
         "shared",
         "stored_registrations",
         "subscriptions",
+        "unsaved",
         "user",
         "will_bytes",
         "will_due_us",
         "wishes",
+        "written",
     )
 
     def __init__(
@@ -162,6 +117,10 @@ class ClientSession:
         #: The link whose CONNECT waits for its commit.
         self.pending_link: Link | None = None
         self.subscriptions: dict[str, int] = {}
+        #: Filters that have changed since `Sessions.save`.
+        self.unsaved: set[str] = set()
+        #: A digest of its row as `Sessions.save` wrote it last.
+        self.written = b""
         #: QoS 2 PUBLISHes between PUBREC and PUBREL, by packet identifier.
         self.held: dict[int, HeldPublish] = {}
         #: The length of these packets together.
@@ -257,7 +216,7 @@ class ClientSession:
         key = topic, is_own
         if key in self._entitlements:
             return self._entitlements[key]
-        found = [(qos, self.wishes.get(pattern, _NO_WISHES)) for pattern, qos in self._matching(topic)]
+        found = [(qos, self.wishes.get(pattern, NO_WISHES)) for pattern, qos in self._matching(topic)]
         taking_part = [(qos, wishes) for qos, wishes in found if not (is_own and wishes.no_local)]
         entitlement = None
         if taking_part:
@@ -279,20 +238,30 @@ class ClientSession:
         matching = self._filters.of(topic, self.subscriptions, self.rights.may_subscribe)
         return [(each, self.subscriptions[each]) for each in matching]
 
-    def grant(self, topic_filter: str, qos: int, wishes: Wishes = _NO_WISHES) -> None:
+    def grant(self, topic_filter: str, qos: int, wishes: Wishes = NO_WISHES) -> None:
         """Adds a subscription, or replaces its QoS and wishes."""
         if topic_filter not in self.subscriptions:
             self._charge(topic_filter)
         self.subscriptions[topic_filter] = qos
         self.wishes.pop(topic_filter, None)
-        if wishes != _NO_WISHES:
+        if wishes != NO_WISHES:
             self.wishes[topic_filter] = wishes
+        self.unsaved.add(topic_filter)
         self._filters.add(topic_filter, self.rights.may_subscribe)
         self._forget_grants()
+
+    def load_subscription(self, topic_filter: str, row: SubscriptionRow) -> None:
+        """Adds a subscription of the store."""
+        self._charge(topic_filter)
+        self.subscriptions[topic_filter] = row.qos
+        wishes = Wishes(*row[1:])
+        if wishes != NO_WISHES:
+            self.wishes[topic_filter] = wishes
 
     def revoke(self, topic_filter: str) -> None:
         if self.subscriptions.pop(topic_filter, None) is not None:
             self._charge(topic_filter, -1)
+            self.unsaved.add(topic_filter)
         self.wishes.pop(topic_filter, None)
         self._filters.remove(topic_filter)
         self._forget_grants()
@@ -341,13 +310,13 @@ class ClientSession:
             clean_session=self.mqtt.clean_session,
             connected=self.connected,
             will=self.will,
-            subscriptions=self.subscriptions,
+            subscriptions={},
             user=self.user,
             registered=self._registrations(),
             expiry_s=self.expiry_s,
             expires_us=self.expires_us,
             will_due_us=self.will_due_us,
-            wishes=self.wishes,
+            wishes={},
             network=self.network,
             parted_us=self.parted_us,
         )
@@ -416,11 +385,28 @@ class Sessions:
         return min(asked_s, self._maximum_session_expiry_s) if self._maximum_session_expiry_s else asked_s
 
     def save(self, unit: UnitOfWork, session: ClientSession) -> None:
-        unit.set_state(StateSpace.SESSION, session.client.encode(), session.row().pack())
+        """Writes the row of a session, if it has changed, and the rows of the subscriptions that have changed."""
+        packed = session.row().pack()
+        written = hashlib.blake2b(packed, digest_size=16).digest()
+        if written != session.written:
+            unit.set_state(StateSpace.SESSION, session.client.encode(), packed)
+            session.written = written
+        for topic_filter in session.unsaved:
+            key = SubscriptionRow.key(session.epoch, topic_filter)
+            qos = session.subscriptions.get(topic_filter)
+            if qos is None:
+                unit.delete_state(StateSpace.SESSION_SUBSCRIPTION, key)
+            else:
+                row = SubscriptionRow(qos, *session.wishes.get(topic_filter, NO_WISHES))
+                unit.set_state(StateSpace.SESSION_SUBSCRIPTION, key, row.pack())
+        session.unsaved.clear()
 
     def end(self, unit: UnitOfWork, session: ClientSession) -> None:
         """Forgets a session and its flows of QoS 1 and 2 in both directions."""
         unit.delete_state(StateSpace.SESSION, session.client.encode())
+        for topic_filter in session.unsaved.union(session.subscriptions):
+            key = SubscriptionRow.key(session.epoch, topic_filter)
+            unit.delete_state(StateSpace.SESSION_SUBSCRIPTION, key)
         if session.held:
             unit.count(PublicationCounter.DROPPED, len(session.held))
         for packet_identifier in session.held:
@@ -451,11 +437,26 @@ class Sessions:
             session.will = row.will
             session.expiry_s, session.expires_us, session.will_due_us = row.expiry_s, row.expires_us, row.will_due_us
             session.parted_us = row.parted_us
-            session.wishes.update((sys.intern(each), Wishes._make(wishes)) for each, wishes in row.wishes.items())
-            session.subscriptions.update((sys.intern(each), qos) for each, qos in row.subscriptions.items())
-            session.account.charge(Amount.SUBSCRIPTIONS, len(row.subscriptions))
-            session.account.charge(Amount.LEVELS, sum(map(levels_of, row.subscriptions)))
             session.stored_registrations = row.registered
+            for topic_filter, qos in row.subscriptions.items():  # a row before version 6
+                session.grant(sys.intern(topic_filter), qos, Wishes._make(row.wishes.get(topic_filter, NO_WISHES)))
+        self._load_subscriptions()
+        for session in self:
+            if session.unsaved:
+                self._engine.submit(self._saved(session))
+
+    def _load_subscriptions(self) -> None:
+        by_epoch = self.by_epoch()
+        for key, value in self._engine.each_state(StateSpace.SESSION_SUBSCRIPTION):
+            epoch, topic_filter = SubscriptionRow.read_key(key)
+            session, row = by_epoch.get(epoch), SubscriptionRow.unpack(value)
+            if session is not None:
+                session.load_subscription(sys.intern(topic_filter), row)
+
+    def _saved(self, session: ClientSession) -> UnitOfWork:
+        unit = self._engine.begin()
+        self.save(unit, session)
+        return unit
 
     def by_epoch(self) -> dict[int, ClientSession]:
         return {session.epoch: session for session in self._by_client.values()}

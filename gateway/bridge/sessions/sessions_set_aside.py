@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from gateway.bridge.sessions.session_store import SessionRow, session_correl_id
+from gateway.bridge.sessions.session_store import SessionRow, SubscriptionRow, session_correl_id
 from gateway.free_memory import free_memory_bytes
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace
@@ -98,11 +98,14 @@ def _tell(chosen: list[_Estimate], needed: int, maximum_bytes: int, sessions: in
 def _estimates(engine: Engine) -> list[_Estimate]:
     """Every session of the store with the memory that it needs. One row at a time is in memory."""
     loaded, set_aside = _registered_bytes(engine)
+    filters: Counter[int] = Counter()
+    for key, _ in engine.each_state(StateSpace.SESSION_SUBSCRIPTION):
+        filters[SubscriptionRow.read_key(key)[0]] += _FILTER_BYTES + len(key)
     found = []
     for key, value in engine.each_state(StateSpace.SESSION):
         client, row = key.decode(), SessionRow.unpack(value)
         correl_id = session_correl_id(engine.identity, client, row.epoch)
-        own = _SESSION_BYTES + len(value) + _FILTER_BYTES * len(row.subscriptions)
+        own = _SESSION_BYTES + len(value) + _FILTER_BYTES * len(row.subscriptions) + filters[row.epoch]
         place = correl_id.hex()
         found.append(_Estimate(client, correl_id, own + loaded[place], own + set_aside[place]))
     return found

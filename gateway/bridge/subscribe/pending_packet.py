@@ -6,8 +6,9 @@ from typing import Final, NamedTuple
 
 from gateway.bridge.deliver.shared_groups import SharedGroup
 from gateway.bridge.sessions.session_filters import RetainedMark
-from gateway.bridge.sessions.sessions import ClientSession, Wishes
+from gateway.bridge.sessions.sessions import ClientSession
 from gateway.bridge.sessions.subscriber import Subscriber
+from gateway.bridge.sessions.subscription import Wishes
 from gateway.config.routes import Destination, Registration
 from gateway.limits.refusals import LimitReached
 from gateway.mqtt.levels import LEVELS

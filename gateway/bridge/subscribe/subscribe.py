@@ -25,8 +25,9 @@ from gateway.bridge.commands.replies import Replies
 from gateway.bridge.deliver.shared_deliveries import SharedSubscriptions
 from gateway.bridge.deliver.shared_groups import SharedGroup
 from gateway.bridge.sessions.session_limits import Quotas
-from gateway.bridge.sessions.sessions import ClientSession, Sessions, Wishes
+from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.bridge.sessions.subscriber import Subscriber
+from gateway.bridge.sessions.subscription import Wishes
 from gateway.bridge.subscribe.pending_packet import Answered, PendingPacket
 from gateway.channels.target import Target
 from gateway.config.routes import Destination, Registration
@@ -277,7 +278,7 @@ class Subscriptions:
     def _submit(self, unit: UnitOfWork, packet: PendingPacket) -> None:
         """Submits the commands of a packet. Filters that the embedded broker answers at once are decided in that unit.
 
-        The session's row is written just before the commit, once for all packets that are committed together.
+        The session's rows are written just before the commit, once for all packets that are committed together.
         """
         session = packet.session
         session.pending_answers += 1
@@ -329,7 +330,7 @@ class Subscriptions:
     def _finish(self, packet: PendingPacket) -> None:
         """All filters of a packet are decided. Packets of one turn of the event loop are finished together.
 
-        A session's row has all its filters, so it is written once for many parts of a request (filter_pacing.py).
+        A session's rows are written once for many parts of a request (filter_pacing.py).
         """
         if not self._decided:
             self._call_soon(self._finish_decided)

@@ -5,7 +5,7 @@ from pathlib import Path
 import ormsgpack
 import pytest
 
-from gateway.bridge.sessions.session_store import HeldPublish, SessionRow, read_row
+from gateway.bridge.sessions.session_store import HeldPublish, SessionRow, SubscriptionRow, read_row
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.reasons import StoreError
@@ -15,8 +15,9 @@ from tests.processes.forked import rfhbridge
 EPOCH = (77).to_bytes(8, "big")
 #: Rows of versions that no program has written yet, by their place in the store.
 NEWER = {
-    "a session": (StateSpace.SESSION, b"self", [6, 77, 5, False]),
+    "a session": (StateSpace.SESSION, b"self", [7, 77, 5, False]),
     "a held PUBLISH": (StateSpace.SESSION_INCOMING, EPOCH + b"\0\7", [4, 1, "a"]),
+    "a subscription": (StateSpace.SESSION_SUBSCRIPTION, EPOCH + b"a/#", [2, 1, False]),
     "a group": (StateSpace.SHARED_SUBSCRIPTION, EPOCH, [2, "$share/g/a", {}]),
 }
 
@@ -49,9 +50,41 @@ def test_row_of_version_4_has_no_network() -> None:
     assert SessionRow.unpack(found._replace(network=b"\xc0\0\2\7").pack()).network == b"\xc0\0\2\7"
 
 
+def test_a_row_of_version_5_is_read_and_written_as_rows_of_subscriptions(new_world: NewWorld, tmp_path: Path) -> None:
+    data = tmp_path / "old"
+    data.mkdir()
+    engine = Engine.open(data)
+    unit = engine.begin()
+    # What a gateway wrote before subscriptions had rows of their own.
+    row = [5, 77, 5, False, False, None, {"a/#": 1, "b/+": 2}, None, {}, 60, 0, 0, {"a/#": [True, False, 7]}, b"", 0]
+    unit.set_state(StateSpace.SESSION, b"kept", ormsgpack.packb(row))
+    engine.submit(unit)
+    engine.close()
+    for _ in range(2):
+        world = new_world(data)
+        session = world.sessions.get("kept")
+        assert session is not None
+        assert session.subscriptions == {"a/#": 1, "b/+": 2}
+        assert session.wishes == {"a/#": (True, False, 7)}
+        stored = world.engine.states(StateSpace.SESSION_SUBSCRIPTION)
+        assert [(key, SubscriptionRow.unpack(value)) for key, value in stored] == [
+            (EPOCH + b"a/#", SubscriptionRow(1, True, False, 7)),
+            (EPOCH + b"b/+", SubscriptionRow(2)),
+        ]
+        packed = world.engine.state(StateSpace.SESSION, b"kept")
+        assert packed is not None
+        assert ormsgpack.unpackb(packed)[0] == 6
+        assert b"a/#" not in packed
+
+
 @pytest.mark.parametrize("row", [b"\xc1", b"\x01", b"\x90", b"\x91\xa1a", b"\x91\x00"])
 def test_row_that_cannot_be_read_is_no_fault_of_this_program(row: bytes) -> None:
-    for unpack in (SessionRow.unpack, HeldPublish.unpack, lambda packed: read_row("a row", packed, 1)):
+    for unpack in (
+        SessionRow.unpack,
+        SubscriptionRow.unpack,
+        HeldPublish.unpack,
+        lambda packed: read_row("a row", packed, 1),
+    ):
         with pytest.raises(StoreError):
             unpack(row)
 
@@ -69,6 +102,6 @@ def test_command_that_meets_a_newer_session_row_names_no_fault_of_its_own(tmp_pa
     ended = rfhbridge(*command, "--config", config)
     told = ended.stdout + ended.stderr
     assert (ended.returncode == 0) == (command[0] == "check"), told  # which is about the configuration
-    assert "this is a newer file: version 6 of the row, and this program reads up to 5" in told, told
+    assert "this is a newer file: version 7 of the row, and this program reads up to 6" in told, told
     assert "use the program that wrote it" in told
     assert "fault of this program" not in told

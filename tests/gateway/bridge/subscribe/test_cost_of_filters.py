@@ -40,7 +40,7 @@ def test_a_filter_stands_in_the_store_once_for_the_session_and_once_for_the_brok
     link = world.connect("deep", flags="00")
     sent = subscribe(world, link, deep_filters(FILTERS))
     assert len(world.sessions.get("deep").subscriptions) == FILTERS  # type: ignore[union-attr]
-    spaces = (StateSpace.SESSION, StateSpace.BROKER_SUBSCRIPTION)
+    spaces = (StateSpace.SESSION, StateSpace.SESSION_SUBSCRIPTION, StateSpace.BROKER_SUBSCRIPTION)
     kept = sum(len(key) + len(value) for space in spaces for key, value in world.engine.states(space))
     assert kept < sent * 2 + 200 * FILTERS
 

@@ -79,14 +79,14 @@ def test_what_waits_for_its_commit_alone_does_not_time_out_and_is_answered_once(
     """Found by tests/fuzz/bridge.py: no broker is asked about a filter that the session does not have."""
     link = world.connect("self")
     world.commits_are_held = True
-    world.receive(link, "A2 05 000A 0001 'a'")
+    world.receive(link, "32 08 0003 'a/b' 0001 'x'", "A2 05 000A 0001 'a'")
     world.now_us += 11_000_000
     world.bridge.tick()
     world.run()
     assert link.taken() == b""
     world.commits_are_held = False
     world.run()
-    assert link.taken() == written("B0 02 000A")
+    assert link.taken() == written("40 02 0001 B0 02 000A")
 
 
 def test_an_answer_that_is_none_fails_the_subscription(new_world: NewWorld) -> None:
