@@ -4,19 +4,27 @@ The copies are charged to the session that asks for them, before they are put (g
 always have one copy of everything that is retained: a client that subscribes to `#` gets all of it. Only what waits for
 it beyond that counts. Past the limit the SUBSCRIBE is refused, 97 hex in the SUBACK, and the filter is not registered.
 
-The charge falls with the bytes that wait for the session, for its copies are among them.
+The charge falls with the bytes that wait for the session, for its copies are among them. The work stays charged: each
+copy spends its bytes, and those of its records in the trail, of the rates of the client, its user and its network. So a
+client that asks for everything, leaves, and asks again is read ever more slowly, also under another name.
 """
 
+import time
 from collections.abc import Callable
 from typing import Final
 
+from gateway.audit_trail.notes import copy_trail_bytes
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
-from gateway.limits.budgets import Amount
+from gateway.limits.budgets import FAR_AHEAD_S, Amount
 from gateway.limits.refusals import Refusals
 from mq_adapters.embedded.queue import Queue
 
 #: Ticks without a copy after which what waits for a session counts again: by then its copies are committed.
 _QUIET_TICKS: Final = 10
+#: Seconds by which copies bring a client ahead of its rates at most.
+_MOST_AHEAD_S: Final = FAR_AHEAD_S / 2
+#: The header of a publication with a topic of some 30 characters.
+_USUAL_HEADER_BYTES: Final = 128
 
 
 class _Copies:
@@ -33,11 +41,18 @@ class RetainedCopies:
     """Charges retained copies to sessions. Call `tick` several times a second."""
 
     def __init__(
-        self, sessions: Sessions, queue: Queue, refusals: Refusals, *, retained_bytes: Callable[[], int]
+        self,
+        sessions: Sessions,
+        queue: Queue,
+        refusals: Refusals,
+        *,
+        retained_bytes: Callable[[], int],
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """`queue`: that of the subscribers, whose lanes are measured. `retained_bytes`: of the rows of all
-        retained messages.
+        retained messages. `now_s`: a clock that never goes back.
         """
+        self._now_s = now_s
         self._sessions = sessions
         self._queue = queue
         self._refusals = refusals
@@ -61,7 +76,15 @@ class RetainedCopies:
         copies.size_bytes, copies.quiet_ticks = copied_bytes, 0
         self._copies[session] = copies
         session.account.charge(Amount.RETAINED_COPIES, more)
+        self._spend(session, size_bytes)
         return True
+
+    def _spend(self, session: ClientSession, size_bytes: int) -> None:
+        """Charges the work of a copy. A client that asks for much is slowed down, and never disconnected."""
+        now_s = self._now_s()
+        if max(each.spent_s for each in session.account.line()) < now_s + _MOST_AHEAD_S:
+            trail_bytes = copy_trail_bytes(_USUAL_HEADER_BYTES)
+            self._sessions.budgets.spend(session.account, 0, size_bytes, 0, now_s, trail_bytes=trail_bytes)
 
     def tick(self) -> None:
         """Releases what no longer waits."""

@@ -200,7 +200,11 @@ class World:
         copies = None
         if has_broker:
             copies = RetainedCopies(
-                self.sessions, subscriber_queue, self.refusals, retained_bytes=lambda: broker.retained_bytes
+                self.sessions,
+                subscriber_queue,
+                self.refusals,
+                retained_bytes=lambda: broker.retained_bytes,
+                now_s=lambda: (self.now_us - NOW_US) / 1_000_000,
             )
             broker.limit_retained_copies(copies.take)
         self.targets = {each.name: Target(self.engine, each) for each in targets}
