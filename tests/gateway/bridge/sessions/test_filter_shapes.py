@@ -241,6 +241,25 @@ def test_a_publish_takes_no_more_work_than_the_limit_on_shapes_allows(new_world:
     assert world.refusals.totals[Limit.FILTER_SHAPES_PER_USER, QUOTA_EXCEEDED]
 
 
+@pytest.mark.parametrize("dialect", Dialect)
+def test_a_topic_of_many_levels_takes_no_more_work_with_mqrfh(new_world: NewWorld, dialect: Dialect) -> None:
+    """As character patterns, all filters of one shape that name a level of the topic would be compared with it."""
+    world = new_world(limits=MqttLimits(), dialect=dialect)
+    attacker = connected(world)
+    publisher = connected(world, "good", peer="198.51.100.1:50000")
+    topic = "/".join(f"l{place}" for place in range(100))
+    assert subscribed(world, attacker, "a/+/x/one/+") == b"\0"
+
+    def calls(number: int) -> int:
+        return calls_of(partial(publish, world, publisher, f"a/{topic}/{number}"))
+
+    calls(0)
+    before = calls(1)
+    assert subscribed(world, attacker, *(f"a/+/x/l{place}/+" for place in range(100))) == bytes(100)
+    calls(2)
+    assert calls(3) <= before + 10
+
+
 def test_a_delivery_takes_a_step_for_each_shape_of_the_sessions_filters(new_world: NewWorld) -> None:
     world = new_world(limits=MqttLimits())
     link = connected(world)
