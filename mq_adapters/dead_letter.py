@@ -1,14 +1,14 @@
 """Dead letters: a message that cannot go on, kept whole behind an MQDLH that says why and where it was going.
 
 The MQDLH is written in UTF-8 and little-endian integers, as the dead letter's MQMD says; its own CodedCharSetId,
-Encoding and Format are those of the message. Source: IBM MQ, "MQDLH - Dead-letter header".
+Encoding and Format are those of the message. What reads and writes headers is loaded with the first dead letter: most
+processes that know how to bury a message never do. Source: IBM MQ, "MQDLH - Dead-letter header".
 """
 
 from datetime import UTC, datetime
 from typing import Final
 
 from mappings.errors import MappingError
-from mappings.headers.chain import FORMAT_DEAD_LETTER, DeadLetterHeader, read_dead_letter_header
 from mq_adapters.message import (
     MQAT_BROKER,
     MQEI_UNLIMITED,
@@ -43,6 +43,8 @@ def dead_letter(
     It has a new MsgId unless the putter had chosen the old one. `now_us` (microseconds since 1970) becomes PutDate and
     PutTime. `expiry` is in tenths of a second; a letter has none of its message.
     """
+    from mappings.headers.chain import FORMAT_DEAD_LETTER, DeadLetterHeader
+
     descriptor = message.descriptor
     now = datetime.fromtimestamp(now_us / 1_000_000, UTC)
     header = DeadLetterHeader(
@@ -65,6 +67,8 @@ def dead_letter(
 
 def reason_of(letter: Message) -> int:
     """The reason code in the header of a dead letter; 2195 where its header cannot be read."""
+    from mappings.headers.chain import read_dead_letter_header
+
     descriptor = letter.descriptor
     try:
         return read_dead_letter_header(

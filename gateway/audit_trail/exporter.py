@@ -28,7 +28,7 @@ from gateway.audit_trail.housekeeper import Housekeeper
 from gateway.audit_trail.newest_time import newest_us
 from gateway.audit_trail.notes import NoteKind, pack_batch
 from gateway.audit_trail.personal_key import disclosure_of
-from gateway.audit_trail.plan import TrailPlan
+from gateway.audit_trail.plan import TrailPlan, Versions
 from gateway.audit_trail.records import Chain, Expander, MalformedBatch
 from gateway.audit_trail.reserve import Reserve
 from gateway.audit_trail.segment import Trail, TrailInUse
@@ -237,12 +237,12 @@ def export_pending(queue_manager: AuditQueue, trail_dir: Path, *, close_segment:
     return batches
 
 
-def _open(trail_dir: Path, plan: TrailPlan, clock: PlausibleClock) -> Trail:
+def _open(trail_dir: Path, plan: TrailPlan, clock: PlausibleClock, versions: Versions | None = None) -> Trail:
     return Trail.open(
         trail_dir,
         limits=plan.limits,
         signing_key=Path(plan.signing_key),
-        provenance=plan.provenance,
+        provenance=plan.provenance(versions),
         now=lambda: datetime.fromtimestamp(clock.now_us() / _SECOND_US, UTC),
     )
 
@@ -292,13 +292,15 @@ def run(
         trail.close_segment()
 
 
-def open_patiently(folder: Path, plan: TrailPlan, parent: int, clock: PlausibleClock) -> Trail:
+def open_patiently(
+    folder: Path, plan: TrailPlan, parent: int, clock: PlausibleClock, versions: Versions | None = None
+) -> Trail:
     """Opens the trail; the exporter of a gateway that was killed may still be letting go of it. TrailInUse at last."""
     deadline = time.monotonic() + _OPEN_WAIT_S
     while True:
         check_parent(parent)
         try:
-            return _open(folder, plan, clock)
+            return _open(folder, plan, clock, versions)
         except TrailInUse:
             if time.monotonic() >= deadline:
                 raise
@@ -324,7 +326,7 @@ def main(arguments: list[str] | None = None) -> int:
         plan = TrailPlan.kept(folder) if options.plan is None else TrailPlan.from_json(options.plan)
         with (
             SocketClient(socket.socket(fileno=options.socket), application_name=_APPLICATION_NAME) as queue_manager,
-            open_patiently(folder, plan, options.parent, clock) as trail,
+            open_patiently(folder, plan, options.parent, clock, options.versions) as trail,
         ):
             check_parent(options.parent)
             plan.keep(folder)
@@ -344,6 +346,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the gateway's data folder")
     parser.add_argument("--socket", type=int, required=True, metavar="NUMBER", help="descriptor of its socket")
     parser.add_argument("--plan", metavar="JSON", help="how the trail is written; without it as before (plan.py)")
+    parser.add_argument("--versions", nargs=2, metavar=("CODE", "TABLE"), help="what the trail's digests name")
     parser.add_argument("--parent", type=int, default=0, metavar="PID", help="end when this process is gone")
     parser.add_argument("--once", action="store_true", help="write what waits, close the segment and end")
     parser.add_argument("--log-level", default="info", choices=get_args(log.Level))

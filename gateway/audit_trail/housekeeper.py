@@ -9,15 +9,17 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
-from gateway.audit_trail.digest_queue import Connect, DigestQueue
 from gateway.audit_trail.plan import TrailPlan
 from gateway.audit_trail.retention import Retention
 from gateway.audit_trail.second_place import SecondPlace
 from gateway.audit_trail.segment import Trail
 from mq_adapters.plausible_clock import ClockState, PlausibleClock
 from mq_adapters.reasons import QueueManagerError, StoreError
+
+if TYPE_CHECKING:
+    from gateway.audit_trail.digest_queue import Connect
 
 #: How often tasks are looked at when nobody wakes the thread: how soon one that failed is tried again, seconds.
 TURN_S: Final = 30.0
@@ -37,6 +39,14 @@ class Task(Protocol):
         ...
 
 
+class Keeping(Task, Protocol):
+    """A task that keeps digests elsewhere."""
+
+    def has(self, digest_number: int) -> bool:
+        """Whether that digest is there."""
+        ...
+
+
 class Housekeeper:
     """Runs tasks in a thread of its own, the first one first; `idle_tasks` wait where the exporter is about to end."""
 
@@ -49,13 +59,15 @@ class Housekeeper:
         self._thread = threading.Thread(target=self._run, name="housekeeper", daemon=True)
 
     @classmethod
-    def of(cls, plan: TrailPlan, trail: Trail, connect: Connect, clock: PlausibleClock) -> Self:
+    def of(cls, plan: TrailPlan, trail: Trail, connect: "Connect", clock: PlausibleClock) -> Self:
         """The tasks of a plan; `connect` connects to the gateway's queue manager, for this thread."""
         folder, digests = trail.folder, trail.digests
-        tasks: dict[str, SecondPlace | DigestQueue] = {}
+        tasks: dict[str, Keeping] = {}
         if plan.copy_folder:
             tasks["copying the trail"] = SecondPlace(folder, Path(plan.copy_folder), digests)
         if plan.digest_transmission_queue:
+            from gateway.audit_trail.digest_queue import DigestQueue  # few trails have one, and it knows messages
+
             tasks["sending digests"] = DigestQueue(
                 folder,
                 digests,

@@ -14,7 +14,7 @@ from typing import Any, Final
 from gateway.audit_trail.digests import key_in_force
 from gateway.audit_trail.exporter import TRAIL_FOLDER
 from gateway.audit_trail.personal_key import ready_personal_key
-from gateway.audit_trail.plan import TrailPlan
+from gateway.audit_trail.plan import TrailPlan, versions_of_program
 from gateway.audit_trail.signing_key import ready_key
 from gateway.config import ConfigurationError, Settings
 from mq_adapters.embedded.store.files import make_folder
@@ -106,6 +106,8 @@ class ExporterSupervisor:
             os.fspath(self._settings.data),
             "--plan",
             self._plan.to_json().decode(),
+            "--versions",
+            *versions_of_program(),
             "--log-level",
             self._settings.log.level,
             "--log-format",

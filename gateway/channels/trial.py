@@ -12,16 +12,18 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from gateway.channels.connections import connect_ibm_mq
 from gateway.channels.protocol import line_of, object_of
-from gateway.config import Settings, TargetSettings
-from gateway.config.routes import route_of
+from gateway.config import TargetSettings
 from gateway.private_process import forbid_inspection
 from mq_adapters.attributes import ObjectType
 from mq_adapters.ibm_mq import IbmMq, Use
 from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_do
+
+if TYPE_CHECKING:  # the command has them; the process knows its target alone
+    from gateway.config import Settings
 
 _COMMAND: Final = (sys.executable, "-P", "-m", "gateway.channels.trial")
 #: IBM's library looks for others beside itself in the working folder, and nobody but root may write there.
@@ -75,7 +77,7 @@ class Trial:
         return f"target {self.target}: connected to {found} over {self.package}, {self.queues} queues opened"
 
 
-def tried(settings: Settings, *, timeout_s: float) -> list[Trial]:
+def tried(settings: "Settings", *, timeout_s: float) -> list[Trial]:
     """A trial of each target, all at the same time, each within that time."""
     if not settings.target:
         return []
@@ -83,8 +85,10 @@ def tried(settings: Settings, *, timeout_s: float) -> list[Trial]:
         return list(threads.map(lambda target: _tried(settings, target, timeout_s), settings.target))
 
 
-def uses_at(settings: Settings, target: TargetSettings) -> dict[str, tuple[Use, ...]]:
+def uses_at(settings: "Settings", target: TargetSettings) -> dict[str, tuple[Use, ...]]:
     """The gateway's uses of each queue there, except getting."""
+    from gateway.config.routes import route_of
+
     routes = [route for route in settings.routes if route.target == target.name]
     state_queues = (f"{target.state_queue}.{shard}" for shard in range(target.shards))
     uses: dict[str, tuple[Use, ...]] = dict.fromkeys(state_queues, ("browse", "put"))
@@ -100,7 +104,7 @@ def uses_at(settings: Settings, target: TargetSettings) -> dict[str, tuple[Use, 
 # -- the command's side ------------------------------------------------------------------------------------------------
 
 
-def _tried(settings: Settings, target: TargetSettings, timeout_s: float) -> Trial:
+def _tried(settings: "Settings", target: TargetSettings, timeout_s: float) -> Trial:
     asked = line_of(target=target.from_any_folder().model_dump(mode="json"), uses=uses_at(settings, target))
     try:
         done = subprocess.run(_COMMAND, input=asked, capture_output=True, timeout=timeout_s, cwd=_FOLDER, check=False)

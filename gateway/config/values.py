@@ -93,4 +93,4 @@ Seconds = Annotated[float, Field(gt=0, le=MAXIMUM_WAIT_S, allow_inf_nan=False)]
 class Table(BaseModel):
     """A table of the file: frozen, no further keys, no value converted from another type (1 is a valid float)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)

@@ -2,13 +2,12 @@
 
 In MQRFH `%`, `*` and `?` in a topic name are escaped. A translated pattern matches every topic that the original
 matches. Where it matches more, the receiver checks each topic again with `matches`. Matching itself is in `wildcards`,
-the index of many patterns in `pattern_index`; both can be imported from here too.
+and can be imported from here too; the index of many patterns is in `pattern_index`, which few processes need.
 Sources: IBM MQ documentation, "Wildcard schemes"; MQTT 3.1.1 section 4.7.
 """
 
 import re
 
-from mappings.topics.pattern_index import PatternIndex
 from mappings.topics.wildcards import (
     Scheme,
     TopicError,
@@ -18,7 +17,6 @@ from mappings.topics.wildcards import (
 )
 
 __all__ = [
-    "PatternIndex",
     "Scheme",
     "TopicError",
     "character_patterns",

@@ -17,8 +17,9 @@ from itertools import chain
 from typing import Final
 
 from mappings.commands.options import RegistrationOption
+from mappings.topics.pattern_index import PatternIndex
 from mappings.topics.shapes import Shape, Shapes
-from mappings.topics.topics import PatternIndex, Scheme, level_pattern
+from mappings.topics.topics import Scheme, level_pattern
 from mq_adapters.broker.set_aside import StoredRows, SubscriptionIndex, SubscriptionsSetAside, may_be_set_aside
 from mq_adapters.broker.subscription import Identity, Interest, Subscription, unpack_subscription
 from mq_adapters.broker.topic_spaces import TopicSpaces

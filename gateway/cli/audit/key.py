@@ -96,7 +96,7 @@ def _hand_over(trail: Path, plan: "TrailPlan") -> None:
     deadline_s = time.monotonic() + ROTATION_WAIT_S
     while next_key_path(path).exists():
         try:
-            with Trail.open(trail, limits=plan.limits, signing_key=path, provenance=plan.provenance) as opened:
+            with Trail.open(trail, limits=plan.limits, signing_key=path, provenance=plan.provenance()) as opened:
                 opened.tend()
         except TrailInUse:
             if time.monotonic() >= deadline_s:

@@ -252,7 +252,8 @@ def test_exporter_loads_no_settings_no_store_and_no_readers_of_headers() -> None
     """One starts with each gateway: what it does not need would be most of its start and of its memory."""
     program = (
         "import sys, gateway.audit_trail.exporter\n"
-        "heavy = ('pydantic', 'gateway.config.settings', 'apsw', 'mq_adapters.embedded.engine', 'lxml', 'asyncio')\n"
+        "heavy = ('pydantic', 'gateway.config.settings', 'apsw', 'mq_adapters.embedded.engine', 'lxml', 'asyncio',\n"
+        "  'importlib.metadata', 'mappings.table', 'mappings.topics.pattern_index', 'mq_adapters.transmission')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)

@@ -1,5 +1,6 @@
 """The plan of a trail comes from the configuration, and is kept for commands that run without a gateway."""
 
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from gateway.audit_trail.exporter import export_pending
 from gateway.audit_trail.notes import NoteKind
 from gateway.audit_trail.plan import TrailPlan
 from gateway.config import Settings
+from mappings.table import TABLE_VERSION
 from mq_adapters.reasons import StoreError
 from spark_audit.verify import Verdict, verify
 
@@ -53,6 +55,13 @@ def test_a_plan_is_read_back_as_it_was_kept(tmp_path: Path) -> None:
     plan = TrailPlan.of(_settings(tmp_path, personal_data="keyed", segment_minutes=3))
     plan.keep(trail)
     assert TrailPlan.kept(trail) == plan
+
+
+def test_digests_name_the_versions_that_are_told_and_without_them_those_of_this_program() -> None:
+    plan = TrailPlan(signing_key="sign.pem", configuration_sha256="c" * 64)
+    told, found = plan.provenance(("1.2", "7")), plan.provenance()
+    assert (told.code_version, told.table_version, told.configuration_sha256) == ("1.2", "7", "c" * 64)
+    assert (found.code_version, found.table_version) == (version("rfhbridge"), TABLE_VERSION)
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"version":2}', b'{"version":1}', b'{"version":1,"other":1}'])

@@ -5,6 +5,7 @@ import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from gateway.audit_trail import supervisor
 from gateway.audit_trail.segment import Trail
 from gateway.audit_trail.supervisor import ExporterSupervisor
 from gateway.config import ConfigurationError, Settings
+from mappings.table import TABLE_VERSION
 
 pytestmark = pytest.mark.usefixtures("interpreter_as_it_was")
 
@@ -77,8 +79,12 @@ class Exporters:
         self.command = (sys.executable, "-c", program, str(self._told))
 
     @property
+    def arguments(self) -> list[list[str]]:
+        return [line.split() for line in self._told.read_text().splitlines()]
+
+    @property
     def options(self) -> list[str]:
-        return [line.split()[-1] for line in self._told.read_text().splitlines()]
+        return [words[-1] for words in self.arguments]
 
 
 def _supervise(data: Path, use: Callable[[ExporterSupervisor], Awaitable[None]]) -> None:
@@ -136,6 +142,23 @@ def test_an_exporter_that_cannot_be_started_is_tried_again(
         await supervised.end(kill=False, has_batches=lambda: False)
 
     _supervise(data_folder, use)
+
+
+def test_an_exporter_is_told_the_versions_that_digests_name(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exporters = Exporters(tmp_path)
+    monkeypatch.setattr(supervisor, "_COMMAND", exporters.command)
+
+    async def use(supervised: ExporterSupervisor) -> None:
+        supervised.begin(_adopt)
+        await _until(lambda: bool(exporters.arguments))
+        await supervised.end(kill=False, has_batches=lambda: False)
+
+    _supervise(data_folder, use)
+    (words, *_) = exporters.arguments
+    at = words.index("--versions")
+    assert words[at + 1 : at + 3] == [version("rfhbridge"), TABLE_VERSION]
 
 
 def test_a_gateway_whose_exporter_cannot_be_started_stops_all_the_same(

@@ -191,3 +191,15 @@ def test_a_process_that_cannot_be_started_is_tried_again(target, tmp_path, monke
         await until(lambda: process.order(Order.STOP, OUT))
 
     supervised(target, folder, STAYS, appear)
+
+
+@pytest.mark.parametrize("module", ["gateway.channels.process", "gateway.channels.trial"])
+def test_the_process_of_a_target_loads_no_settings_of_others_no_store_and_no_readers_of_headers(module: str) -> None:
+    """One starts with each target: what it does not need would be most of its start and of its memory."""
+    program = (
+        f"import sys, {module}\n"
+        "heavy = ('gateway.config.settings', 'gateway.config.routes', 'apsw', 'mq_adapters.embedded.engine', 'lxml')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert loaded.stdout == "[]\n"

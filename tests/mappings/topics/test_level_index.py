@@ -11,7 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from mappings.topics.topics import PatternIndex, Scheme, matches
+from mappings.topics.pattern_index import PatternIndex
+from mappings.topics.topics import Scheme, matches
 from tests.calls import calls_of
 
 #: Calls of a look-up beside its steps, for each level of the topic and for the rest.

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from mappings.topics.pattern_index import PatternIndex
 from mappings.topics.topics import (
-    PatternIndex,
     Scheme,
     TopicError,
     character_patterns,

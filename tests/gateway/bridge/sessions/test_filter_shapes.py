@@ -21,8 +21,9 @@ from gateway.limits.budgets import Budgets, Owner
 from gateway.limits.refusals import Refusals
 from gateway.mqtt.reason_codes import ReasonCode
 from mappings.table import Dialect
+from mappings.topics.pattern_index import PatternIndex
 from mappings.topics.shapes import Shape, Shapes
-from mappings.topics.topics import PatternIndex, Scheme
+from mappings.topics.topics import Scheme
 from mq_adapters.broker.subscriptions import MayAdd
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.system_queues import CONTROL_QUEUE
