@@ -4,21 +4,11 @@
     gateway CONFIG [CENTRAL]     a gateway; with CENTRAL its channel processes are the next line's
     channels CENTRAL             the channel process, connected to the central data folder
 
-Each prints a line when it is up.
+Each prints a line when it is up. A role loads what it needs itself, so that a channel process is up soon.
 """
 
-import asyncio
-import signal
 import sys
 from pathlib import Path
-
-from gateway import daemon, log
-from gateway.channels.process import run as run_channels
-from gateway.channels.supervisor import COMMAND
-from gateway.config import Settings
-from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.socket.client import SocketClient
-from mq_adapters.embedded.socket.server import Server
 
 #: Where the target's broker would take publications, and the gateway's own queues there.
 STREAM, STATE = "STOCK", "RFHBRIDGE.STATE"
@@ -26,35 +16,57 @@ SUBSCRIBER, REPLY = "RFHBRIDGE.SUBSCRIBER", "RFHBRIDGE.REPLY"
 MAXIMUM_SHARDS = 4
 
 
-async def _central(data: Path) -> None:
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    loop.add_signal_handler(signal.SIGTERM, stop.set)
-    engine = Engine.open(data, name="CENTRAL", call_soon=loop.call_soon)
-    for name in (STREAM, SUBSCRIBER, REPLY, *(f"{STATE}.{shard}" for shard in range(MAXIMUM_SHARDS))):
-        engine.ensure(name, "")
-    server = Server(engine, data)
-    await server.start()
-    print("up", flush=True)
-    await stop.wait()
-    await server.stop()
-    engine.close()
+def _central(data: Path) -> int:
+    import asyncio
+    import signal
+
+    from mq_adapters.embedded.engine import Engine
+    from mq_adapters.embedded.socket.server import Server
+
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+        stop = asyncio.Event()
+        loop.add_signal_handler(signal.SIGTERM, stop.set)
+        engine = Engine.open(data, name="CENTRAL", call_soon=loop.call_soon)
+        for name in (STREAM, SUBSCRIBER, REPLY, *(f"{STATE}.{shard}" for shard in range(MAXIMUM_SHARDS))):
+            engine.ensure(name, "")
+        server = Server(engine, data)
+        await server.start()
+        print("up", flush=True)
+        await stop.wait()
+        await server.stop()
+        engine.close()
+
+    asyncio.run(serve())
+    return 0
 
 
-def main(role: str, *arguments: str) -> int:
-    if role == "central":
-        asyncio.run(_central(Path(arguments[0])))
-        return 0
-    if role == "gateway":
-        config, *central = arguments
-        settings = Settings.load(Path(config))
-        log.configure(settings.log.level, settings.log.format)
-        return daemon.run(
-            settings,
-            ready=lambda listeners: print(listeners[0].address.port, flush=True),
-            channel_command=(sys.executable, __file__, "channels", *central) if central else COMMAND,
-        )
-    return run_channels(lambda _target: SocketClient(Path(arguments[0])))
+def _gateway(config: Path, *central: str) -> int:
+    from gateway import daemon, log
+    from gateway.channels.supervisor import COMMAND
+    from gateway.config import Settings
+
+    settings = Settings.load(config)
+    log.configure(settings.log.level, settings.log.format)
+    return daemon.run(
+        settings,
+        ready=lambda listeners: print(listeners[0].address.port, flush=True),
+        channel_command=(sys.executable, __file__, "channels", *central) if central else COMMAND,
+    )
+
+
+def _channels(central: Path) -> int:
+    from gateway.channels.process import run
+    from mq_adapters.embedded.socket.client import SocketClient
+
+    return run(lambda _target: SocketClient(central))
+
+
+_ROLES = {"central": _central, "gateway": _gateway, "channels": _channels}
+
+
+def main(role: str, path: str, *central: str) -> int:
+    return _ROLES[role](Path(path), *central)
 
 
 if __name__ == "__main__":
