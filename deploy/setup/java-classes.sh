@@ -12,8 +12,9 @@ made_by=.venv/java-classes/made-by
 
 await_turn_beside_others
 
-# Another Java or another PySpark wants another archive.
+# Another Java or another PySpark wants another archive, and so does another choice of classes.
 versions="$(cat .venv/java-home) $(ls .venv/lib/python3*/site-packages | grep -i '^pyspark-.*info$' || true)"
+versions="$versions $(cksum <spark_audit/java_classes.py)"
 if [ "$(cat "$made_by" 2>/dev/null)" = "$versions" ]; then
     exit 0
 fi
