@@ -11,8 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from mappings.topics import crowd_index, level_index
 from mappings.topics.crowd_index import CrowdIndex
+from mappings.topics.pattern_index import PatternIndex
 from mappings.topics.shapes import Found
-from mappings.topics.topics import PatternIndex, Scheme, character_patterns, level_pattern, matches
+from mappings.topics.topics import Scheme, character_patterns, level_pattern, matches
 from tests.calls import calls_of
 
 LEVEL = st.sampled_from(["a", "b", "", "$s"])
