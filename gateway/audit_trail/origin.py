@@ -2,6 +2,9 @@
 
 The broker copies it to each copy and each answer. It never leaves the store, so its content is the gateway's own word.
 The audit trail names a message by it.
+
+Behind the client identifier, which has no U+0000 (MQTT-1.5.4-2), the origin of a dead letter may have a 0 byte and who
+pays for the letter (gateway/bridge/sessions/letter_payers.py). A letter of an earlier version has no payer.
 """
 
 import struct
@@ -9,9 +12,11 @@ from typing import Final
 
 from mq_adapters.message import Message
 
-#: Private origin of a message: session epoch, exchange, packet identifier, QoS and RETAIN; the client follows.
+#: Private origin of a message: session epoch, exchange, packet identifier, QoS and RETAIN; the client follows, and the
+#: payer of a dead letter.
 ORIGIN: Final = struct.Struct(">QQHB")
 _QOS: Final = 0x03
+_END_OF_CLIENT: Final = b"\0"
 RETAIN: Final = 0x04
 
 
@@ -20,12 +25,26 @@ def exchange_of(origin: bytes) -> tuple[str, int, int]:
     if len(origin) < ORIGIN.size:
         return "", 0, 0
     epoch, exchange, _, _ = ORIGIN.unpack_from(origin)
-    return origin[ORIGIN.size :].decode(errors="replace"), epoch, exchange
+    client, _, _ = origin[ORIGIN.size :].partition(_END_OF_CLIENT)
+    return client.decode(errors="replace"), epoch, exchange
 
 
 def client_of(origin: bytes) -> str:
     """The client of a private origin; "" for none."""
     return exchange_of(origin)[0]
+
+
+def payer_of(origin: bytes) -> bytes:
+    """The payer of a dead letter, as its private origin names it; b"" for none."""
+    return origin[ORIGIN.size :].partition(_END_OF_CLIENT)[2]
+
+
+def with_payer(letter: Message, payer: bytes) -> bytes:
+    """The private origin of a dead letter with its payer, in the place of an earlier one's."""
+    origin, client = letter.origin[: ORIGIN.size], letter.origin[ORIGIN.size :].partition(_END_OF_CLIENT)[0]
+    if len(origin) < ORIGIN.size:  # an application's publication, on the lane of a session
+        origin, client = ORIGIN.pack(0, 0, 0, published_qos(letter)), b""
+    return origin + client + _END_OF_CLIENT + payer
 
 
 def published_qos(message: Message) -> int:

@@ -3,7 +3,6 @@
 import importlib.metadata
 import time
 from collections.abc import Callable, Collection, Iterable
-from functools import partial
 
 from gateway.access.login import Login
 from gateway.audit_trail.origin import client_of
@@ -26,6 +25,7 @@ from gateway.bridge.publish.pauses import Pauses
 from gateway.bridge.publish.publish import EmbeddedAudience, Intake, SubscriptionsTo
 from gateway.bridge.publish.publish_command import ToMq
 from gateway.bridge.sessions.filter_shapes import KnownShapes
+from gateway.bridge.sessions.letter_payers import LetterPayers
 from gateway.bridge.sessions.links import ConnectedClients
 from gateway.bridge.sessions.queue_limits import QueueLimits
 from gateway.bridge.sessions.retained_copies import RetainedCopies
@@ -38,6 +38,7 @@ from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.config.routes import Routes
 from gateway.limits.admission import Admission
+from gateway.limits.refusals import LimitReached, reached
 from mappings.commands.command import Dialect
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
@@ -114,8 +115,13 @@ def build_bridge(
     letters.client_of, letters.share = client_of, limits.maximum_dead_letters
     letters.share_bytes = limits.maximum_dead_letter_bytes
     letters.expiry_s = limits.dead_letter_expiry_s
-    letters.on_share_reached = partial(admission.refusals.add, Limit.DEAD_LETTERS)
-    reached = tuple(targets)
+    letters.payers = LetterPayers(sessions)
+
+    def share_reached(limit: object | None) -> None:
+        admission.refusals.count(limit if isinstance(limit, LimitReached) else reached(Limit.DEAD_LETTERS))
+
+    letters.on_share_reached = share_reached
+    all_targets = tuple(targets)
     counts = Counts()
     traffic = Traffic()
     commands = OwnCommands(
@@ -124,7 +130,7 @@ def build_bridge(
         subscriber_queue=subscriber_queue.name,
         reply_queue=reply_queue.name,
     )
-    to_target = ToTarget(engine, reached)
+    to_target = ToTarget(engine, all_targets)
     to_mq = ToMq(
         engine,
         commands=commands,
@@ -144,11 +150,11 @@ def build_bridge(
         stream=engine.queue(stream),
         subscriber_queue=subscriber_queue,
         routes=routes,
-        targets=reached,
+        targets=all_targets,
         published=published,
     )
     publications = Publications(own_name=engine.name, queue_name=subscriber_queue.name, routes=routes)
-    replies = Replies(engine, reply_queue, stream_name=stream, counts=counts, routes=routes, targets=reached)
+    replies = Replies(engine, reply_queue, stream_name=stream, counts=counts, routes=routes, targets=all_targets)
     requests = Requests(engine, commands=commands, to_target=to_target)
     registrations = Registrations(
         engine,
@@ -156,7 +162,7 @@ def build_bridge(
         requests,
         replies,
         routes=routes,
-        targets=reached,
+        targets=all_targets,
         call_soon=call_soon,
     )
     packets = PublishPackets(engine, subscriber_queue, publications=publications, counts=counts, traffic=traffic)

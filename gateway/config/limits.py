@@ -306,15 +306,22 @@ class Limit(Enum):
         answers=_SILENT,
         where="bridge.assembly",
     )
+    DEAD_LETTERS_PER_USER = DEAD_LETTERS.of(Scope.USER)
+    DEAD_LETTERS_PER_ADDRESS = DEAD_LETTERS.of(Scope.ADDRESS)
+    DEAD_LETTERS_PER_PREFIX = DEAD_LETTERS.of(Scope.PREFIX)
     DEAD_LETTER_BYTES = LimitRow(
         key="maximum_dead_letter_bytes",
         default=4_294_967_296,
         least=0,
-        unit="bytes",
+        unit="bytes of dead letters",
         meaning="bytes of the dead letters that one publisher or session may cause; a single letter is always taken;"
         " past it the publisher waits, or the session keeps its messages, as at `maximum_dead_letters`; 0: no limit",
+        answers=_SILENT,
         where="bridge.assembly",
     )
+    DEAD_LETTER_BYTES_PER_USER = DEAD_LETTER_BYTES.of(Scope.USER)
+    DEAD_LETTER_BYTES_PER_ADDRESS = DEAD_LETTER_BYTES.of(Scope.ADDRESS)
+    DEAD_LETTER_BYTES_PER_PREFIX = DEAD_LETTER_BYTES.of(Scope.PREFIX)
     DEAD_LETTER_EXPIRY = LimitRow(
         key="dead_letter_expiry_s",
         default=2_592_000,  # thirty days

@@ -84,6 +84,12 @@ class SessionLimits(Table):
     maximum_queued_age_s: int = Limit.QUEUED_AGE.field
     maximum_dead_letters: int = Limit.DEAD_LETTERS.field
     maximum_dead_letter_bytes: int = Limit.DEAD_LETTER_BYTES.field
+    maximum_dead_letters_per_user: int = Limit.DEAD_LETTERS_PER_USER.field
+    maximum_dead_letters_per_address: int = Limit.DEAD_LETTERS_PER_ADDRESS.field
+    maximum_dead_letters_per_prefix: int = Limit.DEAD_LETTERS_PER_PREFIX.field
+    maximum_dead_letter_bytes_per_user: int = Limit.DEAD_LETTER_BYTES_PER_USER.field
+    maximum_dead_letter_bytes_per_address: int = Limit.DEAD_LETTER_BYTES_PER_ADDRESS.field
+    maximum_dead_letter_bytes_per_prefix: int = Limit.DEAD_LETTER_BYTES_PER_PREFIX.field
     dead_letter_expiry_s: int = Limit.DEAD_LETTER_EXPIRY.field
     maximum_retained_messages: int = Limit.RETAINED_MESSAGES.field
 

@@ -40,7 +40,7 @@ room has no clock.
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
-from enum import IntEnum
+from enum import IntEnum, unique
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -51,6 +51,7 @@ from gateway.limits.addresses import prefixes_of
 from gateway.limits.refusals import LimitReached, reached
 
 
+@unique
 class Amount(IntEnum):
     """An amount that an account has until it is released."""
 
@@ -61,6 +62,9 @@ class Amount(IntEnum):
     RETAINED_COPIES = 3
     #: Charged to addresses, and to users, but not to clients.
     CONNECTIONS = 4
+    #: On the dead-letter queue; charged as connections are. Who causes them has a share of that queue besides.
+    DEAD_LETTERS = 6
+    DEAD_LETTER_BYTES = 7
     #: Groups of shared subscriptions of which a session is a member.
     SHARED_GROUPS = 5
 
@@ -98,6 +102,18 @@ LIMITS: Final[Mapping[Amount, Mapping[Scope, Limit]]] = {
         Scope.ADDRESS: Limit.CONNECTIONS_PER_ADDRESS,
         Scope.PREFIX: Limit.CONNECTIONS_PER_PREFIX,
         Scope.ALL: Limit.CONNECTIONS,
+    },
+    Amount.DEAD_LETTERS: {
+        Scope.CLIENT: Limit.DEAD_LETTERS,
+        Scope.USER: Limit.DEAD_LETTERS_PER_USER,
+        Scope.ADDRESS: Limit.DEAD_LETTERS_PER_ADDRESS,
+        Scope.PREFIX: Limit.DEAD_LETTERS_PER_PREFIX,
+    },
+    Amount.DEAD_LETTER_BYTES: {
+        Scope.CLIENT: Limit.DEAD_LETTER_BYTES,
+        Scope.USER: Limit.DEAD_LETTER_BYTES_PER_USER,
+        Scope.ADDRESS: Limit.DEAD_LETTER_BYTES_PER_ADDRESS,
+        Scope.PREFIX: Limit.DEAD_LETTER_BYTES_PER_PREFIX,
     },
     Amount.SHARED_GROUPS: {
         Scope.CLIENT: Limit.SHARED_GROUPS,

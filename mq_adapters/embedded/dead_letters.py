@@ -9,8 +9,7 @@ promised to anybody is dropped then, and the listener is told.
 A letter expires (`expiry_s`) if no header can carry the client's message, because it would be refused each time that it
 is put back. Every other letter is kept until somebody takes it.
 
-A share is counted in letters and in their bytes: those on one lane of the dead-letter queue, or those of one client
-without a CorrelId. Bytes of lanes are counted if the queue was measured before it had letters.
+A share is counted in letters and in their bytes (dead_letter_shares.py).
 Source of the MQDLH: IBM MQ, "MQDLH - Dead-letter header".
 """
 
@@ -23,12 +22,13 @@ from typing import TYPE_CHECKING, Final
 from mappings.reasons import Reason
 from mq_adapters.dead_letter import dead_letter, reason_of
 from mq_adapters.delivery_listener import DeliveryListener, Unheard
+from mq_adapters.embedded.dead_letter_shares import NoPayers, Payers, Shares
 from mq_adapters.embedded.put_rules import check_put
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
-from mq_adapters.message import MQCI_NONE, MQEI_UNLIMITED, MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message
+from mq_adapters.message import MQEI_UNLIMITED, MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
-from mq_adapters.system_queues import DEAD_LETTER_QUEUE, HELD_QUEUE, SYSTEM_QUEUES
+from mq_adapters.system_queues import HELD_QUEUE, SYSTEM_QUEUES
 
 if TYPE_CHECKING:
     from mq_adapters.embedded.engine import Engine
@@ -50,10 +50,15 @@ _LOOKS_AT_ONCE: Final = 100
 
 
 class ShareFilled(QueueManagerError):
-    """A client or subscription has its full share of dead letters on the queue."""
+    """One client or subscription, or its payer, has as many dead letters on the queue as it may have.
 
-    def __init__(self, queue_name: str) -> None:
-        hint = "its client or subscription has filled its share of that queue"
+    `limit`: the one that the payer has reached, None where the share is full.
+    """
+
+    def __init__(self, queue_name: str, limit: object | None = None, payer: bytes = b"") -> None:
+        self.limit = limit
+        self.payer = payer
+        hint = "its client or subscription, or its user or network, has filled its share of that queue"
         super().__init__(ReasonCode.MQRC_Q_FULL, f"put on {queue_name}", hint)
 
 
@@ -74,9 +79,10 @@ class DeadLetters:
         self.share_bytes = 0
         #: Seconds for which a letter is kept if no header can carry the client's message; 0: for ever.
         self.expiry_s = 0
-        #: Called when a letter got no place because of the share.
-        self.on_share_reached: Callable[[], None] = lambda: None
-        #: Called when a client begins to wait, and when a client's wait is over.
+        #: Told when a letter was refused its place because of the share, or of a payer's limit.
+        self.on_share_reached: Callable[[object | None], None] = lambda _limit: None
+        self.payers: Payers = NoPayers()
+        #: Told when somebody begins to wait, and when somebody waits no more.
         self.on_wait: Callable[[], None] = lambda: None
         self.on_release: Callable[[], None] = lambda: None
         self.held = 0
@@ -84,9 +90,12 @@ class DeadLetters:
         self._told = (0, 0)
         #: How many letters of each client are held, and whether some client has no more.
         self._waiting: Counter[str] = Counter()
+        #: Payers whose letters are held because they have reached a limit, as the last pass found and since.
+        self._full_payers: set[bytes] = set()
+        self._found_full: set[bytes] = set()
         self._may_release = False
         self._departures = _Departures(self._waits_less)
-        self._census: _Census | None = None
+        self._shares: Shares | None = None
         self._pass: Iterator[Message] | None = None
         #: The last pass left letters of a client that has filled its share, so the next pass comes later.
         self._shares_are_filled = False
@@ -117,7 +126,8 @@ class DeadLetters:
         except QueueManagerError as error:
             self._error = str(error)
             if isinstance(error, ShareFilled):
-                self.on_share_reached()
+                self.on_share_reached(error.limit)
+                self._is_full(error)
             if letter.descriptor.persistence == MQPER_NOT_PERSISTENT:
                 self.dropped += 1
                 reason = f"reason {int(reason_code)}, and the dead-letter queue took it not: {error}"
@@ -132,8 +142,8 @@ class DeadLetters:
         letter = self._letter(message, queue_name, reason_code, "")
         try:
             self._put(unit, letter)
-        except ShareFilled:
-            self.on_share_reached()
+        except ShareFilled as error:
+            self.on_share_reached(error.limit)
             raise
         self.listener.dead_lettered(unit, message, letter, queue_name, int(reason_code))
 
@@ -147,13 +157,16 @@ class DeadLetters:
             return error
         return None
 
-    def waits(self, client: str) -> bool:
-        """Whether letters of a client are held, so that the gateway takes no more from it."""
-        return client in self._waiting
+    def waits(self, client: str, payer: bytes = b"") -> bool:
+        """Whether no more is taken of a client: letters of it are held, or its payer has filled its share.
+
+        A client that takes a new identifier for each letter would fill the queue of held letters otherwise.
+        """
+        return client in self._waiting or payer in self._full_payers
 
     @property
     def somebody_waits(self) -> bool:
-        return bool(self._waiting)
+        return bool(self._waiting or self._full_payers)
 
     @property
     def depth(self) -> int:
@@ -166,15 +179,9 @@ class DeadLetters:
         """At the start, when `client_of` and `share` are known: finds who waits, and counts each client's letters."""
         for origin, _ in self._engine.origins(self._held_queue().numbers()):
             self._wait_for(origin)
-        if self.share or self.share_bytes:
-            with suppress(QueueManagerError):  # no such queue exists now
-                self._letters_of(self._engine.objects.dead_letter_queue)
-
-    def measure(self) -> None:
-        """Call it when the queues exist: from now on a new dead-letter queue counts the bytes of each subscription."""
-        queue = self._engine.objects.queues.get(DEAD_LETTER_QUEUE)
-        if queue is not None and not queue.depth:
-            queue.measure_lanes()
+        if self._has_shares:
+            with suppress(QueueManagerError):  # there is no such queue now
+                self._shares_of(self._engine.objects.dead_letter_queue)
 
     def tick(self, now_us: int) -> None:
         """Several times a second: held letters go on, and the log tells how many were held."""
@@ -187,10 +194,12 @@ class DeadLetters:
         if queue.depth:
             if self._pass is None and self._has_room():
                 self._pass = iter(self._engine.browse(queue))
+                self._found_full = set()
                 self._shares_are_filled = False
                 self._go_on()
-        elif self._waiting and not self._engine.is_committing_on(queue):  # the units of these letters were backed out
+        elif self.somebody_waits and not self._engine.is_committing_on(queue):  # of units that were backed out
             self._waiting.clear()
+            self._full_payers.clear()
             self._may_release = True
 
     def _has_room(self) -> bool:
@@ -220,6 +229,8 @@ class DeadLetters:
             letter = next(letters, None)
             if letter is None:
                 self._pass = None
+                self._may_release |= bool(self._full_payers - self._found_full)
+                self._full_payers = self._found_full
                 break
             size += len(letter.body)
             if self._engine.take_number(queue, letter.sequence) is None:
@@ -233,6 +244,7 @@ class DeadLetters:
                     self._pass = None
                     break
                 self._shares_are_filled = True
+                self._is_full(error)
             if len(unit.removals) >= _LETTERS_AT_ONCE or size >= _BYTES_AT_ONCE:
                 break
 
@@ -246,7 +258,7 @@ class DeadLetters:
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _letter(self, message: Message, queue_name: str, reason_code: int, queue_manager_name: str) -> Message:
-        return dead_letter(
+        letter = dead_letter(
             message,
             queue_name=queue_name,
             reason_code=reason_code,
@@ -254,6 +266,8 @@ class DeadLetters:
             now_us=self._engine.now_us(),
             expiry=self._expiry(message, reason_code),
         )
+        letter.origin = self.payers.marked(letter)
+        return letter
 
     def _expiry(self, message: Message, reason_code: int) -> int:
         """The expiry of a letter, in tenths of a second."""
@@ -274,8 +288,8 @@ class DeadLetters:
         if queue.handler is not None or queue.name == HELD_QUEUE:
             operation = f"put a dead letter on {queue.name}"
             raise QueueManagerError(ReasonCode.MQRC_Q_TYPE_ERROR, operation, "name another: ALTER QMGR DEADQ(...)")
-        if not self._has_share(unit, queue, letter):
-            raise ShareFilled(queue.name)
+        if self._has_shares:
+            self._check_share(unit, queue, letter)
         return queue
 
     def _hold(self, unit: UnitOfWork, letter: Message) -> None:
@@ -307,6 +321,13 @@ class DeadLetters:
             del self._waiting[client]
             self._may_release = True
 
+    def _is_full(self, error: ShareFilled) -> None:
+        """Where it is a payer that has reached a limit, all whom it answers for wait until a pass finds room."""
+        if error.payer:
+            self._found_full.add(error.payer)
+            self._full_payers.add(error.payer)
+            self.on_wait()
+
     def _release(self) -> None:
         if self._may_release:
             self._may_release = False
@@ -328,49 +349,41 @@ class DeadLetters:
 
     # -- shares --------------------------------------------------------------------------------------------------------
 
-    def _has_share(self, unit: UnitOfWork, queue: Queue, letter: Message) -> bool:
-        """Whether the cause of a letter may have one more on the dead-letter queue."""
-        owner = self._owner(letter) if self.share or self.share_bytes else ""
-        if not owner:
-            return True
-        return self._has_bytes(unit, queue, letter, owner) and self._has_place(unit, queue, owner)
+    @property
+    def _has_shares(self) -> bool:
+        return bool(self.share or self.share_bytes) or not isinstance(self.payers, NoPayers)
 
-    def _has_bytes(self, unit: UnitOfWork, queue: Queue, letter: Message, owner: bytes | str) -> bool:
-        """Whether the bytes of the owner's letters allow one more."""
-        if not self.share_bytes:
-            return True
-        if isinstance(owner, bytes):
-            has = (queue.lane_bytes or {}).get(owner, 0)
-        else:
-            has = self._letters_of(queue).sizes[owner]
-        has += sum(len(put.body) for found, put in unit.puts if found is queue and self._owner(put) == owner)
-        return not has or has + len(letter.body) <= self.share_bytes
+    def _check_share(self, unit: UnitOfWork, queue: Queue, letter: Message) -> None:
+        """Raises ShareFilled where whoever caused a letter, or its payer, may have no more on the dead-letter queue."""
+        shares, size = self._shares_of(queue), len(letter.body)
+        owner, payer = shares.owner(letter.descriptor.correl_id, letter.origin), self.payers.of(letter.origin)
+        uncommitted = [put for found, put in unit.puts if found is queue]
+        if owner:
+            same = [put for put in uncommitted if shares.owner(put.descriptor.correl_id, put.origin) == owner]
+            self._check_owner(queue, shares.letters[owner] + len(same), shares.sizes[owner] + _bytes(same), size)
+        if payer:
+            same = [put for put in uncommitted if self.payers.of(put.origin) == payer]
+            if (limit := self.payers.limit(payer, len(same) + 1, _bytes(same) + size)) is not None:
+                raise ShareFilled(queue.name, limit, payer)
 
-    def _has_place(self, unit: UnitOfWork, queue: Queue, owner: bytes | str) -> bool:
-        """Whether the number of the owner's letters allows one more."""
-        if not self.share:
-            return True
+    def _check_owner(self, queue: Queue, letters: int, size: int, more: int) -> None:
+        """The same for one owner, who has so many letters and bytes. A single letter is always taken."""
         most = max(1, min(self.share, queue.definition.number("MAXDEPTH") // 2))
-        count = len(queue.lanes.get(owner, ())) if isinstance(owner, bytes) else self._letters_of(queue).letters[owner]
-        if count + len(unit.puts) >= most:  # as if all puts of the unit were the owner's letters
-            count += sum(1 for found, put in unit.puts if found is queue and self._owner(put) == owner)
-        return count < most
+        if (self.share and letters >= most) or (self.share_bytes and letters and size + more > self.share_bytes):
+            raise ShareFilled(queue.name)
 
-    def _owner(self, letter: Message) -> bytes | str:
-        """The cause of a letter: the subscription of a copy by its CorrelId, else a client, else ""."""
-        correl_id = letter.descriptor.correl_id
-        return correl_id if correl_id != MQCI_NONE else self.client_of(letter.origin)
+    def _shares_of(self, queue: Queue) -> Shares:
+        """The letters that each one has on a queue; counted anew where DEADQ names another."""
+        if self._shares is None or queue.census is not self._shares:
+            if self._shares is not None:
+                self._shares.close()
+            self._shares = Shares(queue, self.client_of, self.payers)
+            self._shares.load(self._engine.origins)
+        return self._shares
 
-    def _letters_of(self, queue: Queue) -> "_Census":
-        """The letters without a CorrelId that each client has on a queue. Counted anew if DEADQ names another queue."""
-        if self._census is None or queue.census is not self._census:
-            if self._census is not None:
-                self._census.queue.census = None
-            self._census = _Census(queue, self.client_of)
-            for origin, size in self._engine.origins(queue.numbers(MQCI_NONE)):
-                self._census.add(origin, size)
-            queue.census = self._census
-        return self._census
+
+def _bytes(letters: list[Message]) -> int:
+    return sum(len(letter.body) for letter in letters)
 
 
 class _Departures:
@@ -381,32 +394,3 @@ class _Departures:
 
     def arrived(self, message: Message) -> None:
         """It was counted before."""
-
-
-class _Census:
-    """The number of letters on a queue by client, and their bytes, for letters without a CorrelId."""
-
-    def __init__(self, queue: Queue, client_of: Callable[[bytes], str]) -> None:
-        self.queue = queue
-        self.letters: Counter[str] = Counter()
-        self.sizes: Counter[str] = Counter()
-        self._client_of = client_of
-
-    def add(self, origin: bytes, size: int) -> None:
-        """Counts a letter."""
-        client = self._client_of(origin)
-        self.letters[client] += 1
-        self.sizes[client] += size
-
-    def arrived(self, message: Message) -> None:
-        if message.descriptor.correl_id == MQCI_NONE:
-            self.add(message.origin, len(message.body))
-
-    def left(self, message: Message) -> None:
-        if message.descriptor.correl_id == MQCI_NONE:
-            client = self._client_of(message.origin)
-            self.letters[client] -= 1
-            self.sizes[client] -= len(message.body)
-            if self.letters[client] <= 0:
-                del self.letters[client]
-                del self.sizes[client]

@@ -38,7 +38,7 @@ from mq_adapters.embedded.unit_of_work import Departure, Note, StateSpace, UnitO
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
-from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE, MADE_AT_START, SYSTEM_QUEUES, Owner
+from mq_adapters.system_queues import AUDIT_QUEUE, MADE_AT_START, SYSTEM_QUEUES, Owner
 
 #: Messages on these queues belong to the gateway, whatever its configuration says.
 _ALWAYS_OWNED: Final = frozenset(row.name for row in MADE_AT_START if row.owner is Owner.GATEWAY)
@@ -133,7 +133,7 @@ class Engine:
     def _load(self, measured_queues: Iterable[str]) -> None:
         self.counters.load(self._store.states(StateSpace.BALANCE))
         self.objects.load()
-        for name in self._queues.keys() & {*measured_queues, DEAD_LETTER_QUEUE}:
+        for name in self._queues.keys() & {*measured_queues}:
             self._queues[name].measure_lanes()
         counts = self._store.states(StateSpace.BACK_OUT_COUNT)
         self._message_cache.load_back_outs({int.from_bytes(key, "big"): value[0] for key, value in counts})
@@ -145,7 +145,6 @@ class Engine:
             queue = self.ensure(row.name, row.description)
             if row.is_closed_to_applications:
                 self._restore(queue, row.description)
-        self.dead_letters.measure()
 
     @property
     def next_sequence(self) -> int:

@@ -23,6 +23,7 @@ from typing import Final
 from gateway.bridge.publish.pauses import Pauses
 from gateway.bridge.publish.publish import Intake, is_repeat
 from gateway.bridge.publish.publish_command import ToMq
+from gateway.bridge.sessions.letter_payers import payer_of_session
 from gateway.bridge.sessions.link import Link
 from gateway.bridge.sessions.links import MqttLink
 from gateway.bridge.sessions.sessions import ClientSession
@@ -174,7 +175,7 @@ class FullPlaces:
             return _DISK
         if is_repeat(session, event):
             return ""
-        if self._letters.waits(session.client):
+        if self._letters.waits(session.client, payer_of_session(session)):
             return _LETTERS
         target = self._to_mq.full_target(event.topic) if self._to_mq.has_targets else None
         if target is not None:

@@ -192,7 +192,7 @@ def test_nobody_fills_more_than_his_share(station: Station) -> None:
     letters = station.engine.dead_letters
     letters.client_of, letters.share = bytes.decode, 3
     refused: list[int] = []
-    letters.on_share_reached = lambda: refused.append(1)
+    letters.on_share_reached = lambda _limit: refused.append(1)
     for client in (b"one", b"two"):
         for number in range(5):
             station.put("SYSTEM.BROKER.DEFAULT.STREAM", b"MQSTR   ", b"%02d" % number, origin=client)

@@ -6,6 +6,7 @@ import pytest
 
 from gateway.audit_trail.notes import NoteKind
 from gateway.config.limits import Limit
+from gateway.limits.budgets import Amount
 from gateway.mqtt.reason_codes import ReasonCode
 from tests.gateway.bridge.conftest import LIMITS, FakeLink, NewWorld, World, publish_packet, written
 from tests.mq_adapters.channel.faults import Connection
@@ -196,3 +197,52 @@ def test_the_bytes_of_letters_are_a_share_too(new_world: NewWorld, cause: Callab
     assert len(world.messages(DEAD)) == 4 - held
     assert publish(world, again) == 0
     assert publish(world, other, topic=b"open") == 1
+
+
+# -- users and networks ------------------------------------------------------------------------------------------------
+
+
+def limited(new_world: NewWorld, **limits: int) -> World:
+    world = new_world(limits=LIMITS.model_copy(update=limits))
+    closed_topic(world)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("limits", "limit"),
+    [
+        ({"maximum_dead_letters_per_address": 2}, Limit.DEAD_LETTERS_PER_ADDRESS),
+        ({"maximum_dead_letters_per_prefix": 2}, Limit.DEAD_LETTERS_PER_PREFIX),
+        ({"maximum_dead_letter_bytes_per_address": 800}, Limit.DEAD_LETTER_BYTES_PER_ADDRESS),
+    ],
+)
+@pytest.mark.parametrize("queue", [DEAD, "MY.DEAD"])
+def test_a_new_identifier_brings_no_new_share(
+    new_world: NewWorld, queue: str, limits: dict[str, int], limit: Limit
+) -> None:
+    world = limited(new_world, **limits)
+    mqsc(world, "DEFINE QLOCAL(MY.DEAD)", f"ALTER QMGR DEADQ({queue})")
+    for number in range(4):
+        publish(world, world.connect(f"cli{number}"))
+    assert (len(world.messages(queue)), len(world.messages(HELD))) == (2, 1), "the fourth waits, for its network has"
+    assert world.refusals.totals == {(limit, ReasonCode.QUOTA_EXCEEDED): 1}
+    links = [world.connect("more"), world.connect("newc")]
+    assert [publish(world, link, topic=b"open") for link in links] == [0, 0]
+    mqsc(world, f"CLEAR QLOCAL({queue})")
+    pass_time(world, 11)
+    pass_time(world)
+    assert (len(world.messages(queue)), world.messages(HELD)) == (2, []), "the letter that was held, and the fourth"
+    assert all(link.is_read() for link in links)
+
+
+def test_a_restart_charges_letters_to_those_who_caused_them(new_world: NewWorld) -> None:
+    world = limited(new_world)
+    link = world.connect("gone", flags="02")
+    publish(world, link, 2)
+    world.bridge.lost(link)
+    world.run()
+    assert world.sessions.get("gone") is None
+    again = new_world(limits=LIMITS.model_copy(update={"maximum_dead_letters_per_address": 2}))
+    assert again.sessions.budgets.everybody.amounts[Amount.DEAD_LETTERS] == 2
+    publish(again, again.connect("othe"))
+    assert len(again.messages(HELD)) == 1

@@ -11,11 +11,12 @@ from gateway.bridge.deliver.outgoing_messages import bytes_in_flight
 from gateway.bridge.sessions.queue_limits import QueueLimits
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
+from gateway.limits.budgets import Amount
 from gateway.limits.refusals import Refusals
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.operations.redrive import opened
 from mq_adapters.system_queues import DEAD_LETTER_QUEUE
-from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, publish_packet, written
+from tests.gateway.bridge.conftest import LIMITS, SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, publish_packet, written
 
 SECOND_US = 1_000_000
 CONNECT = "10 10 0004 'MQTT' 04 00 0000 0004 'away'"
@@ -94,6 +95,16 @@ def test_a_session_that_has_filled_its_share_of_the_dead_letter_queue_keeps_the_
     assert made.waiting() == [b"1", b"4", b"5"], "in its order, and nothing of it is held elsewhere"
     assert made.world.messages("SYSTEM.RFHBRIDGE.HELD") == []
     assert made.world.admission.refusals.totals[Limit.DEAD_LETTERS, ReasonCode.QUOTA_EXCEEDED] > 0
+
+
+def test_a_user_that_has_filled_its_share_of_the_dead_letter_queue_keeps_the_rest_too(new_world: NewWorld) -> None:
+    world = new_world(limits=LIMITS.model_copy(update={"maximum_dead_letters_per_address": 2}))
+    made = Backlog(world, maximum_queued_messages=1)
+    made.publish(b"1", b"2", b"3", b"4", b"5")
+    made.tick()
+    assert (made.waiting(), made.dead_letters()) == ([b"1", b"4", b"5"], [b"2", b"3"])
+    assert world.sessions.budgets.everybody.amounts[Amount.DEAD_LETTERS] == 2
+    assert world.admission.refusals.totals[Limit.DEAD_LETTERS_PER_ADDRESS, ReasonCode.QUOTA_EXCEEDED] > 0
 
 
 def test_the_newest_past_the_number_become_dead_letters_in_order(backlog: Made) -> None:
