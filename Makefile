@@ -30,11 +30,12 @@ prove: setup ## run the long proofs in full
 	@$(spark) RFHBRIDGE_PROOF=full .venv/bin/python -m pytest -m proof --timeout 3600 $(ARGS)
 
 fuzz: ARGS ?= 600
-fuzz: ## fuzz the readers of headers, MQTT connections, then the bridge, for so many seconds each (ARGS=3600)
+fuzz: ## fuzz the readers of headers, MQTT connections, the bridge, then the gateway's rim, for so many seconds each (ARGS=3600)
 	@$(environment) test fuzz
 	@nice -n 19 .venv/bin/python tests/fuzz/readers.py $(ARGS)
 	@nice -n 19 .venv/bin/python tests/fuzz/connections.py $(ARGS)
 	@nice -n 19 .venv/bin/python tests/fuzz/bridge.py $(ARGS)
+	@nice -n 19 .venv/bin/python tests/fuzz/gateway.py $(ARGS)
 
 bench: ## measure speed, and the audit of ten million records (ARGS="--seconds 30 latency", ARGS="--records 1000000 audit")
 	@$(environment) audit test
