@@ -18,6 +18,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from tests.guarded_run import MARK, start_guard
+from tests.longest_first import longest_first
 from tests.mounts import Mounts
 from tests.rewritten_modules import rewrite_stale_modules
 from tests.written_headers import compare_every_header
@@ -50,6 +51,7 @@ class FewSparks(LoadFileScheduling):
     """Shares out tests by file, and those of the audit to two workers: each that gets one keeps a Spark of its own."""
 
     def __init__(self, config: pytest.Config, log: Producer) -> None:
+        config.option.loadscopereorder = False  # its processes have put the tests in order
         super().__init__(config, log)
         self._spark_of: dict[str, int] = {}
 
@@ -90,7 +92,14 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     rewrite_stale_modules(config, config.args)
 
 
-@pytest.hookimpl(optionalhook=True)
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In a process of pytest-xdist the order of tests is that in which their files are shared out."""
+    if hasattr(config, "workerinput"):
+        items[:] = [items[place] for place in longest_first([item.nodeid for item in items])]
+
+
+@pytest.hookimpl(optionalhook=True)  # there may be no pytest-xdist
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
     """Called by pytest-xdist, with --dist loadfile."""
     return FewSparks(config, log)
