@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from gateway.access.login import Login
+from gateway.access.refused_logins import ROW_KEY
 from gateway.audit_trail.notes import trail_bytes
 from gateway.bridge.commands.registrations import Registrations
 from gateway.bridge.commands.replies import Replies
@@ -59,7 +60,7 @@ from gateway.mqtt.properties import Explanation
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.reason_strings import reason_string_of_codes
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import PublicationCounter
+from mq_adapters.embedded.unit_of_work import PublicationCounter, StateSpace
 
 _PUBREL: Final = b"\x62\x02"
 #: Units of work of one link that may wait for their commit before its reading pauses.
@@ -169,6 +170,7 @@ class Bridge:
     def load(self) -> None:
         """Loads every session from the store. Connections that broke when the gateway stopped end now, with wills."""
         self._engine.dead_letters.load()
+        self._refused_logins.load(self._engine.state(StateSpace.GATEWAY, ROW_KEY))
         self.sessions.load()
         self._groups.load()
         self._to_mq.load(self.sessions)
@@ -297,10 +299,8 @@ class Bridge:
             unit = self._engine.begin()
             self._confirmations.note(unit, now_us)
             self._engine.submit(unit)
-        if self._refused_logins.is_due(now_us, is_last=self.is_stopping):
-            unit = self._engine.begin()
-            unit.notes += self._refused_logins.notes(now_us)
-            unit.notes_are_due = True
+        unit = self._engine.begin()
+        if self._refused_logins.write(unit, now_us, is_last=self.is_stopping):
             self._engine.submit(unit)
 
     @property

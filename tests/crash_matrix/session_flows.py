@@ -4,13 +4,15 @@ from functools import partial
 from typing import Final
 
 from tests.crash_matrix.ledger import Ledger
-from tests.crash_matrix.publish_flows import SUBSCRIBER, subscribed
+from tests.crash_matrix.publish_flows import SUBSCRIBER, publish_qos_1, subscribed
 from tests.crash_matrix.questions import LAST, settle_messages
 from tests.crash_matrix.sensor import Will
 from tests.crash_matrix.stage import Flow, Stage, await_condition
 
 LEVELS: Final = (3, 4, 5)
 PUBLICATIONS: Final = "RFHBRIDGE.SUBSCRIBER"
+#: Each start sets the registrations of all sessions aside.
+SET_ASIDE: Final = "[mqtt]\nmaximum_session_memory_bytes = 1\n"
 
 
 # -- CONNECT -----------------------------------------------------------------------------------------------------------
@@ -39,6 +41,13 @@ def _subscribe(level: int, stage: Stage) -> None:
         watcher.subscribe("s/1", "s/2", qos=1)
         watcher.subscribe("s/3", qos=1)
         watcher.unsubscribe("s/1")
+        watcher.disconnect()
+
+
+def _subscribed_before(stage: Stage) -> None:
+    """Two filters that the next start sets aside."""
+    with stage.connected("watcher", level=5) as watcher:
+        watcher.subscribe("s/1", "s/3", qos=1)
         watcher.disconnect()
 
 
@@ -172,6 +181,20 @@ FLOWS: Final = (
             settle=partial(_settle_subscriptions, level),
         )
         for level in LEVELS
+    ),
+    Flow(
+        name="subscribe while set aside",
+        prepare=_subscribed_before,
+        run=partial(_subscribe, 5),
+        settle=partial(_settle_subscriptions, 5),
+        settings=SET_ASIDE,
+    ),
+    Flow(
+        name="publish to a session set aside",
+        prepare=subscribed,
+        run=publish_qos_1,
+        settle=settle_messages,
+        settings=SET_ASIDE,
     ),
     Flow(name="will", prepare=subscribed, run=_will, settle=_settle_wills),
     Flow(name="delayed will", prepare=subscribed, run=_delayed_will, settle=_settle_wills),

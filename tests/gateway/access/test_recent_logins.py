@@ -14,6 +14,7 @@ from gateway.access.recent_logins import (
     DamagedLogins,
     LoginsFile,
     RecentLogins,
+    read_logins,
 )
 from gateway.limits.addresses import network_of
 
@@ -155,3 +156,39 @@ def test_a_folder_that_is_gone_is_told_once_and_is_no_error(tmp_path: Path, capl
         file.logins.add("pump", SITE, day)
         file.write()
     assert caplog.text.count("recent logins not written") == 1
+
+
+@pytest.mark.parametrize("call", ["open", "write", "fsync", "rename"])
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_a_kill_between_any_two_writes_leaves_the_old_file_or_the_new_one(
+    tmp_path: Path, call: str, is_behind: bool
+) -> None:
+    file = LoginsFile(tmp_path)
+    file.logins.add("ann", SITE, TODAY)
+    file.write()
+    file.logins.add("bob", SITE, TODAY)
+    child = os.fork()
+    if not child:
+        place = Path if call == "rename" else os
+        real = getattr(place, call)
+
+        def cut(*arguments: object, **named: object) -> None:
+            if is_behind:
+                if call == "write":
+                    os.truncate(arguments[0], 0)  # type: ignore[arg-type]
+                    real(arguments[0], arguments[1][:30])  # type: ignore[index]
+                else:
+                    real(*arguments, **named)
+            os._exit(9)
+
+        setattr(place, call, cut)
+        file.write()
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    after = read_logins(tmp_path)
+    assert after.knows("ann", SITE, TODAY)
+    assert after.knows("bob", SITE, TODAY) == (call == "rename" and is_behind)
+    again = LoginsFile(tmp_path)
+    again.logins.add("eve", SITE, TODAY)
+    again.write()
+    assert len(read_logins(tmp_path)) == len(after) + 1

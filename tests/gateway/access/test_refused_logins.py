@@ -2,9 +2,20 @@
 
 import tracemalloc
 
-from gateway.access.refused_logins import INTERVAL_US, Refusal, RefusedLogins, UserClass
+import ormsgpack
+import pytest
+
+from gateway.access.refused_logins import (
+    INTERVAL_US,
+    KEPT_AFTER_US,
+    ROW_KEY,
+    Refusal,
+    RefusedLogins,
+    UserClass,
+)
 from gateway.audit_trail.notes import NoteKind
-from mq_adapters.embedded.unit_of_work import Note
+from mq_adapters.embedded.unit_of_work import Note, StateSpace, UnitOfWork
+from mq_adapters.reasons import StoreError
 
 AT = 1_795_000_000_000_000
 WRONG = Refusal.WRONG_CREDENTIALS
@@ -70,3 +81,60 @@ def test_a_flood_from_everywhere_writes_few_notes_and_loses_no_count() -> None:
     assert sum(count for _, count in networks(notes) if isinstance(count, int)) == 100_050
     assert ("192.0.2.0/24", 50) in networks(notes)
     assert networks(notes)[-1][0] == "", "all others"
+
+
+def row_of(unit: UnitOfWork) -> bytes | None:
+    """What a unit writes as the row; None: it deletes the row."""
+    ((space, key, value),) = unit.states
+    assert (space, key) == (StateSpace.GATEWAY, ROW_KEY)
+    return value
+
+
+def test_a_kill_loses_the_refusals_of_five_seconds_at_most() -> None:
+    refused = counted("192.0.2.1:5", "192.0.2.9:6", "198.51.100.1:5")
+    unit = UnitOfWork()
+    assert not refused.write(unit, AT + KEPT_AFTER_US - 1)
+    assert refused.write(unit, AT + KEPT_AFTER_US)
+    assert not refused.write(UnitOfWork(), AT + 2 * KEPT_AFTER_US), "the store has everything"
+    refused.count(WRONG, UserClass.UNKNOWN, "192.0.2.1:5", AT + 3 * KEPT_AFTER_US)
+    again = UnitOfWork()
+    assert refused.write(again, AT + 4 * KEPT_AFTER_US)
+    for killed, logins in ((unit, 2), (again, 3)):
+        after = RefusedLogins()
+        after.load(row_of(killed))
+        noted = UnitOfWork()
+        assert after.write(noted, AT + 60_000_000)
+        assert networks(noted.notes) == [("192.0.2.0/24", logins), ("198.51.100.0/24", 1)]
+        assert [note[6] for note in noted.notes] == [AT, AT]
+        assert noted.notes_are_due
+        assert row_of(noted) is None, "notes and row change in one unit of work"
+        assert not after.write(UnitOfWork(), AT + 70_000_000)
+        assert after.totals == {}, "the metric counts this run"
+
+
+def test_what_is_noted_is_no_longer_in_the_store() -> None:
+    refused = counted("192.0.2.1:5")
+    unit = UnitOfWork()
+    assert refused.write(unit, AT, is_last=True)
+    assert unit.states == [], "there was no row"
+    assert not refused.write(UnitOfWork(), AT + KEPT_AFTER_US)
+    refused.count(WRONG, UserClass.NONE, "192.0.2.1:5", AT)
+    assert refused.write(UnitOfWork(), AT - 1), "the clock was set back"
+
+
+def test_the_row_of_a_flood_is_small() -> None:
+    refused = counted(*(f"10.{number >> 8}.{number & 255}.1:5" for number in range(3_000)))
+    unit = UnitOfWork()
+    assert refused.write(unit, AT + KEPT_AFTER_US)
+    row = row_of(unit)
+    assert row is not None
+    assert len(row) < 4_096
+    after = RefusedLogins()
+    after.load(row)
+    assert sum(int(note[5]) for note in after.notes(AT)) == 3_000  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("row", [[2, AT, []], [1, AT], [1, AT, [[b"", "none", "NOBODY", 1]]], 7])
+def test_a_row_of_a_later_program_or_a_damaged_one_is_told(row: object) -> None:
+    with pytest.raises(StoreError, match="read the refused logins"):
+        RefusedLogins().load(ormsgpack.packb(row))

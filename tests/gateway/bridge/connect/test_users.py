@@ -392,6 +392,29 @@ def test_refused_logins_are_in_the_trail_once_in_five_minutes(guarded: Guarded) 
     ]
 
 
+def test_a_kill_loses_the_refused_logins_of_five_seconds_at_most(guarded: Guarded, tmp_path: Path) -> None:
+    for _ in range(40):
+        guarded.connect("self", "ann", "wrong")
+    guarded.checks.run()
+    guarded.world.now_us += 5_000_000
+    guarded.world.bridge.tick()
+    guarded.world.run()
+    guarded.connect("self", "eve", "wrong")
+    guarded.checks.run()
+    killed = guarded.world.kill(tmp_path / "killed")
+    after = World(killed)
+    after.bridge.tick()
+    after.run()
+    notes = [note for note in after.notes if note[0] == NoteKind.LOGINS_REFUSED]
+    assert [(note[3], note[5]) for note in notes] == [("known", 40)]
+    after.close()
+    again = World(killed)
+    again.bridge.tick()
+    again.run()
+    assert [note for note in again.notes if note[0] == NoteKind.LOGINS_REFUSED] == [], "each is noted once"
+    again.close()
+
+
 def test_a_session_of_another_user_and_a_will_are_refused_logins_too(guarded: Guarded) -> None:
     guarded.enter("self", "ann")
     guarded.connect("self", "bob")
