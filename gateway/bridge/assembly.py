@@ -38,6 +38,7 @@ from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.config.routes import Routes
 from gateway.limits.admission import Admission
+from gateway.limits.budgets import Account
 from gateway.limits.refusals import LimitReached, reached
 from mappings.commands.command import Dialect
 from mq_adapters.embedded.engine import Engine
@@ -93,6 +94,10 @@ def build_bridge(
         takers = [session] if session is not None else [] if group is None else list(group.members)
         return sum(bytes_in_flight(taker, correl_id) for taker in takers)
 
+    def account_of(correl_id: bytes) -> Account | None:
+        session = sessions.of_correl_id(correl_id)
+        return None if session is None else session.account
+
     quotas = Quotas(
         limits,
         sessions,
@@ -104,6 +109,8 @@ def build_bridge(
             admission.refusals,
             is_connected=is_connected,
             in_flight_bytes=in_flight_bytes,
+            account_of=account_of,
+            budgets=sessions.budgets,
         ),
         retained=retained,
         retained_copies=retained_copies,

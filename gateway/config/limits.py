@@ -280,12 +280,15 @@ class Limit(Enum):
         key="maximum_queued_bytes",
         default=4_294_967_296,
         least=0,
-        unit="bytes",
+        unit="bytes of the messages that wait for the sessions",
         meaning="bytes of the messages that wait for one session, with headers; past it the newest becomes a dead"
         " letter; 0: no limit",
         answers=_SILENT,
         where="bridge.sessions.queue_limits",
     )
+    QUEUED_BYTES_PER_USER = QUEUED_BYTES.of(Scope.USER)
+    QUEUED_BYTES_PER_ADDRESS = QUEUED_BYTES.of(Scope.ADDRESS)
+    QUEUED_BYTES_PER_PREFIX = QUEUED_BYTES.of(Scope.PREFIX)
     QUEUED_AGE = LimitRow(
         key="maximum_queued_age_s",
         default=0,

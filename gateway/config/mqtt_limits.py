@@ -81,6 +81,9 @@ class SessionLimits(Table):
     maximum_retained_copy_bytes_in_all: int = Limit.RETAINED_COPIES_IN_ALL.field
     maximum_queued_messages: int = Limit.QUEUED_MESSAGES.field
     maximum_queued_bytes: int = Limit.QUEUED_BYTES.field
+    maximum_queued_bytes_per_user: int = Limit.QUEUED_BYTES_PER_USER.field
+    maximum_queued_bytes_per_address: int = Limit.QUEUED_BYTES_PER_ADDRESS.field
+    maximum_queued_bytes_per_prefix: int = Limit.QUEUED_BYTES_PER_PREFIX.field
     maximum_queued_age_s: int = Limit.QUEUED_AGE.field
     maximum_dead_letters: int = Limit.DEAD_LETTERS.field
     maximum_dead_letter_bytes: int = Limit.DEAD_LETTER_BYTES.field

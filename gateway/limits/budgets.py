@@ -65,6 +65,8 @@ class Amount(IntEnum):
     #: On the dead-letter queue; charged as connections are. Who causes them has a share of that queue besides.
     DEAD_LETTERS = 6
     DEAD_LETTER_BYTES = 7
+    #: Of the messages on the lane of a session, as its queue's limits saw them last.
+    QUEUED_BYTES = 8
     #: Groups of shared subscriptions of which a session is a member.
     SHARED_GROUPS = 5
 
@@ -102,6 +104,12 @@ LIMITS: Final[Mapping[Amount, Mapping[Scope, Limit]]] = {
         Scope.ADDRESS: Limit.CONNECTIONS_PER_ADDRESS,
         Scope.PREFIX: Limit.CONNECTIONS_PER_PREFIX,
         Scope.ALL: Limit.CONNECTIONS,
+    },
+    Amount.QUEUED_BYTES: {
+        Scope.CLIENT: Limit.QUEUED_BYTES,
+        Scope.USER: Limit.QUEUED_BYTES_PER_USER,
+        Scope.ADDRESS: Limit.QUEUED_BYTES_PER_ADDRESS,
+        Scope.PREFIX: Limit.QUEUED_BYTES_PER_PREFIX,
     },
     Amount.DEAD_LETTERS: {
         Scope.CLIENT: Limit.DEAD_LETTERS,
@@ -383,6 +391,20 @@ class Budgets:
         """The limit of this account alone that it would pass."""
         limit = LIMITS[amount][account.scope]
         return None if self._allows(account, account, limit, amount, count) else reached(limit)
+
+    def overdrawn(self, account: Account, amount: Amount) -> Limit | None:
+        """The limit that the user or a network of a client has passed, if the client has its average or more.
+
+        Who has less than the average of its user has not caused it.
+        """
+        for each in account.line():
+            limit = LIMITS[amount].get(each.scope)
+            if limit is None or each is account:
+                continue
+            most, has = self._values[limit] or self._shared(each, amount), each.amounts[amount]
+            if 0 < most < has <= account.amounts[amount] * each.amounts[Amount.SESSIONS]:
+                return limit
+        return None
 
     def refusal_of_session(self, owner: Owner, existing: Account | None = None) -> LimitReached | None:
         """The limit that one more session of an owner would pass. `existing`: the client's session that it replaces.

@@ -4,6 +4,8 @@ A message past a limit was acknowledged to its publisher. So it goes to the dead
 it, and `rfhbridge queue redrive` brings it back. Over a size limit the newest message is removed, so order is kept.
 Over the age limit, which holds while the session is not connected, the oldest is removed. A message of QoS 0 was not
 acknowledged: it is dropped, and the audit notes that too. Publishers are never slowed down by one absent subscriber.
+The bytes of each lane are charged to its session, and with it to its user or networks. If one of these has too many,
+the newest messages of the sessions go that have its average or more.
 When the dead-letter queue is full, messages stay where they are, and the disk's mark pauses publishers.
 
 Limits are checked some time after a commit, so a session may be past one for a moment.
@@ -18,6 +20,7 @@ from gateway.audit_trail.notes import NoteKind
 from gateway.audit_trail.origin import exchange_of
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import SessionLimits
+from gateway.limits.budgets import Account, Amount, Budgets
 from gateway.limits.refusals import Refusals
 from mq_adapters.embedded.dead_letters import ShareFilled
 from mq_adapters.embedded.engine import Engine
@@ -45,10 +48,8 @@ _BYTES_AT_ONCE: Final = 256 * 1024
 _SECOND_US: Final = 1_000_000
 #: The pause after the dead-letter queue refused a message, microseconds.
 _REST_US: Final = 10 * _SECOND_US
-#: MQDLH.Reason of a message that a limit sends to the dead-letter queue.
+#: MQDLH.Reason of a message that a limit sends to the dead-letter queue, where it is not that the queue is full.
 _REASONS: Final = {
-    Limit.QUEUED_MESSAGES: int(Reason.MQRC_Q_FULL),
-    Limit.QUEUED_BYTES: int(Reason.MQRC_Q_FULL),
     Limit.QUEUED_AGE: MQFB_EXPIRATION,
 }
 
@@ -78,11 +79,13 @@ class QueueLimits:
         *,
         is_connected: Callable[[bytes], bool],
         in_flight_bytes: Callable[[bytes], int],
+        account_of: Callable[[bytes], Account | None],
+        budgets: Budgets,
     ) -> None:
         """`is_connected`: whether the session of a CorrelId is connected.
 
         `in_flight_bytes`: bytes on their way from that session's lane to the client. They no longer wait, but the lane
-        counts them until the client acknowledges them.
+        counts them until the client acknowledges them. `account_of`: the account in `budgets` of that session, if any.
         """
         queue.measure_lanes()
         self._engine = engine
@@ -90,9 +93,19 @@ class QueueLimits:
         self._maximum_messages = limits.maximum_queued_messages
         self._maximum_bytes = limits.maximum_queued_bytes
         self._maximum_age_us = limits.maximum_queued_age_s * _SECOND_US
+        of_others = (
+            limits.maximum_queued_bytes_per_user,
+            limits.maximum_queued_bytes_per_address,
+            limits.maximum_queued_bytes_per_prefix,
+        )
+        self._has_limits = any((self._maximum_messages, self._maximum_bytes, self._maximum_age_us, *of_others))
         self._refusals = refusals
         self._is_connected = is_connected
         self._in_flight_bytes = in_flight_bytes
+        self._account_of = account_of
+        self._budgets = budgets
+        #: Lanes that something is charged for.
+        self._charged: set[bytes] = set()
         #: Lanes that this round has not checked yet.
         self._round: list[bytes] = []
         #: Messages past limits, by CorrelId of the lane; and the order in which the lanes take their turns.
@@ -106,11 +119,11 @@ class QueueLimits:
 
     def tick(self, now_us: int) -> None:
         """Checks some of the lanes; several times a second."""
-        has_limits = self._maximum_messages or self._maximum_bytes or self._maximum_age_us
-        if not has_limits or self._is_resting(now_us):
+        if not self._has_limits or self._is_resting(now_us):
             return
         if not self._round:
             self._round = list(self._queue.lanes)
+            self._release()
             self._full_lanes = {lane: until for lane, until in self._full_lanes.items() if _is_before(now_us, until)}
             self._oldest = {lane: known for lane, known in self._oldest.items() if lane in self._queue.lanes}
         reads = _READS_AT_ONCE
@@ -137,15 +150,30 @@ class QueueLimits:
         lane = self._queue.lanes.get(correl_id)
         if lane is None:
             return None
+        lane_bytes = (self._queue.lane_bytes or {}).get(correl_id, 0)
+        overdrawn = self._overdrawn(correl_id, lane_bytes - (taken_bytes or 0))
         if 0 < self._maximum_messages < len(lane):
             return Limit.QUEUED_MESSAGES
-        measured = self._queue.lane_bytes or {}
-        lane_bytes = measured.get(correl_id, 0)
         if not 0 < self._maximum_bytes < lane_bytes:
-            return None
+            return overdrawn
         if taken_bytes is None:
             taken_bytes = self._in_flight_bytes(correl_id)
-        return Limit.QUEUED_BYTES if self._maximum_bytes < lane_bytes - taken_bytes else None
+        return Limit.QUEUED_BYTES if self._maximum_bytes < lane_bytes - taken_bytes else overdrawn
+
+    def _overdrawn(self, correl_id: bytes, waiting_bytes: int) -> Limit | None:
+        """Charges a lane to its session. Returns the limit that its user or network has passed by it, if any."""
+        account = self._account_of(correl_id)
+        if account is None:
+            return None
+        account.charge(Amount.QUEUED_BYTES, waiting_bytes - account.amounts[Amount.QUEUED_BYTES])
+        self._charged.add(correl_id)
+        return self._budgets.overdrawn(account, Amount.QUEUED_BYTES)
+
+    def _release(self) -> None:
+        """Releases what is charged for lanes that are empty."""
+        for correl_id in [each for each in self._charged if each not in self._queue.lanes]:
+            self._overdrawn(correl_id, 0)
+            self._charged.discard(correl_id)
 
     def _is_resting(self, now_us: int) -> bool:
         return _is_before(now_us, self._rests_until_us)
@@ -250,7 +278,7 @@ class QueueLimits:
         """Makes a message a dead letter, or drops it. QueueManagerError if the dead-letter queue refuses it."""
         if message.is_persistent:
             self._engine.dead_letters.put_or_refuse(
-                unit, message, queue_name=self._queue.name, reason_code=_REASONS[limit]
+                unit, message, queue_name=self._queue.name, reason_code=_REASONS.get(limit, int(Reason.MQRC_Q_FULL))
             )
             unit.remove(self._queue, message, Departure.DEAD_LETTERED)
         else:

@@ -150,6 +150,17 @@ def test_a_session_that_is_there_needs_no_new_place() -> None:
     assert limit_of(world.refusal_of_session(BOB)) is Limit.SESSIONS
 
 
+def test_who_has_less_than_the_average_of_its_user_has_not_overdrawn_its_account() -> None:
+    world = budgets(maximum_queued_bytes_per_user=100)
+    much, little = world.open("a", ANN), world.open("b", ANN)
+    much.charge(Amount.QUEUED_BYTES, 90)
+    little.charge(Amount.QUEUED_BYTES, 10)
+    assert world.overdrawn(much, Amount.QUEUED_BYTES) is None
+    much.charge(Amount.QUEUED_BYTES)
+    assert world.overdrawn(much, Amount.QUEUED_BYTES) is Limit.QUEUED_BYTES_PER_USER
+    assert world.overdrawn(little, Amount.QUEUED_BYTES) is None
+
+
 def test_a_session_takes_its_amounts_to_its_new_owner() -> None:
     world = budgets()
     account, other = world.open("a", HERE), world.open("b", HERE)

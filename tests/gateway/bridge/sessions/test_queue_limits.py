@@ -11,10 +11,11 @@ from gateway.bridge.deliver.outgoing_messages import bytes_in_flight
 from gateway.bridge.sessions.queue_limits import QueueLimits
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
-from gateway.limits.budgets import Amount
+from gateway.limits.budgets import Account, Amount
 from gateway.limits.refusals import Refusals
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.operations.redrive import opened
+from mq_adapters.embedded.unit_of_work import Departure
 from mq_adapters.system_queues import DEAD_LETTER_QUEUE
 from tests.gateway.bridge.conftest import LIMITS, SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, publish_packet, written
 
@@ -36,6 +37,8 @@ class Backlog:
             self.refusals,
             is_connected=self._is_connected,
             in_flight_bytes=self._in_flight_bytes,
+            account_of=self._account_of,
+            budgets=world.sessions.budgets,
         )
         away = world.connect("away", flags="00")
         world.receive(away, "82 08 0001 0003 't/#' 01")
@@ -71,6 +74,10 @@ class Backlog:
         session = self.world.sessions.of_correl_id(correl_id)
         return session is not None and session.link is not None
 
+    def _account_of(self, correl_id: bytes) -> Account | None:
+        session = self.world.sessions.of_correl_id(correl_id)
+        return None if session is None else session.account
+
     def _in_flight_bytes(self, correl_id: bytes) -> int:
         session = self.world.sessions.of_correl_id(correl_id)
         return 0 if session is None else bytes_in_flight(session, correl_id)
@@ -105,6 +112,35 @@ def test_a_user_that_has_filled_its_share_of_the_dead_letter_queue_keeps_the_res
     assert (made.waiting(), made.dead_letters()) == ([b"1", b"4", b"5"], [b"2", b"3"])
     assert world.sessions.budgets.everybody.amounts[Amount.DEAD_LETTERS] == 2
     assert world.admission.refusals.totals[Limit.DEAD_LETTERS_PER_ADDRESS, ReasonCode.QUOTA_EXCEEDED] > 0
+
+
+@pytest.mark.parametrize("scope", ["address", "prefix"])
+def test_what_waits_for_many_sessions_is_bounded_and_who_has_little_keeps_it(new_world: NewWorld, scope: str) -> None:
+    key = f"maximum_queued_bytes_per_{scope}"
+    world = new_world(limits=LIMITS.model_copy(update={key: 5_000}))
+    made = Backlog(world, **{key: 5_000})
+    modest = world.connect("litl", flags="00")
+    world.receive(modest, "82 08 0001 0003 's/#' 01")
+    world.lose(modest)
+    made.publish(*(bytes(1_000) + b"%d" % number for number in range(8)))
+    world.bridge.receive(made.publisher, publish_packet(0x32, b"s/1", b"s"))
+    world.run()
+    made.publisher.taken()
+    made.tick(30)
+    lanes = world.engine.queue(SUBSCRIBER_QUEUE).lane_bytes or {}
+    assert 3_500 < sum(lanes.values()) <= 5_000
+    assert made.waiting()[-1] == b"s", "that session has less than the average"
+    assert made.dead_letters() == [b"4", b"5", b"6", b"7"], "the newest, in their order"
+    assert {limit.key for limit, _ in made.refusals.totals} == {key}
+    amounts = world.sessions.budgets.everybody.amounts
+    assert amounts[Amount.QUEUED_BYTES] == sum(lanes.values())
+    unit, queue = world.engine.begin(), world.engine.queue(SUBSCRIBER_QUEUE)
+    while (message := world.engine.take(queue)) is not None:
+        unit.remove(queue, message, Departure.TAKEN)
+    world.engine.submit(unit)
+    world.run()
+    made.tick(30)
+    assert amounts[Amount.QUEUED_BYTES] == 0
 
 
 def test_the_newest_past_the_number_become_dead_letters_in_order(backlog: Made) -> None:
