@@ -1,9 +1,9 @@
 """A backup of a store while it is in use: one file, with everything that was committed at one moment.
 
-To restore it, stop the gateway and put the file into an empty data folder under the name `queue_manager.sqlite`. What
-was committed after the backup is then missing, and a start is refused until an operator has said so (`rfhbridge queue
-accept-rollback`); a new incarnation begins, so that no number comes again. Never let a restored store and its original
-both send to one remote queue manager.
+To restore it, stop the gateway and put the file into an empty data folder under the name `queue_manager.sqlite`. Later
+commits are then missing. So the gateway refuses to start until an operator has accepted that (`rfhbridge queue
+accept-rollback`). Then a new incarnation begins, so that no number comes again. Never let a restored store and its
+original both send to one remote queue manager.
 """
 
 import os
@@ -18,9 +18,9 @@ from mq_adapters.reasons import StoreError
 
 
 def back_up(data_dir: Path, target: Path) -> StoreVerification:
-    """Writes the backup, checks it, and gives it its name when it is on the disk; what is there is not replaced.
+    """Writes the backup, checks it, and gives it its name when it is on the disk. It replaces no file.
 
-    Raises StoreError where there is no store, the target exists, or the disk fails; then there is no target.
+    Raises StoreError if there is no store, the target exists, or the disk fails. Then it leaves no target.
     """
     source = data_dir / FILE_NAME
     operation = f"back up {source}"

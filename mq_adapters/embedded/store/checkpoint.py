@@ -1,7 +1,7 @@
 """The thread that copies a grown WAL back into the database, so that no commit has to wait for it.
 
-Somebody who reads the store as it was keeps the WAL from beginning anew (readers.py). A disk that is full does
-so too, and the next commit asks again. Any other error is a failed write: it stops the queue manager.
+The WAL cannot begin anew while a reader reads an earlier state of the store (readers.py), or while the disk is full.
+Then the next commit asks again. Any other error is a failed write, which stops the queue manager.
 """
 
 import logging
@@ -13,13 +13,13 @@ from typing import Final
 import apsw
 
 PAGE_BYTES: Final = 4_096
-#: A WAL of this many pages (64 MiB) is too long: four times what a check-point begins at.
+#: A WAL of this many pages (64 MiB) is too long: four times the length at which a check-point begins.
 LONG_PAGES: Final = 16_384
 #: How long a statement waits for the file's locks: this process's other connections have them for a commit.
 _BUSY_TIMEOUT_MS: Final = 10_000
-#: Pages that a commit can copy back and nobody notices.
+#: So few pages that a commit can copy them back without a noticeable delay.
 _FEW_PAGES: Final = 100
-#: Each pass copies what was written during the one before, and syncs; where that does not get less, this many are made.
+#: Each pass copies the pages written during the pass before, and syncs. There are at most this many passes.
 _MOST_PASSES: Final = 4
 
 _log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ def wait_for_locks(connection: apsw.Connection) -> None:
 
 
 def copy_without_waiting(connection: apsw.Connection, mode: int) -> None:
-    """Copies the WAL back as `mode` says. Raises BusyError at once while somebody reads what it was before."""
+    """Copies the WAL back as `mode` says. Raises BusyError at once while somebody reads an earlier state."""
     connection.set_busy_timeout(0)
     try:
         connection.wal_checkpoint(mode=mode)
@@ -51,13 +51,13 @@ class CheckpointThread(threading.Thread):
         self._rests.set()
         self._is_failing = False
         self._wanted = threading.Event()
-        #: Set when the WAL has been copied back; whoever begins it anew clears it.
+        #: Set when the WAL has been copied back. The writer clears it when it begins the WAL anew.
         self.copied = threading.Event()
-        #: Pages in the WAL, as the last commit left it.
+        #: Pages in the WAL after the last commit.
         self.pages = 0
-        #: Check-points that copied all, those that a reader kept from it, and those that failed.
+        #: Check-points that copied all, check-points that a reader prevented, and check-points that failed.
         self.done = self.held = self.failures = 0
-        #: A read or a write that failed: what is in the database is in doubt, and nothing may go on.
+        #: A failed read or write. The contents of the database are in doubt, so the queue manager must stop.
         self.error: Exception | None = None
         self.start()
 
@@ -66,14 +66,14 @@ class CheckpointThread(threading.Thread):
         return self.pages >= LONG_PAGES
 
     def want(self) -> None:
-        """Asks for a copy, unless one is under way or waits to be made use of: the WAL begins anew while this rests."""
+        """Asks for a copy, unless one is under way, or is done and the WAL has not begun anew since."""
         has_ended = self._stopping or self.error is not None
         if self._rests.is_set() and not self.copied.is_set() and not has_ended:
             self._rests.clear()
             self._wanted.set()
 
     def wait(self) -> None:
-        """Returns when no copy is under way: that waits for the disk, and for no reader."""
+        """Returns when no copy is under way. It waits for the disk, but never for a reader."""
         self._rests.wait()
 
     def run(self) -> None:
@@ -86,7 +86,7 @@ class CheckpointThread(threading.Thread):
                 self._copied(is_whole=self._copy())
             except (apsw.BusyError, apsw.LockedError):
                 self.held += 1
-            except Exception as error:  # also what nobody expected must be seen by the writer
+            except Exception as error:  # the writer must see even an unexpected error
                 self.failed(error)
             self._rests.set()
         self._rests.set()
@@ -112,9 +112,9 @@ class CheckpointThread(threading.Thread):
         self.copied.set()
 
     def _copy(self) -> bool:
-        """Copies, and then what has come meanwhile, until that is little: who begins the WAL anew copies the rest.
+        """Copies the WAL, then the pages that came meanwhile, until these are few. The writer copies the rest itself.
 
-        False where that cannot be done yet: somebody reads the store as it was, and nothing newer may be copied.
+        Returns False if a reader reads an earlier state of the store, because then newer pages must not be copied.
         """
         before = 0
         for _ in range(_MOST_PASSES):
@@ -134,12 +134,12 @@ class CheckpointThread(threading.Thread):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreStatus:
-    """How the store is, in plain numbers, for whoever shows it.
+    """The status of the store in plain numbers, for metrics and commands.
 
     `free_bytes`: room inside the store's file for the next messages, before it takes more of the disk.
     `log_bytes`: bytes that wait to be copied into the database; `log_is_long`: whether they are too many.
 
-    `checkpoints_*`: the attempts to copy it that did, that a reader kept from it, and that failed.
+    `checkpoints_*`: the attempts to copy it that succeeded, that a reader prevented, and that failed.
     """
 
     free_bytes: int

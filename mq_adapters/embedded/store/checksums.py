@@ -1,7 +1,7 @@
-"""Checksums of what the store holds: a bit that the disk changed is noticed before anybody gets the message.
+"""Checksums of the store's rows. A bit that the disk changed is noticed before anybody gets the message.
 
-CRC-32 (ISO 3309, as zlib.crc32) finds every single changed bit and every burst of up to 32; SQLite checks the structure
-of its pages alone. It is computed when a row is written, and again when it is read or verified.
+CRC-32 (ISO 3309, as zlib.crc32) finds every single changed bit and every burst of up to 32. SQLite itself checks only
+the structure of its pages. The checksum is computed when a row is written, and again when it is read or verified.
 """
 
 from typing import Final

@@ -1,11 +1,11 @@
-"""Pages of the database that nothing is in: room for what comes next, or for the disk.
+"""Free pages of the database: new messages take them, or the store gives them back to the disk.
 
-A store that was made anew, or compacted, keeps account of where each page is needed (SQLite, "PRAGMA auto_vacuum",
-INCREMENTAL): it gives free pages back in small steps, without a second copy of anything. One of an earlier version is
-written anew once, by the command: that takes as much room as what is in it.
+A new or compacted store keeps account of the use of each page (SQLite, "PRAGMA auto_vacuum", INCREMENTAL). So it gives
+free pages back in small steps, without a second copy of any data. The command writes a store of an earlier version anew
+once. That takes as much room as the store's contents.
 
-What a step moves is in the log first. So no step is longer than the log has room for: in its file, which begins anew
-behind each step of the command, and on the disk.
+The log holds the moved pages of a step first. So no step is longer than the log has room for, in its file and on the
+disk. The log's file begins anew behind each step of the command.
 """
 
 import os
@@ -26,7 +26,7 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 _STEP_PAGES: Final = 64
 #: Pages that a step of the command gives back.
 _COMMAND_PAGES: Final = 512
-#: Above so many free pages (8 MiB) idle moments give them back, down to these (4 MiB), which the next messages take.
+#: Above so many free pages (8 MiB), idle moments give pages back, until these are left (4 MiB) for the next messages.
 _MANY_PAGES: Final = 2_048
 _KEPT_PAGES: Final = 1_024
 #: Pages given back in idle moments between two check-points: only these make the file shorter.
@@ -34,7 +34,7 @@ _PAGES_A_CHECKPOINT: Final = 4_096
 #: Pages that moving one may change: its new place, what points to it, and the accounts of both.
 _CHANGED_PAGES: Final = 5
 _FRAME_BYTES: Final = PAGE_BYTES + 24
-#: A store of an earlier version may hold this much while a gateway runs: nothing is committed meanwhile.
+#: The most bytes of a store of an earlier version to write anew while a gateway runs: commits have to wait for it.
 _WRITTEN_ANEW_BYTES: Final = 64 * 1024 * 1024
 #: Left on the disk by a store that is written anew.
 _MARGIN_BYTES: Final = 8 * 1024 * 1024
@@ -42,7 +42,7 @@ _INCREMENTAL: Final = 2
 
 
 class FreePages:
-    """The free pages of one database. StoreError where the disk fails: as after a failed commit, nothing may go on.
+    """The free pages of one database. StoreError if the disk fails. The queue manager must then stop.
 
     `lock` is held while a commit is under way, perhaps in a thread.
     """
@@ -67,25 +67,25 @@ class FreePages:
 
     @property
     def room_bytes(self) -> int:
-        """The same without what the file grows by when the log is copied; below 0: what it will take of the disk."""
+        """`free_bytes`, less the growth of the file when the log is copied; below 0: bytes it will take of the disk."""
         with _failing("read the store"):
             pages = self._pages("page_count", self._reader)
             return self.free_bytes - max(0, pages * PAGE_BYTES - self._path.stat().st_size)
 
     def settle(self) -> None:
-        """Copies the log soon: what the file grows by is then seen on the disk."""
+        """Copies the log soon, so that the growth of the file shows on the disk."""
         self._checkpoint.want()
 
     # -- in idle moments -----------------------------------------------------------------------------------------------
 
     def are_many(self) -> bool:
-        """Whether a step is due: once they are many, until they are few."""
+        """Whether a step is due. Steps begin when the free pages are many, and go on until they are few."""
         least = _KEPT_PAGES if self._is_giving_back else _MANY_PAGES
         self._is_giving_back = self._keeps_account and self.free_bytes > least * PAGE_BYTES
         return self._is_giving_back
 
     def give_back_some(self) -> None:
-        """One small step, or a check-point where the log has no room for it; for a moment when nobody commits."""
+        """Makes one small step, or a check-point if the log has no room for one. Call it while nobody commits."""
         with self._lock, _failing("give room back"):
             self._given_back += self._give_back(_STEP_PAGES)
             is_last = self._free_pages() <= _KEPT_PAGES
@@ -96,15 +96,15 @@ class FreePages:
     # -- for the command -----------------------------------------------------------------------------------------------
 
     def compaction(self) -> Compaction:
-        """How far it is compacted."""
+        """How far the store is compacted."""
         free_bytes = self.free_bytes
         return Compaction(size_bytes=self._path.stat().st_size, free_bytes=free_bytes, is_done=False)
 
     def compact_some(self, *, may_stand_still: bool) -> Compaction:
-        """One longer step, and the log begun anew; call it between two commits, until it is done.
+        """Makes one longer step, and begins the log anew. Call it between two commits, until the work is done.
 
-        `may_stand_still`: nobody waits for a commit. QueueManagerError 2056 where there is no room for the way, 2042
-        where it would take too long.
+        `may_stand_still`: nobody waits for a commit. QueueManagerError 2056 if the step has no room, 2042 if it would
+        take too long.
         """
         with self._lock, _failing("compact the store"):
             if not self._keeps_account:
@@ -135,7 +135,7 @@ class FreePages:
 
     @contextmanager
     def _temporary_files(self, *, in_memory: bool) -> Iterator[None]:
-        """Not where the system has them, which may be a small disk: in memory, or in the data folder."""
+        """Puts SQLite's temporary files in memory or in the data folder: the system's place may be a small disk."""
         folder = str(self._path.parent.absolute()).replace("'", "''")
         if in_memory:
             self._writer.execute("PRAGMA temp_store = MEMORY")
@@ -149,7 +149,7 @@ class FreePages:
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _give_back(self, pages: int) -> int:
-        """Pages that left the database; none where the log has no room for what moves."""
+        """Gives pages back, and returns their number; none if the log has no room for the pages that move."""
         most = self._most(pages)
         if not most:
             return 0
@@ -157,7 +157,7 @@ class FreePages:
         try:
             for _ in self._writer.execute(f"PRAGMA incremental_vacuum({most})"):
                 pass
-        except apsw.FullError:  # others write there too: SQLite has taken it back, and nothing waits for it
+        except apsw.FullError:  # others fill the disk too; SQLite has undone the step, and nobody waits for it
             return 0
         return before - self._free_pages()
 
@@ -178,7 +178,7 @@ class FreePages:
         return int(connection.pragma(pragma))
 
     def _copy_back(self, mode: int) -> None:
-        """While somebody reads, the log goes on, and the file gets shorter later: nobody waits for readers."""
+        """Copies the log back, without waiting for readers: while one reads, the file gets shorter later."""
         self._checkpoint.wait()
         try:
             copy_without_waiting(self._writer, mode)

@@ -1,9 +1,9 @@
-"""The files of a store, and whether their names still mean them.
+"""The open files of a store, and a check that their names still lead to them.
 
-Somebody may remove the data folder, rename it or mount something over it. Open files stay open then, and writes go on
-into files that nobody finds again. So each commit checks, before it is acknowledged, that the names of database, WAL
-and marker still mean the open files: the same inode on the same device, three stat calls, some four microseconds. The
-lock and a folder beside the store, which no commit writes, are checked once a second.
+Somebody may remove the data folder, rename it or mount another one over it. Open files stay open then, and the store
+would write on into files that nobody finds again. So each commit checks, before it is acknowledged, that the names of
+database, WAL and marker still mean the open files: the same inode on the same device. That takes three stat calls, some
+four microseconds. The lock and a folder beside the store, which no commit writes, are checked once a second.
 """
 
 import fcntl
@@ -24,7 +24,7 @@ _NO_RESCUE: Final = "; with rescue_folder in the configuration the open files wo
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder, its owner's alone, where it is missing; its name is on the disk when this returns. OSError."""
+    """Makes a missing folder, for its owner alone. Its name is on the disk when this returns. Raises OSError."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for each in missing:
@@ -36,15 +36,15 @@ def make_folder(folder: Path) -> None:
 
 
 class FilesGone(StoreError):
-    """Names in the data folder mean other files than those that are open, or none."""
+    """Names in the data folder no longer mean the open files."""
 
 
 class StoreFiles:
     """The files of one data folder that this process has open.
 
-    `written`: their names as each commit writes them; `looked_at`: the names of others. They must be there now. With a
-    `rescue_folder` what else the folder holds, but for the names of `without`, is kept open too, so that it can be
-    copied: `look` sees to that.
+    `written`: the names of files that each commit writes. `looked_at`: the names of others. All of them must exist now.
+    With a `rescue_folder`, `look` keeps the other files of the folder open too, except the names of `without`, so that
+    they can be copied.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class StoreFiles:
             self._hold(HeldFiles(self._data_dir, without=unheld))
 
     def watch(self, folder: Path, *, suffix: str) -> None:
-        """Looks at a folder beside the store too, from when it is there; its files with that suffix are rescued."""
+        """Looks at a folder beside the store too, as soon as it exists. Its files with that suffix are rescued."""
         self._watched.append(folder.absolute())
         if self._rescue_folder is not None:
             self._hold(HeldFiles(folder.absolute(), suffix=suffix))
@@ -105,9 +105,9 @@ class StoreFiles:
         return False
 
     def rescue(self, error: StoreError) -> FilesGone:
-        """Copies what is still open and not found by its name; the error says where to, or why not.
+        """Copies open files whose names no longer mean them. The error names the place, or says why it failed.
 
-        Nobody may write the files meanwhile, nor go on with them behind it.
+        Nobody may write the files meanwhile, or use them afterwards.
         """
         if self._rescue_folder is None:
             return FilesGone(error.operation, error.cause, _HINT + _NO_RESCUE)
@@ -136,7 +136,7 @@ class StoreFiles:
                 self._looked_at[str(folder)] = identity_of(folder)
 
     def _lost_files(self) -> list[tuple[str, Identity]]:
-        """The store's own, all of them, where one of their names means it no longer."""
+        """All files of the store, if the name of one no longer means it."""
         try:
             self.check()
         except FilesGone:
@@ -148,7 +148,7 @@ class StoreFiles:
 
 
 def keep_private(path: Path) -> None:
-    """Makes the file before SQLite does: the WAL beside it, which has the payloads too, takes over its mode."""
+    """Makes the file before SQLite does, so that the WAL, which has payloads too, takes over its private mode."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     for name in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
         with suppress(FileNotFoundError):  # who has the file open to check it takes them along when it closes it
@@ -156,7 +156,7 @@ def keep_private(path: Path) -> None:
 
 
 def lock_now(lock: int) -> bool:
-    """Whether the lock file's descriptor has the lock now."""
+    """Whether the lock file's descriptor holds the lock now."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

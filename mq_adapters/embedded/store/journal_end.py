@@ -1,9 +1,9 @@
-"""Where reading of a store's journal ends, and what stands behind that place: found before anybody writes there.
+"""The end of a store's journal, and the commits behind a damaged place: both are found before anybody writes there.
 
-SQLite reads its WAL up to the first frame that is damaged, takes that for the end, and overwrites the rest. So one bit
-hides every commit behind it. A commit is written when those before it are synced: where something was written behind a
+SQLite reads its WAL up to the first damaged frame, takes that for the end, and overwrites the rest. So one bit hides
+every commit behind it. A commit is written only after the earlier ones are synced. If frames were written behind a
 commit mark, that commit had been synced, and its loss is no torn end. Only the very last commit may be torn, by a loss
-of power in the middle of it. Another store tells the same of its own journal (JournalEnd, `synced_commits`).
+of power in the middle of it. Another kind of store can tell the same of its own journal (JournalEnd, `synced_commits`).
 
 The WAL (sqlite.org, "WAL-mode File Format"; numbers are big-endian):
 
@@ -12,8 +12,8 @@ The WAL (sqlite.org, "WAL-mode File Format"; numbers are big-endian):
     frame    24 bytes and a page: page number (4), pages of the database behind a commit, else 0 (4), salts (8),
              checksum of all words so far (8)
 
-A frame is valid where its salts are the header's and its checksum holds. Frames with other salts are left from before
-the WAL began anew; they end it.
+A frame is valid if its salts are the header's and its checksum holds. Frames with other salts are older than the WAL's
+last beginning. They end the WAL.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,10 +43,10 @@ _Sums = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalEnd:
-    """`damaged_at` is the byte offset of the first damaged frame, -1 where there is none.
+    """`damaged_at` is the byte offset of the first damaged frame; -1 if there is none.
 
-    Of the commits that cannot be read because of it, `lost` were synced before, and `torn` (0 or more) may not have
-    been: they were under way when the power failed.
+    That frame makes commits unreadable. `lost` ones had been synced. `torn` ones (0 or more) were under way when the
+    power failed, and may not have been synced.
     """
 
     commits: int = 0
@@ -95,7 +95,7 @@ def wal_path(database: Path) -> Path:
 
 
 def journal_end(database: Path, *, in_flight: int = 1) -> JournalEnd:
-    """The end of the WAL of a SQLite database; changes nothing. Raises OSError."""
+    """Finds the end of the WAL of a SQLite database, without a change. Raises OSError."""
     try:
         with wal_path(database).open("rb") as file:
             return _end_of(file, in_flight)
@@ -141,7 +141,7 @@ def _behind(frames: Iterator[_Frame], bad: _Frame | None, wal: _Wal, *, commits:
 
 
 def _is_of(frame: _Frame, salts: bytes) -> bool:
-    """Whether a damaged frame was written since the WAL began anew: one of its two salts is enough to tell."""
+    """Whether a damaged frame was written since the WAL began anew. One right salt of the two is enough to tell."""
     return frame.salts[:_SALT_BYTES] == salts[:_SALT_BYTES] or frame.salts[_SALT_BYTES:] == salts[_SALT_BYTES:]
 
 

@@ -1,4 +1,4 @@
-"""Maintenance of a store beside its units of work: looks at its disk, gives room back, and tells its status."""
+"""Maintenance of a store beside its units of work: it looks at the disk, gives room back, and tells the status."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ class StoreMaintenance:
         self._has_loop = has_loop
 
     def look(self) -> None:
-        """Sees whether the store is as it must be while nobody commits; call about once a second."""
+        """Checks the store while nobody commits. Call it about once a second."""
         if self._commits.has_failed:
             return
         try:
@@ -27,11 +27,11 @@ class StoreMaintenance:
             self._commits.stop(error)
 
     def watch(self, folder: Path, *, suffix: str) -> None:
-        """Looks at a folder beside the store too; its files with that suffix are rescued when it is gone."""
+        """Looks at a folder beside the store too. If it is gone, its files with that suffix are rescued."""
         self._store.files.watch(folder, suffix=suffix)
 
     def status(self) -> StoreStatus:
-        """How the store is now, for whoever shows it."""
+        """The present status of the store."""
         return self._store.status()
 
     def room_bytes(self) -> int:
@@ -40,16 +40,16 @@ class StoreMaintenance:
             return 0
         try:
             return self._store.free_pages.room_bytes
-        except StoreError as error:  # a store that cannot be read is as bad as one that cannot be written
+        except StoreError as error:  # an unreadable store is as bad as an unwritable one
             self._commits.stop(error)
             return 0
 
     def settle(self) -> None:
-        """Has the store take that soon."""
+        """Makes the store take that room of the disk soon."""
         self._store.free_pages.settle()
 
     def give_back_when_idle(self) -> None:
-        """Gives a little of the room inside back to the disk, where there is much and nobody commits."""
+        """Gives a little room back to the disk, if the file has much free room and nobody commits."""
         free_pages = self._store.free_pages
         try:
             if self._commits.is_resting() and free_pages.are_many():
@@ -62,7 +62,7 @@ class StoreMaintenance:
         return self._store.free_pages.compaction()
 
     def compact_some(self) -> Compaction:
-        """Gives more of it back; call it between two commits, until it is done. As FreePages.compact_some."""
+        """Gives more room back. Call it between two commits, until it is done. See FreePages.compact_some."""
         try:
             return self._store.free_pages.compact_some(may_stand_still=not self._has_loop)
         except StoreError as error:

@@ -1,8 +1,8 @@
-"""How far a store or a trail reaches, and the small marker beside it that says the same: an older file is found by it.
+"""How far a store or a trail reaches, and the small marker beside it with the same numbers. It reveals an older file.
 
-A marker is never ahead of what it marks: it is written behind each commit, which costs no sync, and synced where
-something else is synced anyway (opening, new numbers, a WAL that begins anew, closing). So what is behind its marker
-went back. A kill loses nothing of a marker; a loss of power may take it back to where it was synced last.
+A marker is never ahead of its file. It is written after each commit, which costs no sync. It is synced when other data
+are synced anyway (opening, new numbers, a WAL that begins anew, closing). So a file that is behind its marker went
+back. A kill does not change a marker. A loss of power may take it back to its last sync.
 
 The file has two places, at 0 and 4,096, so that a torn write of one leaves the other. Each has 60 bytes (big-endian):
 
@@ -33,11 +33,11 @@ _US: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """How far something reaches. Every number only rises while the incarnation stays.
+    """How far a store or a trail reaches. Every number only rises while the incarnation stays.
 
-    `incarnation` is the store's, 12 bytes. `commits` are the store's commits, or a trail's records; `batch` is the
-    last batch of audit notes; `numbers` is the sequence number below which all may have been given to messages, 0 for
-    a trail; `at_us` is when it came so far, microseconds since 1970 UTC.
+    `incarnation` is the store's, 12 bytes. `commits` are the store's commits, or a trail's records. `batch` is the last
+    batch of audit notes. Messages may have been given all sequence numbers below `numbers`, which is 0 for a trail.
+    `at_us` is the time of this reach, microseconds since 1970 UTC.
     """
 
     incarnation: bytes
@@ -47,7 +47,7 @@ class Reach:
     at_us: int = 0
 
     def is_behind(self, marked: "Reach") -> bool:
-        """Whether this went back, by what a marker says."""
+        """Whether this went back, compared with a marker."""
         return (
             self.incarnation != marked.incarnation
             or self.commits < marked.commits
@@ -62,11 +62,11 @@ class Reach:
 
 
 class UnreadableMarker(Exception):
-    """A marker that is there and cannot be read."""
+    """A marker that exists but cannot be read."""
 
 
 def told_time(at_us: int) -> str:
-    """UTC to the second; "an unknown time" for 0 and for what is none."""
+    """UTC to the second; "an unknown time" for 0 and for an impossible time."""
     try:
         return f"{datetime.fromtimestamp(at_us // _US, UTC):%Y-%m-%dT%H:%M:%SZ}" if at_us else "an unknown time"
     except (OverflowError, ValueError, OSError):
@@ -79,7 +79,7 @@ def now_us() -> int:
 
 
 def read_marker(path: Path) -> Reach | None:
-    """The content of a marker; None where there is none. Raises UnreadableMarker, OSError."""
+    """The content of a marker; None if there is no marker. Raises UnreadableMarker, OSError."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -91,10 +91,10 @@ def read_marker(path: Path) -> Reach | None:
 
 
 class Marker:
-    """A marker that is being kept, by one process. Raises OSError."""
+    """A marker that one process keeps up to date. Raises OSError."""
 
     def __init__(self, path: Path, reach: Reach) -> None:
-        """Writes it anew: whole under its name, and synced, when this returns."""
+        """Writes the marker anew. It is whole under its name, and synced, when this returns."""
         packed = _packed(reach)
         part = path.with_name(f"{path.name}.part")
         self._file = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -108,7 +108,7 @@ class Marker:
             raise
 
     def note(self, reach: Reach) -> None:
-        """Writes how far the store is durable. It outlives the process, and not every loss of power."""
+        """Writes how far the store is durable. The note survives the process, but perhaps not a loss of power."""
         os.pwrite(self._file, _packed(reach), _LATEST_PLACE)
 
     def sync(self, reach: Reach) -> None:

@@ -1,13 +1,13 @@
 """Processes that read the store beside its owner (a backup, a check, a command), and for how long.
 
-Whoever reads sees the store of one moment, and SQLite keeps everything since then in the WAL. A reader that moves is
-left alone. One that stands still, while the WAL is too long, is ended: a command of ours says with `may_be_ended` that
-this may be done to it. A foreign program is named in the log, and never touched.
+A reader sees the store of one moment, and SQLite keeps all later changes in the WAL. The store leaves a reader alone as
+long as it makes progress. If a reader stands still while the WAL is too long, the store ends it. Only our commands are
+ended: each says so with `may_be_ended`. The log names a foreign program, but the store never touches it.
 
-The kernel knows who holds which lock (proc(5), /proc/locks): a read of SQLite holds one of five bytes of the `-shm`
-file (SQLite, "WAL-mode File Format", 2.3.1), and who may be ended holds, of the store's lock file, the byte that its
-process identifier numbers. Where there is no /proc nobody is found. Neither file is opened here by its owner: closing
-a file takes all POSIX locks of the process on it along.
+The kernel knows the holder of each lock (proc(5), /proc/locks). A read of SQLite holds one of five bytes of the `-shm`
+file (SQLite, "WAL-mode File Format", 2.3.1). A process that may be ended holds the byte of the store's lock file whose
+number is its process identifier. Without /proc no reader is found. The store's owner opens neither file here, because
+closing a file drops all POSIX locks of the process on it.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from mq_adapters.reasons import StoreError
 
 #: How long a reader may use no processor time while the WAL is too long, seconds.
 STANDING_S: Final = 5.0
-#: How long a reader that was told to end may take for it, seconds.
+#: Seconds that a reader has to end after it was told to.
 _ENDING_S: Final = 3.0
 #: In the `-shm` file, the locks on the five marks of readers.
 _READ_MARKS: Final = range(123, 128)
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreReader:
-    """A process that reads. `processor_ticks`: what it has used so far; `is_stopped`: by a signal."""
+    """A process that reads. `processor_ticks`: processor time so far; `is_stopped`: by a signal."""
 
     pid: int
     command: str

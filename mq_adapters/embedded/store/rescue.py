@@ -1,9 +1,9 @@
-"""Copies of files that are still open and have lost their names: what is left when a data folder is gone.
+"""Copies of open files that have lost their names: they are all that is left when a data folder is gone.
 
-What is copied is a data folder again, `rescued-YYYYMMDDTHHMMSSZ` in the rescue folder: database, WAL and marker through
-the descriptors that the store has, and what else was there (keys, the plan of the trail, its open segment) through
-descriptors that are held for that. No descriptor of database, WAL or lock is ever opened or closed for it: closing one
-would take the POSIX locks of SQLite along.
+The copy is a data folder again, `rescued-YYYYMMDDTHHMMSSZ` in the rescue folder. Database, WAL and marker are copied
+through the descriptors of the store. Other files (keys, the plan of the trail, its open segment) are copied through
+descriptors that are held for this purpose. The rescue opens and closes no descriptor of database, WAL or lock, because
+closing one would drop the POSIX locks of SQLite.
 """
 
 import contextlib
@@ -22,31 +22,31 @@ Identity = tuple[int, int]
 RESCUED_PREFIX: Final = "rescued-"
 _UNFINISHED: Final = ".unfinished"
 _CHUNK_BYTES: Final = 1024 * 1024
-#: A larger file is no key, marker or plan, and a folder that has more of them is no data folder.
+#: A larger file is no key, marker or plan. A folder with more files than this is no data folder.
 _MOST_BYTES: Final = 1024 * 1024
 _MOST_FILES: Final = 100
-#: A file whose name has gone is held for so long: whoever removes a folder removes one file after another.
+#: Seconds for which a file without its name is held, because a folder is removed file by file.
 _KEPT_S: Final = 600.0
-#: A folder that changed so lately may change again without its time of change showing it.
+#: A folder that changed so recently may change again without a new time of change.
 _FRESH_NS: Final = 2_000_000_000
 _DESCRIPTORS: Final = Path("/proc/self/fd") if Path("/proc/self/fd").is_dir() else Path("/dev/fd")
 
 
 def identity_of(path: Path) -> Identity:
-    """Of the file that a name means now. Raises OSError."""
+    """The identity of the file that a name means now. Raises OSError."""
     status = path.stat()
     return status.st_dev, status.st_ino
 
 
 class HeldFiles:
-    """The files of a folder, held open: the small ones but those named `without`, or those with `suffix`."""
+    """The files of a folder, held open: all small ones except the names of `without`, or those with `suffix`."""
 
     def __init__(self, folder: Path, *, without: Sequence[str] = (), suffix: str = "") -> None:
         self._folder = folder
         self._without = frozenset(without)
         self._suffix = suffix
         self._held: dict[str, tuple[Identity, int]] = {}
-        #: Names that mean the held file no longer, and since when.
+        #: Names that no longer mean the held file, and since when.
         self._missing: dict[str, float] = {}
         self._changed_ns = -1
 
@@ -60,7 +60,7 @@ class HeldFiles:
             self._take(dict(self._wanted()))
 
     def lost(self) -> Iterator[tuple[str, int]]:
-        """Name (in its folder, where that is not the data folder) and descriptor of each whose name is gone."""
+        """Name and descriptor of each file whose name is gone, with its folder unless that is the data folder."""
         for name, (identity, descriptor) in self._held.items():
             with contextlib.suppress(OSError):
                 if identity_of(self._folder / name) == identity:
@@ -103,9 +103,9 @@ class HeldFiles:
 
 
 def save(rescue_folder: Path, files: Sequence[tuple[str, Identity]], held: Sequence[tuple[str, int]]) -> Path | None:
-    """Copies open files, by their identity or descriptor, into a new folder; None where there are none.
+    """Copies open files, by their identity or descriptor, into a new folder; None if there are none.
 
-    Readable by this user alone, synced, and named last. Raises OSError, also for a file that is not open any more.
+    The folder is readable by this user alone, synced, and named last. Raises OSError, even if a file is no longer open.
     """
     if not (files or held):
         return None
@@ -133,7 +133,7 @@ def rescued_in(rescue_folder: Path) -> list[Path]:
 
 
 def _open_descriptor(name: str, identity: Identity) -> int:
-    """A descriptor of this process for that file, which can be read; OSError where there is none."""
+    """A readable descriptor of this process for that file. Raises OSError if there is none."""
     for number in os.listdir(_DESCRIPTORS):  # noqa: PTH208  # numbers, not paths
         descriptor = int(number)
         with contextlib.suppress(OSError):

@@ -1,11 +1,12 @@
-"""The operator accepts that a store went back: a new incarnation begins, whose numbers never meet those that are lost.
+"""The operator accepts that a store went back: a new incarnation begins, and its numbers never meet the lost ones.
 
-The messages in the store stay, with the MsgIds that they had: these are written into them, because the store makes
-MsgIds of its present incarnation from now on. So no earlier MsgId, and no earlier batch of audit notes, can come again.
-Sequence numbers, and session numbers with them, go on behind all that may have been given away. A name that others know
-and that must outlive all this (a session's CorrelId at a target) is made of the first incarnation, `Store.identity`.
+The messages in the store stay, with their MsgIds. The MsgIds are written into them, because from now on the store makes
+MsgIds of its present incarnation. So no earlier MsgId, and no earlier batch of audit notes, can come again. Sequence
+numbers, and session numbers with them, go on behind all numbers that may have been given. Some names are known to
+others and must survive this, such as a session's CorrelId at a target. They are made of the first incarnation,
+`Store.identity`.
 
-All of it is one transaction. A crash behind it and before the new marker is one more contradiction, to be accepted.
+All of it is one transaction. After a crash between it and the new marker, the operator has to accept once more.
 """
 
 import os
@@ -43,8 +44,8 @@ _INSERT: Final = "INSERT INTO message VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 class Rollback:
     """A store that went back, before and after it was accepted.
 
-    `before` is how far it reaches, `marked` how far its marker says that it had come, None where that is not known.
-    `kept_journal` is the name of the copy of a damaged WAL, "" where it was not damaged.
+    `before` is how far it reaches. `marked` is how far it had come by its marker, None if that is unknown.
+    `kept_journal` is the name of the copy of a damaged WAL, "" if the WAL was not damaged.
     """
 
     before: Reach
@@ -53,9 +54,9 @@ class Rollback:
     kept_journal: str = ""
 
 
-#: Makes the first batch of notes of a new incarnation: (before, marked, waiting), to the packed batch with number 1.
+#: Makes the first batch of notes of a new incarnation: from (before, marked, waiting) to the packed batch, number 1.
 FirstBatch = Callable[[Reach, Reach | None, int], bytes]
-#: Makes of a state message's body, on the queue of channel states, that of the new incarnation.
+#: Makes the body of a message on the queue of channel states anew, for the new incarnation.
 Restated = Callable[[bytes, bytes], bytes]
 
 
@@ -68,8 +69,8 @@ def accept_rollback(
 ) -> Rollback:
     """Begins a new incarnation of the store in a data folder; the gateway must not run.
 
-    `first_batch` makes its first batch of notes, and `restated` each message on the queue of channel states anew.
-    Raises QueueManagerError 2042 where somebody owns the store, StoreError where it cannot be used even so.
+    `first_batch` makes its first batch of notes. `restated` makes each message on the queue of channel states anew.
+    Raises QueueManagerError 2042 if somebody owns the store, StoreError if it cannot be used even so.
     """
     marked = Witness(data_dir / FILE_NAME).marked
     kept = _keep_journal(data_dir / FILE_NAME)
@@ -100,7 +101,7 @@ def accept_rollback(
 
 
 def _reach_before(reach: Reach, marked: Reach | None) -> Reach:
-    """How far the store reaches; of a file that was gone nothing is left, and its marker alone tells whose it was."""
+    """How far the store reaches. If the file was gone, only its marker tells."""
     is_new = not reach.commits and marked is not None and any(marked.incarnation)
     return Reach(incarnation=marked.incarnation, numbers=reach.numbers) if is_new and marked is not None else reach
 
@@ -138,7 +139,7 @@ def _write_meta(connection: apsw.Connection, store: Store, before: Reach, incarn
 
 
 def _keep_identifiers(connection: apsw.Connection, prefix: bytes) -> None:
-    """Writes into each message the MsgId that it had. A damaged one stays as it is, for `queue verify`."""
+    """Writes each message's MsgId into the message. A damaged message stays as it is, for `queue verify`."""
     for row, message in _rows(connection, "msg_id IS NULL"):
         msg_id = prefix + message.sequence.to_bytes(8, "big")
         message.descriptor = message.descriptor.replace(msg_id=msg_id)
@@ -169,7 +170,7 @@ def _write(connection: apsw.Connection, queue: int, message: Message) -> None:
 
 
 def _check_structure(connection: apsw.Connection, path: Path) -> None:
-    """Pages of the WAL that were copied back before it was damaged may not fit those before them."""
+    """Checks the structure, because pages that a damaged WAL had copied back may not fit the earlier ones."""
     said = connection.execute("PRAGMA integrity_check(1)").get
     if said != "ok":
         hint = "restore a backup: rfhbridge queue backup makes them"
@@ -177,7 +178,7 @@ def _check_structure(connection: apsw.Connection, path: Path) -> None:
 
 
 def _keep_journal(database: Path) -> str:
-    """A copy of a damaged WAL, which holds what is lost; the name of the copy, "" where nothing is damaged."""
+    """Copies a damaged WAL, which holds the lost commits. Returns the name of the copy, "" if there is no damage."""
     if not journal_end(database).lost:
         return ""
     copy = database.with_name(f"{wal_path(database).name}.lost-{now_us()}")

@@ -1,4 +1,4 @@
-"""Messages as rows of the store: written with a checksum, and read only where everything is as it was written."""
+"""Messages as rows of the store: written with a checksum, and read only if the checksum still holds."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -20,17 +20,17 @@ _KnownDescriptor = tuple[MessageDescriptor, int, _Index]
 
 
 class DamagedRow(Exception):
-    """A row that is not as it was written; the text says how that shows."""
+    """A row that has changed since it was written. The text says how the change shows."""
 
 
 class RowReader:
-    """Reads rows; equal descriptors are unpacked once."""
+    """Reads rows. It unpacks equal descriptors once."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, _KnownDescriptor] = {}
 
     def message(self, row: MessageRow) -> Message:
-        """The message of a row. DamagedRow where its checksum, its descriptor or its index says that it is another."""
+        """The message of a row. Raises DamagedRow if its checksum, its descriptor or its index does not fit."""
         sequence, queue, correl_id, msg_id, put_us, expires_us, packed, origin, body, priority, checksum = row
         known = self._known.get(packed)
         try:
@@ -73,6 +73,6 @@ def rows_of(puts: Iterable[tuple[int, Message]]) -> list[MessageRow]:
 
 
 def _index_of(descriptor: MessageDescriptor) -> _Index:
-    """The columns that repeat a descriptor's fields: CorrelId, MsgId where the putter chose it, and priority."""
+    """The columns that repeat a descriptor's fields: CorrelId, MsgId if the putter chose it, and priority."""
     chosen = None if descriptor.msg_id == MQMI_NONE else descriptor.msg_id
     return descriptor.correl_id, chosen, descriptor.priority

@@ -42,10 +42,10 @@ FILE_NAME: Final = "queue_manager.sqlite"
 LOCK_NAME: Final = "queue_manager.lock"
 #: A WAL of this many 4,096-byte pages is copied back by the checkpoint thread.
 CHECKPOINT_PAGES: Final = 4_000
-#: Numbers reserved at a time: the reservation costs one row, a gap after a restart costs nothing.
+#: Numbers reserved at a time. The reservation costs one row, and a gap after a restart costs nothing.
 SEQUENCE_BLOCK: Final = 1_000_000
 _LOCK_POLL_S: Final = 0.05
-#: Name of a queue manager that nobody named.
+#: The name of a queue manager without a configured name.
 DEFAULT_NAME: Final = "RFHBRIDGE"
 #: A back-out count's key is the number of its message, 8 bytes, big-endian (unit_of_work.back_out_key).
 _DELETE_BACK_OUT_COUNTS: Final = (
@@ -79,13 +79,13 @@ class Store:
             prepare(self._writer, self.path)
             self._reader = self._connect(apsw.SQLITE_OPEN_READWRITE)
             self.incarnation = bytes(self._meta("incarnation"))
-            #: The first incarnation: what outlives a store that went back is named by it.
+            #: The first incarnation. Names that survive a store that went back are made of it.
             self.identity = bytes(self._meta("identity") or self.incarnation)
             self.next_sequence = int(self._meta("next_sequence"))
             self.next_batch = int(self._meta("next_batch"))
             self.reserved_to = self.next_sequence
             self.reserve_sequences(self.next_sequence)
-            #: How far it reaches, with what is being committed.
+            #: How far the store reaches, including the commit under way.
             self.reach = self._witness.begin(self._writer)
             #: Whether the next commit syncs the marker.
             self._marker_is_due = False
@@ -113,11 +113,11 @@ class Store:
         rescue_folder: Path | None = None,
         accepts_rollback: bool = False,
     ) -> "Store":
-        """Opens or makes the store of a data folder; its files are copied to the rescue folder when that is gone.
+        """Opens or makes the store of a data folder. If the data folder is gone, files are copied to the rescue folder.
 
         Waits up to `wait_s` seconds for another owner to leave, then raises QueueManagerError 2042. The lock is the
-        kernel's: it goes with the process, however that ends. Raises StoreError for a file that is damaged or newer,
-        and StoreWentBack for one that went back, unless that is accepted.
+        kernel's: it goes with the process, however that ends. Raises StoreError for a damaged or newer file, and
+        StoreWentBack for a file that went back, unless that is accepted.
         """
         try:
             make_folder(data_dir)
@@ -142,7 +142,7 @@ class Store:
         return self._read("SELECT id, name, description FROM queue ORDER BY id")
 
     def definitions(self) -> list[Definition]:
-        """Every object, with what was said of it."""
+        """Every object, with its attributes."""
         rows = self._read("SELECT type, name, attributes, checksum FROM object ORDER BY type, name")
         try:
             for *row, checksum in rows:
@@ -165,14 +165,14 @@ class Store:
         return dict(self._read("SELECT sequence, priority FROM message WHERE queue = ?", (queue,)))
 
     def origins(self, sequences: Sequence[int]) -> list[tuple[bytes, int]]:
-        """Private origin and bytes of the body of those of the messages that are here; of others nothing."""
+        """Private origin and bytes of the body, for those of the messages that are in the store."""
         if not sequences:
             return []  # SQLite takes no empty array
         wanted = apsw.carray(array("q", sequences))
         return self._read("SELECT origin, length(body) FROM message WHERE sequence IN carray(?)", (wanted,))
 
     def state(self, space: int, key: bytes) -> bytes | None:
-        """One value of a space, as last committed; None where there is none."""
+        """One value of a space, as last committed; None if there is none."""
         rows = self._read("SELECT key, value, checksum FROM state WHERE space = ? AND key = ?", (space, key))
         return _checked(space, rows[0])[1] if rows else None
 
@@ -191,10 +191,10 @@ class Store:
         return list(self.each_state(space))
 
     def messages(self, sequences: Sequence[int], most_bytes: int) -> Iterator[tuple[int, Message]]:
-        """The messages of these numbers that are here, each with the number of its queue, oldest first.
+        """The messages of these numbers that are in the store, each with the number of its queue, oldest first.
 
-        Ends after the one with which their bodies have more than `most_bytes`. Raises StoreError, which names message
-        and queue, for one that is not as it was put.
+        Ends after the message with which the bodies have more than `most_bytes`. Raises StoreError, which names message
+        and queue, for a message that has changed since it was put.
         """
         wanted = apsw.carray(array("q", sequences))
         left = most_bytes
@@ -217,12 +217,12 @@ class Store:
         return int(self._read("SELECT count(*) FROM message WHERE queue = ?", (queue,))[0][0])
 
     def last_put_us(self) -> int:
-        """When the newest message that is here was put, microseconds since 1970 UTC; 0 without messages."""
+        """The put time of the newest message in the store, microseconds since 1970 UTC; 0 without messages."""
         rows = self._read("SELECT put_us FROM message ORDER BY sequence DESC LIMIT 1")
         return rows[0][0] if rows and isinstance(rows[0][0], int) else 0
 
     def settled_name(self, name: str | None) -> str:
-        """The queue manager's name: `name`, which is kept from now on, or the one that was kept."""
+        """The queue manager's name: `name`, which the store keeps from now on, or the kept one."""
         kept = self._read("SELECT value FROM meta WHERE key = 'name'")
         if name is None or (kept and kept[0][0] == name):
             return str(kept[0][0]) if kept else DEFAULT_NAME
@@ -234,7 +234,7 @@ class Store:
         return IDENTIFIER_TAG + self.incarnation
 
     def status(self) -> StoreStatus:
-        """How the store is now."""
+        """The present status of the store."""
         checkpoint = self._checkpoint
         return StoreStatus(
             free_bytes=self.free_pages.free_bytes,
@@ -246,13 +246,13 @@ class Store:
         )
 
     def look(self) -> None:
-        """Sees what no commit sees; call about once a second. Raises StoreError as `commit` does."""
+        """Checks what no commit checks. Call it about once a second. Raises StoreError as `commit` does."""
         self._standing_readers.look(self._checkpoint.pages * PAGE_BYTES, is_long=self._checkpoint.is_long)
         self._check()
         self.files.look()
 
     def rescued(self, error: StoreError) -> StoreError:
-        """The error that ends the store's use; where its files are gone they are copied, and it says where to."""
+        """The error that ends the store's use. If its files are gone, it copies them, and the error says where to."""
         with self._committing:
             if not self.files.are_gone():
                 return error
@@ -262,7 +262,7 @@ class Store:
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def reserve_sequences(self, up_to: int) -> None:
-        """Makes sure, from the next commit on, that a restart hands out no number up to a block above `up_to`."""
+        """From the next commit on, a restart gives no number up to a block above `up_to`."""
         self.reserved_to = up_to + SEQUENCE_BLOCK
         self._writer.execute("UPDATE meta SET value = ? WHERE key = 'next_sequence'", (self.reserved_to,))
 
@@ -297,7 +297,7 @@ class Store:
             raise failure("write a group of units of work", error) from error
 
     def commit(self) -> None:
-        """COMMIT, which returns after fsync. After an error nothing of the group is promised: stop."""
+        """COMMIT, which returns after fsync. After an error the group is not acknowledged: stop."""
         with self._committing:
             try:
                 reach = self.reach
@@ -319,7 +319,7 @@ class Store:
         return self._reader.last_insert_rowid()
 
     def remove_queue(self, identifier: int, name: str, counters: Sequence[StateRow]) -> None:
-        """Removes a queue and the messages on it, and writes the counters' rows that say so."""
+        """Removes a queue and the messages on it, and writes the changed rows of the counters."""
         self._change(
             f"delete queue {name}",
             [
@@ -340,7 +340,7 @@ class Store:
         self._change(f"define {definition.name}", changes)
 
     def set_aside(self, sequences: Sequence[int], counters: Sequence[StateRow]) -> None:
-        """Moves messages that are damaged off their queues into table `damaged`, and writes the counters' rows.
+        """Moves damaged messages off their queues into table `damaged`, and writes the rows of the counters.
 
         Whoever serves them comes later.
         """
@@ -353,7 +353,7 @@ class Store:
 
     @contextmanager
     def rewriting(self) -> Iterator[apsw.Connection]:
-        """One transaction for a change that is no unit of work. Close the store behind it: it knows nothing of it."""
+        """One transaction for a change that is no unit of work. Close the store after it: memory has the old state."""
         try:
             with self._writer:
                 yield self._writer
