@@ -21,7 +21,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from gateway.access.login import Login
-from gateway.access.refused_logins import Refusal
+from gateway.access.refused_logins import LoginRefusal
 from gateway.bridge.bridge import Bridge
 from gateway.channels.target import Target
 from gateway.free_space import FreeSpace
@@ -156,7 +156,7 @@ class GatewayCollector(Collector):
 
     def _logins(self) -> Iterator[Metric]:
         totals = self._login.refused.totals
-        refused = (((refusal.name.lower(),), totals[refusal]) for refusal in Refusal)
+        refused = (((refusal.name.lower(),), totals[refusal]) for refusal in LoginRefusal)
         yield _counters(
             "logins_refused", "CONNECTs that the rules of access refused, by the reason", ("reason",), refused
         )

@@ -3,7 +3,7 @@
 from typing import Final
 
 from docs.generator.markdown import code, sentence, table
-from gateway.config.limit_row import Answer
+from gateway.config.limit_row import LimitAnswer
 from gateway.config.limits import Limit
 from gateway.limits.refusals import answers_at
 from gateway.mqtt.reason_codes import ReasonCode
@@ -50,7 +50,7 @@ def _default(limit: Limit) -> str:
     return "0, no limit" if is_none else f"{limit.value.default:,} {limit.value.unit}"
 
 
-def _answer(answer: Answer) -> str:
+def _answer(answer: LimitAnswer) -> str:
     reason_code = ReasonCode[answer.reason_code]
     packets = ", ".join(answer.packets) or "no packet, counted as"
     return f"{packets}: {reason_code:02X} {reason_code.name.lower().replace('_', ' ')}"

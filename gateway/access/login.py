@@ -19,7 +19,7 @@ from gateway.access.external_users import TokenCheck, TokenRefused, is_user_name
 from gateway.access.hashing import HashingThreads
 from gateway.access.password_hash import PasswordHash
 from gateway.access.recent_logins import RecentLogins
-from gateway.access.refused_logins import Refusal, RefusedLogins, UserClass
+from gateway.access.refused_logins import LoginRefusal, RefusedLogins, UserClass
 from gateway.access.users import Users
 from gateway.config.limits import Limit
 from gateway.limits.addresses import network_of_peer
@@ -56,7 +56,7 @@ class Admitted:
 class Refused:
     """The client may not connect; `reason` is for the log, `told` for a client of MQTT 5 (None: its code's meaning)."""
 
-    refusal: Refusal
+    refusal: LoginRefusal
     reason: str
     told: str | None = None
 
@@ -64,12 +64,12 @@ class Refused:
 Decision = Admitted | Refused
 _ANONYMOUS: Final = Admitted(user=None)
 _NAMES_ARE_NOTHING: Final = Refused(
-    refusal=Refusal.NOT_ALLOWED, reason="anonymous clients may not connect here, and nothing tells users apart"
+    refusal=LoginRefusal.NOT_ALLOWED, reason="anonymous clients may not connect here, and nothing tells users apart"
 )
-_NAMELESS: Final = Refused(refusal=Refusal.NOT_ALLOWED, reason="a user name is required")
+_NAMELESS: Final = Refused(refusal=LoginRefusal.NOT_ALLOWED, reason="a user name is required")
 _TOLD_BUSY: Final = Limit.WAITING_LOGINS.value.told
-_BUSY: Final = Refused(refusal=Refusal.BUSY, reason="too many logins wait for their check", told=_TOLD_BUSY)
-_IMPOSSIBLE: Final = Refused(refusal=Refusal.BUSY, reason="the password could not be checked", told=_TOLD_BUSY)
+_BUSY: Final = Refused(refusal=LoginRefusal.BUSY, reason="too many logins wait for their check", told=_TOLD_BUSY)
+_IMPOSSIBLE: Final = Refused(refusal=LoginRefusal.BUSY, reason="the password could not be checked", told=_TOLD_BUSY)
 _WRONG: Final = "the user name or the password is wrong"
 _WHOEVER_COMES: Final = Entrance()
 _DAY_US: Final = 86_400_000_000
@@ -137,7 +137,7 @@ class Login:
         """Whether a user may take over the session of `owner`; everybody may if it has no owner."""
         return not self._knows_users or owner is None or owner == user
 
-    def count_refusal(self, refusal: Refusal, connect: ConnectReceived, entrance: Entrance) -> None:
+    def count_refusal(self, refusal: LoginRefusal, connect: ConnectReceived, entrance: Entrance) -> None:
         """A client is refused; the bridge says so of clients that were let in and ask for what they may not have."""
         self.refused.count(refusal, self._class_of(connect, entrance), entrance.peer, self.now_us())
 
@@ -167,7 +167,7 @@ class Login:
         elif connect.user_name is None or (self.users is None and self.tokens is None):
             decided(self._unnamed(connect, entrance))
         elif self.users is None:
-            decided(Refused(refusal=Refusal.WRONG_CREDENTIALS, reason="a token is required"))
+            decided(Refused(refusal=LoginRefusal.WRONG_CREDENTIALS, reason="a token is required"))
         else:
             self._check(self.users, connect.user_name, connect, is_wanted, decided, entrance)
 
@@ -177,17 +177,19 @@ class Login:
         if not allows:
             return _NAMELESS if connect.user_name is None else _NAMES_ARE_NOTHING
         if reason := why_refused(self._binding, None, connect.client_identifier, self._is_known):
-            return Refused(refusal=Refusal.WRONG_IDENTIFIER, reason=reason)
+            return Refused(refusal=LoginRefusal.WRONG_IDENTIFIER, reason=reason)
         return _ANONYMOUS
 
     def _certified(self, entrance: Entrance, connect: ConnectReceived) -> Decision:
         """A client whose certificate names the user; its password is ignored."""
         user = entrance.certificate_user
         if not is_user_name(user):
-            return Refused(refusal=Refusal.WRONG_CREDENTIALS, reason="the certificate has a name that no user can have")
+            return Refused(
+                refusal=LoginRefusal.WRONG_CREDENTIALS, reason="the certificate has a name that no user can have"
+            )
         if connect.user_name and connect.user_name != user:
             reason = f"the user name is not that of the certificate, {user!r}"
-            return Refused(refusal=Refusal.WRONG_CREDENTIALS, reason=reason)
+            return Refused(refusal=LoginRefusal.WRONG_CREDENTIALS, reason=reason)
         return self._admit(user, connect, entrance, is_external=True)
 
     def _let_in_by_token(
@@ -197,10 +199,10 @@ class Login:
         try:
             external = tokens.check(token)
         except TokenRefused as refused:
-            return Refused(refusal=Refusal.WRONG_CREDENTIALS, reason=f"the token {refused}")
+            return Refused(refusal=LoginRefusal.WRONG_CREDENTIALS, reason=f"the token {refused}")
         if connect.user_name not in _NO_USER_NAMES and connect.user_name != external.user:
             reason = f"the user name is not that of the token, {external.user!r}"
-            return Refused(refusal=Refusal.WRONG_CREDENTIALS, reason=reason)
+            return Refused(refusal=LoginRefusal.WRONG_CREDENTIALS, reason=reason)
         decision = self._admit(external.user, connect, entrance, is_external=True)
         if isinstance(decision, Refused):
             return decision
@@ -235,7 +237,7 @@ class Login:
                 return
             if entry is None or not is_right or not self._still_holds(user, entry):
                 shown = "an unknown user" if entry is None else f"user {user!r}"  # an unknown one may be a password
-                decided(Refused(refusal=Refusal.WRONG_CREDENTIALS, reason=f"{_WRONG} ({shown})"))
+                decided(Refused(refusal=LoginRefusal.WRONG_CREDENTIALS, reason=f"{_WRONG} ({shown})"))
                 return
             self._remembered[user] = self._digest(entry, password)
             decided(self._admit(user, connect, entrance))
@@ -248,7 +250,7 @@ class Login:
 
     def _admit(self, user: str, connect: ConnectReceived, entrance: Entrance, *, is_external: bool = False) -> Decision:
         if reason := why_refused(self._binding, user, connect.client_identifier, self._is_known):
-            return Refused(refusal=Refusal.WRONG_IDENTIFIER, reason=reason)
+            return Refused(refusal=LoginRefusal.WRONG_IDENTIFIER, reason=reason)
         self.recent.add(user, network_of_peer(entrance.peer), self._day(), is_external=is_external)
         return Admitted(user=user)
 

@@ -37,7 +37,7 @@ _KEPT: Final = 4_096
 _IPV4_PREFIX_BYTES: Final = 3
 
 
-class Refusal(Enum):
+class LoginRefusal(Enum):
     """Why a client is not let in; the bridge knows the code of each protocol level for it."""
 
     WRONG_CREDENTIALS = auto()
@@ -58,14 +58,14 @@ class UserClass(StrEnum):
 class _Key(NamedTuple):
     prefix: bytes
     user_class: UserClass
-    refusal: Refusal
+    refusal: LoginRefusal
 
 
 class RefusedLogins:
     """The refused logins since the gateway started, by reason, and those that the trail does not have yet."""
 
     def __init__(self) -> None:
-        self.totals: Counter[Refusal] = Counter()
+        self.totals: Counter[LoginRefusal] = Counter()
         self._counted: Counter[_Key] = Counter()
         self._since_us = 0
         #: Since when the row in the store lacks something; 0: it has everything. And whether there is a row.
@@ -83,7 +83,7 @@ class RefusedLogins:
             if version != _VERSION:
                 raise ValueError(f"version {version} of the row, and this program reads {_VERSION}")
             for prefix, user_class, refusal, logins in rows:
-                self._counted[_Key(prefix, UserClass(user_class), Refusal[refusal])] += logins
+                self._counted[_Key(prefix, UserClass(user_class), LoginRefusal[refusal])] += logins
         except (ValueError, TypeError, KeyError) as error:
             hint = "use the program that wrote it, or a later one"
             raise StoreError("read the refused logins", str(error), hint) from error
@@ -105,7 +105,7 @@ class RefusedLogins:
         self._has_row, self._unkept_us = True, 0
         return True
 
-    def count(self, refusal: Refusal, user_class: UserClass, peer: str, now_us: int) -> None:
+    def count(self, refusal: LoginRefusal, user_class: UserClass, peer: str, now_us: int) -> None:
         """A login of `peer` (HOST:PORT) is refused."""
         self.totals[refusal] += 1
         if not self._counted:

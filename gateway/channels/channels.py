@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gateway.channels.channel_audit import ChannelAudit
-from gateway.channels.control import ChannelCommands
+from gateway.channels.channel_commands import ChannelCommands
 from gateway.channels.names import channel_names
 from gateway.channels.protocol import ProcessSettings
 from gateway.channels.supervisor import Supervisor, TargetProcess

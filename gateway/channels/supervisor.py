@@ -1,7 +1,7 @@
 """The daemon's side of the channel processes: starts one for each target, restarts it, and reads its reports.
 
-Reports are kept for the operator (control.py); the queue manager's own data go to the target. Orders reach a process as
-lines. The target's state keeps all that must survive the process, such as a stopped channel.
+Reports are kept for the operator (channel_commands.py). The queue manager's own data go to the target. Orders reach a
+process as lines. The target's state keeps all that must survive the process, such as a stopped channel.
 """
 
 import asyncio

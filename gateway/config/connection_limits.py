@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from gateway.config.limit_row import Answer, LimitRow, Scope
+from gateway.config.limit_row import LimitAnswer, LimitRow, Scope
 
-_QUOTA: Final = (Answer("QUOTA_EXCEEDED", ("CONNACK",)),)
-_RATE: Final = (Answer("CONNECTION_RATE_EXCEEDED", ("CONNACK",)),)
+_QUOTA: Final = (LimitAnswer("QUOTA_EXCEEDED", ("CONNACK",)),)
+_RATE: Final = (LimitAnswer("CONNECTION_RATE_EXCEEDED", ("CONNACK",)),)
 _AT_ONCE: Final = "after a quiet time those of ten seconds may come at once; 0: no limit"
 
 CONNECTIONS: Final = LimitRow(
@@ -57,7 +57,7 @@ WAITING_CONNECTIONS: Final = LimitRow(
     default=2_000,
     unit="connections",
     meaning="connections without a CONNECT; past it the one that waits longest is closed",
-    answers=(Answer("SERVER_BUSY"),),
+    answers=(LimitAnswer("SERVER_BUSY"),),
     where="limits.admission",
 )
 CONNECTION_RATE: Final = LimitRow(

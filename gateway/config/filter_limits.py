@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from gateway.config.limit_row import Answer, LimitRow, Scope
+from gateway.config.limit_row import LimitAnswer, LimitRow, Scope
 
-SUBSCRIBE: Final = (Answer("QUOTA_EXCEEDED", ("SUBACK",)),)
+SUBSCRIBE: Final = (LimitAnswer("QUOTA_EXCEEDED", ("SUBACK",)),)
 """What the client is told whose filter is refused."""
 
 SUBSCRIPTIONS: Final = LimitRow(

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import Field
 
 
-class Answer(NamedTuple):
+class LimitAnswer(NamedTuple):
     """What a client past a limit is told.
 
     `reason_code` is a name of gateway.mqtt.reason_codes, and the label of the metric. `packets` are those that carry it
@@ -66,7 +66,7 @@ class LimitRow(NamedTuple):
     where: str
     least: int | None = 1
     most: int | None = None
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[LimitAnswer, ...] = ()
     told: str = ""
     scope: Scope = Scope.CLIENT
 
@@ -97,6 +97,6 @@ SLOWER: Final = (
 )
 #: The answers about a topic name and a topic filter.
 TOPIC: Final = (
-    Answer("TOPIC_NAME_INVALID", ("PUBACK", "PUBREC", "DISCONNECT", "CONNACK")),
-    Answer("TOPIC_FILTER_INVALID", ("SUBACK",)),
+    LimitAnswer("TOPIC_NAME_INVALID", ("PUBACK", "PUBREC", "DISCONNECT", "CONNACK")),
+    LimitAnswer("TOPIC_FILTER_INVALID", ("SUBACK",)),
 )

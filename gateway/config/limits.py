@@ -14,14 +14,14 @@ from enum import Enum
 from typing import Any, Final
 
 from gateway.config import connection_limits, filter_limits
-from gateway.config.limit_row import SLOWER, TOPIC, Answer, LimitRow, Scope
+from gateway.config.limit_row import SLOWER, TOPIC, LimitAnswer, LimitRow, Scope
 from gateway.config.values import MAXIMUM_PACKET_IDENTIFIERS, MAXIMUM_REMAINING_LENGTH_BYTES, MAXIMUM_TEXT_BYTES
 
 _QUOTA: Final = "QUOTA_EXCEEDED"
-_CONNECT: Final = (Answer(_QUOTA, ("CONNACK",)),)
-_DISCONNECT: Final = (Answer(_QUOTA, ("DISCONNECT",)),)
-_SILENT: Final = (Answer(_QUOTA),)
-_TOO_FAST: Final = (Answer("MESSAGE_RATE_TOO_HIGH", ("DISCONNECT",)),)
+_CONNECT: Final = (LimitAnswer(_QUOTA, ("CONNACK",)),)
+_DISCONNECT: Final = (LimitAnswer(_QUOTA, ("DISCONNECT",)),)
+_SILENT: Final = (LimitAnswer(_QUOTA),)
+_TOO_FAST: Final = (LimitAnswer("MESSAGE_RATE_TOO_HIGH", ("DISCONNECT",)),)
 
 
 class Limit(Enum):
@@ -42,7 +42,7 @@ class Limit(Enum):
         unit="logins",
         meaning="passwords that may wait for their check, which takes one core some 25 ms each; past it the network"
         " with most wrong passwords or most waiting logins gives way, and is told that the server is busy",
-        answers=(Answer("SERVER_BUSY", ("CONNACK",)),),
+        answers=(LimitAnswer("SERVER_BUSY", ("CONNACK",)),),
         told="too many logins wait for their check: try again later",
         where="access.hashing",
     )
@@ -58,7 +58,7 @@ class Limit(Enum):
         least=None,
         unit="seconds",
         meaning="seconds that a new connection has for its CONNECT; then it is closed",
-        answers=(Answer("MAXIMUM_CONNECT_TIME"),),
+        answers=(LimitAnswer("MAXIMUM_CONNECT_TIME"),),
         where="listener.listener",
     )
     UNSENT_BYTES = LimitRow(
@@ -104,7 +104,7 @@ class Limit(Enum):
         most=MAXIMUM_REMAINING_LENGTH_BYTES,
         unit="bytes",
         meaning="remaining length of the largest packet that is taken, in bytes; CONNACK tells it at MQTT 5",
-        answers=(Answer("PACKET_TOO_LARGE", ("DISCONNECT", "CONNACK")),),
+        answers=(LimitAnswer("PACKET_TOO_LARGE", ("DISCONNECT", "CONNACK")),),
         where="mqtt.receiver",
     )
     IN_FLIGHT = LimitRow(
@@ -121,7 +121,7 @@ class Limit(Enum):
         most=MAXIMUM_PACKET_IDENTIFIERS,
         unit="messages",
         meaning="PUBLISH packets of QoS 1 and 2 that a client of MQTT 5 may send without an answer; CONNACK tells it",
-        answers=(Answer("RECEIVE_MAXIMUM_EXCEEDED", ("DISCONNECT",)),),
+        answers=(LimitAnswer("RECEIVE_MAXIMUM_EXCEEDED", ("DISCONNECT",)),),
         where="mqtt.incoming",
     )
     TOPIC_ALIASES = LimitRow(
@@ -131,7 +131,7 @@ class Limit(Enum):
         most=65_535,
         unit="topic aliases",
         meaning="topic aliases that a client of MQTT 5 may set; CONNACK tells it",
-        answers=(Answer("TOPIC_ALIAS_INVALID", ("DISCONNECT",)),),
+        answers=(LimitAnswer("TOPIC_ALIAS_INVALID", ("DISCONNECT",)),),
         where="mqtt.topic_aliases",
     )
     PROPERTIES = LimitRow(
@@ -140,7 +140,7 @@ class Limit(Enum):
         unit="user properties",
         meaning="user properties of one packet; its properties have at most 256 KiB, and the topic names behind the"
         " aliases of one connection 64 KiB",
-        answers=(Answer(_QUOTA, ("DISCONNECT", "CONNACK")),),
+        answers=(LimitAnswer(_QUOTA, ("DISCONNECT", "CONNACK")),),
         where="mqtt.property_codec",
     )
     KEEP_ALIVE = LimitRow(
@@ -158,7 +158,7 @@ class Limit(Enum):
         unit="bytes",
         meaning="bytes of one client's QoS 2 messages between PUBLISH and PUBREL, 600 more for each; a single message"
         " is always taken",
-        answers=(Answer(_QUOTA, ("PUBREC",)),),
+        answers=(LimitAnswer(_QUOTA, ("PUBREC",)),),
         told="too many bytes of QoS 2 wait for their PUBREL: send PUBREL first",
         where="bridge.sessions.session_limits",
     )
@@ -168,7 +168,7 @@ class Limit(Enum):
         unit="bytes",
         meaning="bytes of the QoS 2 messages between PUBLISH and PUBREL of all clients, and of their wills; past it a"
         " client that holds nothing may still hold 65,536 bytes, until twice the limit is reached",
-        answers=(Answer(_QUOTA, ("PUBREC", "CONNACK")),),
+        answers=(LimitAnswer(_QUOTA, ("PUBREC", "CONNACK")),),
         told="QoS 2 messages and wills take too much memory: try again later",
         where="bridge.sessions.session_limits",
     )
@@ -395,7 +395,7 @@ class Limit(Enum):
         least=0,
         unit="messages",
         meaning="retained messages of the broker inside; a PUBLISH that would add one more is refused; 0: no limit",
-        answers=(Answer(_QUOTA, ("PUBACK", "PUBREC", "CONNACK")),),
+        answers=(LimitAnswer(_QUOTA, ("PUBACK", "PUBREC", "CONNACK")),),
         told="there are too many retained messages",
         where="bridge.sessions.session_limits",
     )

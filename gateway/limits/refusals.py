@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.config.limit_row import Answer
+from gateway.config.limit_row import LimitAnswer
 from gateway.config.limits import Limit
 from gateway.mqtt.levels import LEVELS
 from gateway.mqtt.reason_codes import CONNECT_RETURN_CODES, ReasonCode
@@ -34,7 +34,7 @@ def answers_at(level: int, limit: Limit) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_met(level, each, packet) for each in limit.value.answers for packet in each.packets))
 
 
-def _met(level: int, answer: Answer, packet: str) -> str:
+def _met(level: int, answer: LimitAnswer, packet: str) -> str:
     reason_code = ReasonCode[answer.reason_code]
     if LEVELS[level].has_reason_codes:
         return f"{packet} {reason_code:02X}"

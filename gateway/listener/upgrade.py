@@ -41,7 +41,7 @@ _SHUTDOWN_S: Final = 0.1
 _log = logging.getLogger(__name__)
 
 
-class _Refusal(NamedTuple):
+class _BadUpgrade(NamedTuple):
     """A refused request: the status and the reason for its sender. `found` is for the log."""
 
     status: int
@@ -182,7 +182,7 @@ class Upgrades:
         if behind:
             link.data_received(behind)
 
-    def _tell_refused(self, request: web.BaseRequest, proxied: Address | None, refusal: _Refusal) -> None:
+    def _tell_refused(self, request: web.BaseRequest, proxied: Address | None, refusal: _BadUpgrade) -> None:
         address = proxied.host if proxied is not None else request.remote or "unknown"
         self._connection_log.refused(
             address,
@@ -195,24 +195,24 @@ class Upgrades:
             level=logging.INFO,
         )
 
-    def _refusal(self, request: web.BaseRequest) -> _Refusal | None:
+    def _refusal(self, request: web.BaseRequest) -> _BadUpgrade | None:
         """The refusal of a request; None if the request is in order."""
         if request.path != self._rules.path:
-            return _Refusal(404, f"MQTT is at {self._rules.path}", request.path)
+            return _BadUpgrade(404, f"MQTT is at {self._rules.path}", request.path)
         if request.method != hdrs.METH_GET:
-            return _Refusal(405, "a WebSocket begins with GET", request.method)
+            return _BadUpgrade(405, "a WebSocket begins with GET", request.method)
         origin = request.headers.get(hdrs.ORIGIN)
         if self._rules.origins and origin is not None and origin.lower() not in self._rules.origins:
-            return _Refusal(403, "pages of this origin may not connect", origin)
+            return _BadUpgrade(403, "pages of this origin may not connect", origin)
         offered = _offered(request)
         if _subprotocol(request) is None:
-            return _Refusal(400, "offer the subprotocol mqtt or mqttv3.1", ",".join(offered) or "none")
+            return _BadUpgrade(400, "offer the subprotocol mqtt or mqttv3.1", ",".join(offered) or "none")
         version = request.headers.get(hdrs.SEC_WEBSOCKET_VERSION, _VERSION)
         if version != _VERSION:
-            return _Refusal(HTTPStatus.UPGRADE_REQUIRED, f"WebSocket is spoken in version {_VERSION}", version)
+            return _BadUpgrade(HTTPStatus.UPGRADE_REQUIRED, f"WebSocket is spoken in version {_VERSION}", version)
         if not web.WebSocketResponse(protocols=offered, compress=False).can_prepare(request):  # it logs where none fits
             found = " ".join(f"{name}={request.headers.get(name, 'none')}" for name in _HANDSHAKE)
-            return _Refusal(400, "this begins no WebSocket (RFC 6455 section 4.2.1)", found)
+            return _BadUpgrade(400, "this begins no WebSocket (RFC 6455 section 4.2.1)", found)
         return None
 
 

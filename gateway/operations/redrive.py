@@ -88,7 +88,7 @@ class RedriveSelection:
 
 
 @dataclass(slots=True, kw_only=True)
-class RedriveOutcome:
+class RedriveResult:
     """The outcome of a redrive: counts, where the letters went, and why some stay."""
 
     put_back: int = 0
@@ -129,9 +129,9 @@ class Redrive:
         self._now_us = now_us
         #: One is enough for the broker, which may refuse it.
         self._unit_messages = UNIT_MESSAGES
-        self.outcome = RedriveOutcome()
+        self.outcome = RedriveResult()
 
-    def run(self, selection: RedriveSelection, *, dry: bool, advance: Callable[[], object]) -> RedriveOutcome:
+    def run(self, selection: RedriveSelection, *, dry: bool, advance: Callable[[], object]) -> RedriveResult:
         """Goes through the queue once; `advance` is called for each dead letter. `dry`: only looks, and counts.
 
         Raises QueueManagerError where the queue or the connection fails; what was put back until then is counted.

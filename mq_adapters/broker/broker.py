@@ -17,7 +17,7 @@ from mappings.topics.topics import Scheme
 from mq_adapters.attributes import ObjectType
 from mq_adapters.broker.administration import Administration
 from mq_adapters.broker.audience import SubscriptionAudience
-from mq_adapters.broker.control import ControlQueue
+from mq_adapters.broker.control_queue import ControlQueue
 from mq_adapters.broker.dead_letters import BrokerDeadLetters
 from mq_adapters.broker.distributor import Distributor
 from mq_adapters.broker.publish import InputQueue

@@ -20,8 +20,8 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.system_queues import HELD_QUEUE, has_any_depth
 
 if TYPE_CHECKING:
-    from mq_adapters.embedded.mqsc.channels import ChannelControl
-    from mq_adapters.embedded.mqsc.clients import ClientControl
+    from mq_adapters.embedded.mqsc.channels import ChannelAdministration
+    from mq_adapters.embedded.mqsc.clients import ClientAdministration
     from mq_adapters.embedded.mqsc.publish_subscribe import PublishSubscribe
 
 #: The one object of type QMGR.
@@ -67,9 +67,9 @@ class Objects:
         #: Called when an object was defined, altered or deleted.
         self.on_change: Callable[[], None] = lambda: None
         #: The runner of channels, if there is one.
-        self.channels: ChannelControl | None = None
+        self.channels: ChannelAdministration | None = None
         #: The server of MQTT clients, if there is one.
-        self.clients: ClientControl | None = None
+        self.clients: ClientAdministration | None = None
         #: Counts the changes of definitions, for those who remember conclusions from them.
         self.changes = 0
         self._store = store

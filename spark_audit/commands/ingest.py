@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Outcome:
+class _IngestResult:
     """What was done, for people and for JSON."""
 
     segments: int
@@ -67,7 +67,7 @@ def ingest(options: argparse.Namespace, interruption: Interruption) -> int:
     except OSError as error:
         return not_written(options.to, error, tell, "--to")
     if options.as_json:
-        fields = {name: getattr(outcome, name) for name in _Outcome.__slots__}
+        fields = {name: getattr(outcome, name) for name in _IngestResult.__slots__}
         sys.stdout.write(orjson.dumps(fields).decode() + "\n")
     else:
         print(outcome)
@@ -79,7 +79,7 @@ def _ended(tell: Tell, reason: str, exit_code: int) -> int:
     return exit_code
 
 
-def _ingested(options: argparse.Namespace, tell: Tell, interruption: Interruption) -> _Outcome:
+def _ingested(options: argparse.Namespace, tell: Tell, interruption: Interruption) -> _IngestResult:
     from spark_audit.ingest.ingestion import MOST_SMALL_FILES, copy_digests, new_segments, small_files
     from spark_audit.ingest.segments import Measuring
     from spark_audit.ingest.warehouse import writing_to
@@ -95,7 +95,7 @@ def _ingested(options: argparse.Namespace, tell: Tell, interruption: Interruptio
         manifest, replaced = before, 0
         if any(new.segments for new in news) or small_files(before, most):
             manifest, replaced = _with_spark(options, before, news, most, tell, interruption)
-    return _Outcome(
+    return _IngestResult(
         segments=sum(len(new.segments) for new in news),
         lines=sum(segment.lines for new in news for segment in new.segments),
         known=sum(new.known for new in news),

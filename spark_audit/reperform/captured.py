@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from spark_audit.record import ConversionKind
-from spark_audit.reperform.answer import Answer, answer_of
+from spark_audit.reperform.broker_response import BrokerResponse, broker_response_of
 from spark_audit.reperform.code_page import UnknownCodePage
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.header import MQDLH, MQRFH, MQRFH2, Header, Surroundings, read_headers
@@ -156,7 +156,7 @@ class _Read:
     headers: tuple[Header, ...]
     body: Surroundings
     body_offset: int
-    answer: Answer | None
+    answer: BrokerResponse | None
     meaning: Meaning | None
 
 
@@ -227,7 +227,7 @@ def _read(message: Captured) -> _Read:
     )
     headers, body, offset = read_headers(message.data, described)
     check_known(body.format)
-    answer = answer_of(headers)
+    answer = broker_response_of(headers)
     return _Read(
         described=described,
         headers=headers,

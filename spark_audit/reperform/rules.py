@@ -30,7 +30,7 @@ Sources: Message formats (aq19780_); MQTT 3.1.1 section 3.3.1.3.
 from typing import Final
 
 from spark_audit.record import ConversionKind
-from spark_audit.reperform.answer import Answer, answer_of
+from spark_audit.reperform.broker_response import BrokerResponse, broker_response_of
 from spark_audit.reperform.code_page import UnknownCodePage
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.header import read_chain
@@ -149,7 +149,7 @@ def support_faults(facts: Facts, source: Meaning | None, actual: Meaning) -> lis
     return words
 
 
-def answer_faults(answer: Answer) -> list[str]:
+def answer_faults(answer: BrokerResponse) -> list[str]:
     """How a written answer breaks note 6."""
     if answer.completion in _COMPLETIONS:
         return []
@@ -268,7 +268,7 @@ def _of_packet(facts: Facts) -> list[Finding]:
 def _of_header(facts: Facts) -> list[Finding]:
     is_copy = facts.conversion == ConversionKind.HEADER_TO_HEADER
     made, body = read_chain(facts.output, facts.output_described)
-    answer = None if is_copy else answer_of(made)
+    answer = None if is_copy else broker_response_of(made)
     if answer is not None:
         return findings(Rule.SUPPORT, answer_faults(answer))
     if facts.input == facts.output:

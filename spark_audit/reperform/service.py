@@ -9,7 +9,7 @@ Source: "Message formats" (file aq19780_); IBM MQ, "Wildcard schemes".
 
 from typing import Final
 
-from spark_audit.reperform.answer import PSCR, answer_differences, answer_of
+from spark_audit.reperform.broker_response import PSCR, broker_response_of, response_differences
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.header import Header, Surroundings, read_chain, write_mqrfh, write_mqrfh2
 from spark_audit.reperform.meaning import PSC, Meaning, meaning_of
@@ -32,13 +32,15 @@ def reperform_service(facts: Facts) -> Outcome:
     version = VERSIONS.get(facts.target, 1 if facts.output_format == "MQHRF" else 2)
     if has_header_of(version, headers):
         return _unchanged(facts)
-    answer = answer_of(headers)
+    answer = broker_response_of(headers)
     source = meaning_of(headers, body) if answer is None else None
     try:
         made, made_body = read_chain(facts.output, facts.output_described)
         if answer is not None:
             reported = " ".join(name for name, _ in facts.dropped_fields)
-            words = answer_differences(answer, answer_of(made), reported) + _body_differences(body, made_body)
+            words = response_differences(answer, broker_response_of(made), reported) + _body_differences(
+                body, made_body
+            )
             return _without_bytes(words)
         actual = meaning_of(made, made_body)
     except UnreadableBytes as error:

@@ -8,9 +8,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.access.login import Login
-from gateway.access.refused_logins import Refusal
+from gateway.access.refused_logins import LoginRefusal
 from gateway.audit_trail.notes import BrokerNotes
-from gateway.channels.control import ChannelCommands
+from gateway.channels.channel_commands import ChannelCommands
 from gateway.channels.protocol import ProcessSettings
 from gateway.channels.supervisor import TargetProcess
 from gateway.channels.target import Target
@@ -127,5 +127,5 @@ def test_refused_logins_are_counted_by_reason_and_stand_there_before_the_first(w
         "logins_refused_total busy": 0,
         "logins_waiting": 0,
     }
-    login.refused.totals[Refusal.BUSY] += 3
+    login.refused.totals[LoginRefusal.BUSY] += 3
     assert _values(world, login)["logins_refused_total busy"] == 3

@@ -20,20 +20,20 @@ from mq_adapters.broker.broker import Broker
 from mq_adapters.reasons import ReasonCode as Mqrc
 
 
-class Answer(NamedTuple):
+class RefusalCodes(NamedTuple):
     """Two reason codes: of a SUBACK, and of a PUBACK or PUBREC."""
 
     subscription: ReasonCode
     publication: ReasonCode
 
 
-_NOT_AUTHORIZED: Final = Answer(ReasonCode.NOT_AUTHORIZED, ReasonCode.NOT_AUTHORIZED)
-_NO_TOPIC: Final = Answer(ReasonCode.TOPIC_FILTER_INVALID, ReasonCode.TOPIC_NAME_INVALID)
-_NO_ROOM: Final = Answer(ReasonCode.QUOTA_EXCEEDED, ReasonCode.QUOTA_EXCEEDED)
+_NOT_AUTHORIZED: Final = RefusalCodes(ReasonCode.NOT_AUTHORIZED, ReasonCode.NOT_AUTHORIZED)
+_NO_TOPIC: Final = RefusalCodes(ReasonCode.TOPIC_FILTER_INVALID, ReasonCode.TOPIC_NAME_INVALID)
+_NO_ROOM: Final = RefusalCodes(ReasonCode.QUOTA_EXCEEDED, ReasonCode.QUOTA_EXCEEDED)
 #: For reasons that the client cannot change: a queue is missing or closed, or a command is not understood.
-_OTHERWISE: Final = Answer(ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR)
+_OTHERWISE: Final = RefusalCodes(ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR)
 
-ANSWERS: Final[Mapping[int, Answer]] = {
+ANSWERS: Final[Mapping[int, RefusalCodes]] = {
     Mqrc.MQRC_NOT_AUTHORIZED: _NOT_AUTHORIZED,
     Mqrc.MQRC_SECURITY_ERROR: _NOT_AUTHORIZED,
     Mqrc.MQRC_SUPPRESSED_BY_EXIT: _NOT_AUTHORIZED,

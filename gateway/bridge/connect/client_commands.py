@@ -33,7 +33,7 @@ _NOT_THERE: Final = ConnectedClient(0, 0, "", "", "")
 
 
 class ClientCommands:
-    """mq_adapters.embedded.mqsc.clients.ClientControl of a gateway."""
+    """mq_adapters.embedded.mqsc.clients.ClientAdministration of a gateway."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.access.login import Admitted, Decision, Entrance, Login, Refused
-from gateway.access.refused_logins import Refusal
+from gateway.access.refused_logins import LoginRefusal
 from gateway.bridge.commands.replies import Replies
 from gateway.bridge.connect.disconnect import DisconnectHandler
 from gateway.bridge.publish.paused_publishers import PausedPublishers
@@ -28,13 +28,13 @@ from mq_adapters.embedded.unit_of_work import UnitOfWork
 
 #: The reason code of a CONNACK that refuses a login; `Connection.closing_packet` puts it in the level's words.
 _REFUSAL_CODES: Final = {
-    Refusal.WRONG_CREDENTIALS: ReasonCode.BAD_USER_NAME_OR_PASSWORD,
-    Refusal.NOT_ALLOWED: ReasonCode.NOT_AUTHORIZED,
-    Refusal.WRONG_IDENTIFIER: ReasonCode.CLIENT_IDENTIFIER_NOT_VALID,
-    Refusal.BUSY: ReasonCode.SERVER_BUSY,
+    LoginRefusal.WRONG_CREDENTIALS: ReasonCode.BAD_USER_NAME_OR_PASSWORD,
+    LoginRefusal.NOT_ALLOWED: ReasonCode.NOT_AUTHORIZED,
+    LoginRefusal.WRONG_IDENTIFIER: ReasonCode.CLIENT_IDENTIFIER_NOT_VALID,
+    LoginRefusal.BUSY: ReasonCode.SERVER_BUSY,
 }
 _OF_ANOTHER_USER: Final = Refused(
-    refusal=Refusal.NOT_ALLOWED, reason="the session is another user's ('rfhbridge sessions expire' frees it)"
+    refusal=LoginRefusal.NOT_ALLOWED, reason="the session is another user's ('rfhbridge sessions expire' frees it)"
 )
 #: Earlier levels of MQTT have no return code for a refused will.
 _WILL_NOT_TAKEN: Final = ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR
@@ -117,13 +117,13 @@ class ConnectHandler:
         client = event.client_identifier or self._sessions.unused_client()
         existing = self._disconnect_handler.settled(self._sessions.get(client))
         if existing is not None and not self._login.may_have_session(user, existing.user):
-            self._login.count_refusal(Refusal.NOT_ALLOWED, event, _entrance(link))
+            self._login.count_refusal(LoginRefusal.NOT_ALLOWED, event, _entrance(link))
             self._refuse_connect(link, client, _OF_ANOTHER_USER)
             return
         if event.will is not None and not self._sessions.may_leave(event.will, user, client):
-            self._login.count_refusal(Refusal.NOT_ALLOWED, event, _entrance(link))
+            self._login.count_refusal(LoginRefusal.NOT_ALLOWED, event, _entrance(link))
             reason = f"a will on {event.will.topic!r} is not allowed"
-            self._refuse_connect(link, client, Refused(refusal=Refusal.NOT_ALLOWED, reason=reason))
+            self._refuse_connect(link, client, Refused(refusal=LoginRefusal.NOT_ALLOWED, reason=reason))
             return
         if event.will is not None and (problem := self._to_mq.problem_of_will(event.will, client, user)):
             link.close(f"the will of client {client!r} cannot be kept: {problem}", _WILL_NOT_TAKEN)

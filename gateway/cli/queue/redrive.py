@@ -12,7 +12,7 @@ from gateway.cli.channel import statuses
 from gateway.cli.connection import connected
 from gateway.cli.settings_options import ConfigOption, DataOption, JsonOption, folder_with_store
 from gateway.cli.terminal import Json, counted, write_json, write_line
-from gateway.operations.redrive import MAXIMUM_NAMED, Redrive, RedriveOutcome, RedriveSelection
+from gateway.operations.redrive import MAXIMUM_NAMED, Redrive, RedriveResult, RedriveSelection
 from mappings.topics.topics import TopicError, check_mqtt_topic_filter
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.system_queues import DEAD_LETTER_QUEUE
@@ -83,16 +83,16 @@ def redrive(
     )
     folder = folder_with_store(config, data)
     with connected(folder) as queue_manager:
-        outcome = _run(queue_manager, name, selection, dry=dry)
+        result = _run(queue_manager, name, selection, dry=dry)
     if as_json:
-        write_json(_outcome_json(outcome, dry=dry))
+        write_json(_result_json(result, dry=dry))
     else:
-        _write_outcome(outcome, dry=dry)
-    if outcome.refused:
+        _write_result(result, dry=dry)
+    if result.refused:
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _run(queue_manager: QueueAdministration, name: str, selection: RedriveSelection, *, dry: bool) -> RedriveOutcome:
+def _run(queue_manager: QueueAdministration, name: str, selection: RedriveSelection, *, dry: bool) -> RedriveResult:
     """Puts back, with a progress bar where a person looks on."""
     from rich.console import Console
     from rich.progress import Progress
@@ -114,23 +114,23 @@ def _ways(queue_manager: QueueAdministration) -> Mapping[str, tuple[str, ...]]:
     return {there: tuple(queues[shard] for shard in sorted(queues)) for there, queues in ways.items()}
 
 
-def _outcome_json(outcome: RedriveOutcome, *, dry: bool) -> Json:
+def _result_json(result: RedriveResult, *, dry: bool) -> Json:
     return {
         "dry_run": dry,
-        "put_back": outcome.put_back,
-        "passed_over": outcome.passed_over,
-        "refused": outcome.refused,
-        "queues": dict(sorted(outcome.queues.items())),
-        "reasons": [{"msg_id": msg_id.hex(), "reason": reason} for msg_id, reason in outcome.reasons],
+        "put_back": result.put_back,
+        "passed_over": result.passed_over,
+        "refused": result.refused,
+        "queues": dict(sorted(result.queues.items())),
+        "reasons": [{"msg_id": msg_id.hex(), "reason": reason} for msg_id, reason in result.reasons],
     }
 
 
-def _write_outcome(outcome: RedriveOutcome, *, dry: bool) -> None:
-    for msg_id, reason in outcome.reasons:
+def _write_result(result: RedriveResult, *, dry: bool) -> None:
+    for msg_id, reason in result.reasons:
         write_line(f"stays {msg_id.hex()}: {reason}")
-    if outcome.refused > MAXIMUM_NAMED:
-        write_line(f"and {outcome.refused - MAXIMUM_NAMED} more stay")
-    for queue_name, number in sorted(outcome.queues.items()):
+    if result.refused > MAXIMUM_NAMED:
+        write_line(f"and {result.refused - MAXIMUM_NAMED} more stay")
+    for queue_name, number in sorted(result.queues.items()):
         write_line(f"{queue_name}: {counted(number, 'message')}")
     verb = "would go back" if dry else "put back"
-    write_line(f"{verb}: {outcome.put_back}, cannot go back: {outcome.refused}, passed over: {outcome.passed_over}")
+    write_line(f"{verb}: {result.put_back}, cannot go back: {result.refused}, passed over: {result.passed_over}")

@@ -19,7 +19,7 @@ from gateway.cli.terminal import write_json, write_line
 
 if TYPE_CHECKING:
     from gateway.cli.simulate.sensors import EarlyEnd
-    from gateway.cli.simulate.simulation_counts import Outcome
+    from gateway.cli.simulate.simulation_counts import SimulationResult
 
 
 #: The least and the most of a rate and of a duration: a year of seconds.
@@ -77,31 +77,31 @@ def simulate(
     )
     early_end = EarlyEnd()
     with _signals_as_wishes(early_end), _progress_bar(plan.publications) as on_progress:
-        outcome = simulate_sensors(plan, on_progress, early_end)
+        result = simulate_sensors(plan, on_progress, early_end)
     if as_json:
-        write_json({**asdict(outcome), "as_promised": outcome.is_as_promised})
+        write_json({**asdict(result), "as_promised": result.is_as_promised})
     else:
-        _write_outcome(outcome)
-    if not outcome.is_as_promised:
+        _write_result(result)
+    if not result.is_as_promised:
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _write_outcome(outcome: "Outcome") -> None:
-    acknowledged, unacknowledged = str(outcome.acknowledged), str(outcome.unacknowledged)
-    if outcome.qos == 0:
+def _write_result(result: "SimulationResult") -> None:
+    acknowledged, unacknowledged = str(result.acknowledged), str(result.unacknowledged)
+    if result.qos == 0:
         acknowledged = unacknowledged = "-"
     lines = {
-        "sent": str(outcome.sent),
+        "sent": str(result.sent),
         "acknowledged": acknowledged,
         "unacknowledged": unacknowledged,
-        "received": str(outcome.received),
-        "lost": str(outcome.lost),
-        "doubled": str(outcome.doubled),
-        "lost connections": str(outcome.lost_connections),
+        "received": str(result.received),
+        "lost": str(result.lost),
+        "doubled": str(result.doubled),
+        "lost connections": str(result.lost_connections),
     }
     for name, value in lines.items():
         write_line(f"{name:<16} {value}")
-    if outcome.ended_early:
+    if result.ended_early:
         write_line("the run was ended early")
 
 

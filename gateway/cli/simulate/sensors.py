@@ -20,7 +20,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
 from gateway.cli.application import CommandFailed
-from gateway.cli.simulate.simulation_counts import Outcome, Publication, SimulationCounts
+from gateway.cli.simulate.simulation_counts import Publication, SimulationCounts, SimulationResult
 
 #: How long a CONNACK or a SUBACK may take, seconds.
 ANSWER_S: Final = 10.0
@@ -80,7 +80,7 @@ class EarlyEnd:
         return not was_wished
 
 
-def simulate(plan: Plan, on_progress: Callable[[int], None], early_end: EarlyEnd) -> Outcome:
+def simulate(plan: Plan, on_progress: Callable[[int], None], early_end: EarlyEnd) -> SimulationResult:
     """Publishes by the plan, waits for what is on its way, and says what became of it all.
 
     `on_progress` is told how many publications were sent. CommandFailed when the gateway cannot be reached or refuses.
@@ -98,7 +98,7 @@ def simulate(plan: Plan, on_progress: Callable[[int], None], early_end: EarlyEnd
         with early_end.noted():
             was_published = _publish(plan, sensors, f"simulate/{run}", counts, on_progress, early_end)
             was_settled = _settle(counts, early_end)
-        return counts.outcome(ended_early=not (was_published and was_settled))
+        return counts.result(ended_early=not (was_published and was_settled))
     finally:
         for client in clients:
             client.leave()

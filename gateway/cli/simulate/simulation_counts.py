@@ -15,7 +15,7 @@ Publication = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class SimulationResult:
     """What became of the publications. At QoS 0 nothing is acknowledged, and a loss is no failure.
 
     `lost` were acknowledged (at QoS 0: sent) and never received; of those in `unacknowledged` nothing was promised.
@@ -80,9 +80,9 @@ class SimulationCounts:
             is_complete = not self._missing and not self._unacknowledged
             return is_complete or time.monotonic() - self._changed_s >= QUIET_S
 
-    def outcome(self, *, ended_early: bool = False) -> Outcome:
+    def result(self, *, ended_early: bool = False) -> SimulationResult:
         with self._lock:
-            return Outcome(
+            return SimulationResult(
                 qos=self._qos,
                 sent=len(self._sent),
                 acknowledged=len(self._sent) - len(self._unacknowledged) if self._qos else 0,

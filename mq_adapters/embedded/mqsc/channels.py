@@ -41,7 +41,7 @@ class ChannelCommandRefused(Exception):
     """A command that is not carried out on a channel; the text says why, and what to do first."""
 
 
-class ChannelControl(Protocol):
+class ChannelAdministration(Protocol):
     """The runner of the channels. It accepts a command at once, and carries it out soon after."""
 
     def names(self) -> Iterable[str]: ...
@@ -56,7 +56,7 @@ class ChannelControl(Protocol):
         ...
 
 
-def statuses(channels: ChannelControl | None, pattern: str) -> list[Shown]:
+def statuses(channels: ChannelAdministration | None, pattern: str) -> list[Shown]:
     """The channels with that name, or that generic name. Raises ChannelRefused where there is none."""
     names = () if channels is None else channels.names()
     found = [channels.shown(name) for name in sorted(names) if matches(name, pattern)] if channels is not None else []
@@ -65,7 +65,7 @@ def statuses(channels: ChannelControl | None, pattern: str) -> list[Shown]:
     return found
 
 
-def carry_out(channels: ChannelControl | None, verb: str, name: str, command: MqscCommand) -> str:
+def carry_out(channels: ChannelAdministration | None, verb: str, name: str, command: MqscCommand) -> str:
     """START, STOP or RESOLVE of one channel; returns the answer. Raises ChannelRefused."""
     if verb not in _VERBS:
         raise ChannelCommandRefused(

@@ -53,7 +53,7 @@ _ANY_CHANNEL: Final = (CHANNEL_NAME, "*")
 _OWN_KEYWORDS: Final = ("CHLTYPE", "CLIENTID")
 
 
-class ClientControl(Protocol):
+class ClientAdministration(Protocol):
     """The server of MQTT clients. It accepts a command at once, and has it on the disk soon after."""
 
     def clients(self) -> Iterator[str]:
@@ -91,7 +91,7 @@ def other_parameters(command: MqscCommand) -> tuple[Parameter, ...]:
     return tuple(each for each in command.parameters if each.keyword not in _OWN_KEYWORDS)
 
 
-def statuses(clients: ClientControl | None, name: str, command: MqscCommand) -> list[Shown]:
+def statuses(clients: ClientAdministration | None, name: str, command: MqscCommand) -> list[Shown]:
     """The client of a command, or all clients. Raises ChannelRefused where there is none, or too many are meant."""
     client = _client(command)
     if clients is None or name not in _ANY_CHANNEL or (client is not None and not clients.has(client)):
@@ -106,7 +106,9 @@ def statuses(clients: ClientControl | None, name: str, command: MqscCommand) -> 
     return [clients.shown(each, subscriptions=False) for each in found]
 
 
-def carry_out(clients: ClientControl | None, verb: str, name: str, command: MqscCommand, act: OperatorsAct) -> str:
+def carry_out(
+    clients: ClientAdministration | None, verb: str, name: str, command: MqscCommand, act: OperatorsAct
+) -> str:
     """STOP or PURGE of one client; returns the answer. Raises ChannelRefused."""
     client = _client(command)
     if verb not in ("STOP", "PURGE"):
@@ -152,7 +154,7 @@ def _idle_s(command: MqscCommand) -> int | None:
     return int(digits)
 
 
-def _not_found(clients: ClientControl | None, client: str | None) -> ChannelCommandRefused:
+def _not_found(clients: ClientAdministration | None, client: str | None) -> ChannelCommandRefused:
     named = "" if client is None else f" '{client}'"
     nobody = "no gateway runs here, and only a running one can be asked"
     why = nobody if clients is None else "a running gateway has one for each session"

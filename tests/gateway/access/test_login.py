@@ -12,7 +12,7 @@ from gateway.access.hashing import Check, Done, HashingThreads
 from gateway.access.login import Admitted, Decision, Entrance, Login, Refused
 from gateway.access.password_hash import PasswordHash
 from gateway.access.recent_logins import RecentLogins
-from gateway.access.refused_logins import Refusal
+from gateway.access.refused_logins import LoginRefusal
 from gateway.access.users import Users
 from gateway.config.limits import Limit
 from gateway.limits.refusals import Refusals
@@ -84,7 +84,7 @@ class Front:
         return self.decisions.pop()
 
 
-def refusal(decision: Decision) -> Refusal:
+def refusal(decision: Decision) -> LoginRefusal:
     assert isinstance(decision, Refused)
     assert "password" not in decision.reason.replace("or the password is wrong", "")
     return decision.refusal
@@ -112,7 +112,7 @@ def test_the_right_password_lets_a_user_in() -> None:
 )
 def test_a_wrong_name_or_password_costs_one_check_and_is_refused(user: str, password: bytes | None) -> None:
     front = Front()
-    assert refusal(front.answer(user, password)) is Refusal.WRONG_CREDENTIALS
+    assert refusal(front.answer(user, password)) is LoginRefusal.WRONG_CREDENTIALS
     assert front.checks.ran == 1
 
 
@@ -128,11 +128,11 @@ def test_an_unknown_name_is_not_repeated_for_it_may_be_a_password() -> None:
 
 def test_clients_without_a_name_are_let_in_where_that_is_allowed() -> None:
     assert Front(allows_anonymous=True).answer(None) == Admitted(user=None)
-    assert refusal(Front(allows_anonymous=False).answer(None)) is Refusal.NOT_ALLOWED
+    assert refusal(Front(allows_anonymous=False).answer(None)) is LoginRefusal.NOT_ALLOWED
 
 
 def test_where_anonymous_clients_are_let_in_a_wrong_password_is_still_wrong() -> None:
-    assert refusal(Front(allows_anonymous=True).answer("anna", b"x")) is Refusal.WRONG_CREDENTIALS
+    assert refusal(Front(allows_anonymous=True).answer("anna", b"x")) is LoginRefusal.WRONG_CREDENTIALS
 
 
 def test_without_a_password_file_everybody_is_let_in_as_nobody() -> None:
@@ -168,13 +168,15 @@ def test_a_token_lets_its_user_in_until_it_expires_whoever_is_in_the_password_fi
 def test_a_token_under_another_users_name_is_refused() -> None:
     front = Front(tokens=Issuer("anna"))
     for name in ("bob", "Anna", "JWT"):
-        assert refusal(front.answer(name, TOKEN)) is Refusal.WRONG_CREDENTIALS
+        assert refusal(front.answer(name, TOKEN)) is LoginRefusal.WRONG_CREDENTIALS
 
 
 def test_a_refused_token_is_told_with_its_reason_and_is_no_password_after_that() -> None:
     front = Front(tokens=Issuer(None), allows_anonymous=True)
     for name in (None, "anna"):
-        assert front.answer(name, TOKEN) == Refused(refusal=Refusal.WRONG_CREDENTIALS, reason="the token has expired")
+        assert front.answer(name, TOKEN) == Refused(
+            refusal=LoginRefusal.WRONG_CREDENTIALS, reason="the token has expired"
+        )
     assert front.checks.ran == 0
 
 
@@ -182,20 +184,20 @@ def test_beside_tokens_passwords_are_still_checked() -> None:
     issuer = Issuer("eve")
     front = Front(tokens=issuer)
     assert front.answer("anna", b"password") == Admitted(user="anna")
-    assert refusal(front.answer("anna", b"eyJust.a.password!")) is Refusal.WRONG_CREDENTIALS
+    assert refusal(front.answer("anna", b"eyJust.a.password!")) is LoginRefusal.WRONG_CREDENTIALS
     assert issuer.asked == []
 
 
 def test_where_there_are_tokens_alone_a_password_is_wrong_and_without_any_a_token_is_nothing() -> None:
-    assert refusal(Front(None, tokens=Issuer("anna")).answer("anna", b"password")) is Refusal.WRONG_CREDENTIALS
-    assert refusal(Front(None, tokens=Issuer("anna")).answer(None)) is Refusal.NOT_ALLOWED
+    assert refusal(Front(None, tokens=Issuer("anna")).answer("anna", b"password")) is LoginRefusal.WRONG_CREDENTIALS
+    assert refusal(Front(None, tokens=Issuer("anna")).answer(None)) is LoginRefusal.NOT_ALLOWED
     assert Front(None, tokens=Issuer("anna"), allows_anonymous=True).answer(None) == Admitted(user=None)
     assert Front(None, allows_anonymous=True).answer("anna", TOKEN) == Admitted(user=None)
 
 
 def test_the_identifier_of_a_tokens_user_is_bound_like_any_others() -> None:
     front = Front(None, tokens=Issuer("anna"), binding=True)
-    assert refusal(front.answer("anna", TOKEN, "bob")) is Refusal.WRONG_IDENTIFIER
+    assert refusal(front.answer("anna", TOKEN, "bob")) is LoginRefusal.WRONG_IDENTIFIER
     assert front.answer("anna", TOKEN, "anna:2") == Admitted(user="anna", until_us=7, fingerprint="f")
 
 
@@ -213,19 +215,19 @@ def test_the_user_of_a_certificate_is_asked_for_no_password(name: str | None) ->
 
 
 def test_another_users_name_beside_a_certificate_is_refused_even_with_the_right_password() -> None:
-    assert refusal(Front().answer("anna", b"password", entrance=WITH_CERTIFICATE)) is Refusal.WRONG_CREDENTIALS
+    assert refusal(Front().answer("anna", b"password", entrance=WITH_CERTIFICATE)) is LoginRefusal.WRONG_CREDENTIALS
 
 
 @pytest.mark.parametrize("name", ["a\nb", " a", "x" * 257, "\ud800"])
 def test_a_certificate_with_a_name_that_no_user_can_have_lets_nobody_in(name: str) -> None:
     front = Front(allows_anonymous=True)
-    assert refusal(front.answer(None, entrance=Entrance(certificate_user=name))) is Refusal.WRONG_CREDENTIALS
+    assert refusal(front.answer(None, entrance=Entrance(certificate_user=name))) is LoginRefusal.WRONG_CREDENTIALS
 
 
 def test_the_identifier_of_a_certificates_user_is_bound_like_any_others() -> None:
     front = Front(None, binding=True)
     entrance = Entrance(certificate_user="pump")
-    assert refusal(front.answer(None, None, "anna", entrance)) is Refusal.WRONG_IDENTIFIER
+    assert refusal(front.answer(None, None, "anna", entrance)) is LoginRefusal.WRONG_IDENTIFIER
     assert front.answer(None, None, "pump:1", entrance) == Admitted(user="pump")
 
 
@@ -234,9 +236,9 @@ def test_a_listener_has_its_own_word_on_clients_without_a_name(gateway_allows: b
     for text in (ANNA, None):
         front = Front(text, allows_anonymous=gateway_allows)
         assert front.answer(None, entrance=Entrance(allows_anonymous=True)) == Admitted(user=None)
-        assert refusal(front.answer(None, entrance=Entrance(allows_anonymous=False))) is Refusal.NOT_ALLOWED
+        assert refusal(front.answer(None, entrance=Entrance(allows_anonymous=False))) is LoginRefusal.NOT_ALLOWED
     refused = Front(None, allows_anonymous=True).answer("anna", b"password", entrance=Entrance(allows_anonymous=False))
-    assert refusal(refused) is Refusal.NOT_ALLOWED, "nobody can tell who anna is"
+    assert refusal(refused) is LoginRefusal.NOT_ALLOWED, "nobody can tell who anna is"
 
 
 # -- what is remembered ------------------------------------------------------------------------------------------------
@@ -247,7 +249,7 @@ def test_a_login_that_succeeded_is_not_checked_again_and_a_wrong_one_is() -> Non
     for _ in range(3):
         assert front.answer("anna", b"password") == Admitted(user="anna")
     assert front.checks.ran == 1
-    assert refusal(front.answer("anna", b"passwore")) is Refusal.WRONG_CREDENTIALS
+    assert refusal(front.answer("anna", b"passwore")) is LoginRefusal.WRONG_CREDENTIALS
     assert front.checks.ran == 2
     assert front.answer("anna", b"password") == Admitted(user="anna")
     assert front.checks.ran == 2, "a wrong password does not make the right one forgotten"
@@ -258,10 +260,10 @@ def test_a_user_whose_line_changes_is_checked_again_and_the_others_are_not() -> 
     for user in ("anna", "bob"):
         front.answer(user, b"password")
     assert front.replace(ANNA.replace("m=256", "m=512") + BOB) == {"anna"}
-    assert refusal(front.answer("anna", b"password")) is Refusal.WRONG_CREDENTIALS
+    assert refusal(front.answer("anna", b"password")) is LoginRefusal.WRONG_CREDENTIALS
     assert front.answer("bob", b"password") == Admitted(user="bob")
     assert front.replace(ANNA.replace("m=256", "m=512") + "eve" + ANNA[4:]) == {"bob"}
-    assert refusal(front.answer("bob", b"password")) is Refusal.WRONG_CREDENTIALS
+    assert refusal(front.answer("bob", b"password")) is LoginRefusal.WRONG_CREDENTIALS
 
 
 def test_a_password_that_was_checked_against_an_old_line_is_refused() -> None:
@@ -269,7 +271,7 @@ def test_a_password_that_was_checked_against_an_old_line_is_refused() -> None:
     front.ask("anna", b"password")
     front.replace(BOB)
     front.checks.run()
-    assert refusal(front.decisions.pop()) is Refusal.WRONG_CREDENTIALS
+    assert refusal(front.decisions.pop()) is LoginRefusal.WRONG_CREDENTIALS
     front.replace(ANNA)
     front.ask("anna", b"password")
     assert front.decisions == [], "nothing was remembered"
@@ -301,7 +303,7 @@ def test_too_many_logins_are_told_so() -> None:
     front = Front()
     front.answer("anna", b"password")
     front.checks.is_full = True
-    assert refusal(front.answer("bob", b"password")) is Refusal.BUSY
+    assert refusal(front.answer("bob", b"password")) is LoginRefusal.BUSY
     assert front.answer("anna", b"password") == Admitted(user="anna"), "who is remembered needs no check"
 
 
@@ -325,14 +327,14 @@ def test_a_bound_identifier_is_the_users_name_and_perhaps_more(client: str, is_r
     for _ in range(2):
         decision = front.answer("anna", b"password", client)
         assert (decision == Admitted(user="anna")) is is_right
-        assert is_right or refusal(decision) is Refusal.WRONG_IDENTIFIER
+        assert is_right or refusal(decision) is LoginRefusal.WRONG_IDENTIFIER
 
 
 @pytest.mark.parametrize(("client", "is_right"), [("any", True), ("", True), ("bob", False), ("anna:1", False)])
 def test_a_client_without_a_name_has_no_identifier_that_is_bound_to_a_user(client: str, is_right: bool) -> None:
     decision = Front(allows_anonymous=True, binding=True).answer(None, None, client)
     assert (decision == Admitted(user=None)) is is_right
-    assert is_right or refusal(decision) is Refusal.WRONG_IDENTIFIER
+    assert is_right or refusal(decision) is LoginRefusal.WRONG_IDENTIFIER
 
 
 PUMP = Entrance(certificate_user="pump")
@@ -344,11 +346,11 @@ def test_reserved_identifiers_are_kept_for_users_of_the_file_of_tokens_and_of_ce
     assert isinstance(front.answer("eve", TOKEN, "eve:1"), Admitted)
     assert isinstance(front.answer(None, None, "door", PUMP), Admitted)
     for client in ("eve", "eve:1", "pump", "pump:2", "bob"):
-        assert refusal(front.answer("anna", b"password", client)) is Refusal.WRONG_IDENTIFIER, client
-        assert refusal(front.answer(None, None, client)) is Refusal.WRONG_IDENTIFIER, client
+        assert refusal(front.answer("anna", b"password", client)) is LoginRefusal.WRONG_IDENTIFIER, client
+        assert refusal(front.answer(None, None, client)) is LoginRefusal.WRONG_IDENTIFIER, client
     assert front.answer("anna", b"password", "door") == Admitted(user="anna"), "a fleet may share what it likes"
-    assert refusal(front.answer("eve", TOKEN, "anna")) is Refusal.WRONG_IDENTIFIER
-    assert refusal(front.answer(None, None, "anna", PUMP)) is Refusal.WRONG_IDENTIFIER
+    assert refusal(front.answer("eve", TOKEN, "anna")) is LoginRefusal.WRONG_IDENTIFIER
+    assert refusal(front.answer(None, None, "anna", PUMP)) is LoginRefusal.WRONG_IDENTIFIER
 
 
 def test_after_a_restart_whoever_logged_in_lately_is_known() -> None:
@@ -360,7 +362,7 @@ def test_after_a_restart_whoever_logged_in_lately_is_known() -> None:
     for user, entrance, is_lately in (("anna", site, True), ("anna", elsewhere, False), ("bob", site, False)):
         after.ask(user, b"wrong", entrance=entrance)
         assert after.checks.lately.pop() is is_lately, (user, entrance)
-    assert refusal(after.answer("anna", b"password", "eve:2")) is Refusal.WRONG_IDENTIFIER
+    assert refusal(after.answer("anna", b"password", "eve:2")) is LoginRefusal.WRONG_IDENTIFIER
 
 
 def test_a_wrong_password_makes_nobody_known() -> None:
@@ -391,10 +393,10 @@ def test_refusals_are_counted_by_their_reason_and_who_has_gone_is_none() -> None
     front.checks.is_full = True
     front.ask("anna", b"wrong", client="anna")
     counted = {
-        Refusal.NOT_ALLOWED: 1,
-        Refusal.WRONG_CREDENTIALS: 1,
-        Refusal.WRONG_IDENTIFIER: 1,
-        Refusal.BUSY: 1,
+        LoginRefusal.NOT_ALLOWED: 1,
+        LoginRefusal.WRONG_CREDENTIALS: 1,
+        LoginRefusal.WRONG_IDENTIFIER: 1,
+        LoginRefusal.BUSY: 1,
     }
     assert front.login.refused.totals == counted
     front.is_wanted = False
@@ -522,4 +524,4 @@ def test_a_check_that_was_impossible_is_no_wrong_password(caplog: pytest.LogCapt
 
 
 def refusal_of_the_busy(decision: Decision) -> bool:
-    return isinstance(decision, Refused) and decision.refusal is Refusal.BUSY
+    return isinstance(decision, Refused) and decision.refusal is LoginRefusal.BUSY

@@ -9,7 +9,7 @@ from gateway.access.refused_logins import (
     INTERVAL_US,
     KEPT_AFTER_US,
     ROW_KEY,
-    Refusal,
+    LoginRefusal,
     RefusedLogins,
     UserClass,
 )
@@ -18,7 +18,7 @@ from mq_adapters.embedded.unit_of_work import Note, StateSpace, UnitOfWork
 from mq_adapters.reasons import StoreError
 
 AT = 1_795_000_000_000_000
-WRONG = Refusal.WRONG_CREDENTIALS
+WRONG = LoginRefusal.WRONG_CREDENTIALS
 
 
 def counted(*peers: str, user_class: UserClass = UserClass.UNKNOWN) -> RefusedLogins:
@@ -47,7 +47,7 @@ def test_one_note_says_how_many_there_were_of_a_network() -> None:
 def test_reasons_and_classes_of_users_have_notes_of_their_own() -> None:
     refused = counted("192.0.2.1:5")
     refused.count(WRONG, UserClass.KNOWN, "192.0.2.1:5", AT)
-    refused.count(Refusal.BUSY, UserClass.KNOWN, "192.0.2.1:5", AT)
+    refused.count(LoginRefusal.BUSY, UserClass.KNOWN, "192.0.2.1:5", AT)
     assert [note[2:4] for note in refused.notes(AT)] == [
         ("wrong_credentials", "unknown"),
         ("wrong_credentials", "known"),
@@ -77,7 +77,7 @@ def test_a_flood_from_everywhere_writes_few_notes_and_loses_no_count() -> None:
     tracemalloc.stop()
     notes = list(refused.notes(AT))
     assert taken_bytes < 4_000_000
-    assert len(notes) <= 64 + len(UserClass) * len(Refusal)
+    assert len(notes) <= 64 + len(UserClass) * len(LoginRefusal)
     assert sum(count for _, count in networks(notes) if isinstance(count, int)) == 100_050
     assert ("192.0.2.0/24", 50) in networks(notes)
     assert networks(notes)[-1][0] == "", "all others"

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.access.access_list import AccessList
 from gateway.access.login import Decision, Entrance, Login, Refused
-from gateway.access.refused_logins import Refusal
+from gateway.access.refused_logins import LoginRefusal
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.mqtt.events import ConnectReceived
@@ -73,9 +73,9 @@ def test_what_is_told_can_be_written_and_is_short() -> None:
 # -- CONNACK -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("refusal", list(Refusal))
+@pytest.mark.parametrize("refusal", list(LoginRefusal))
 @pytest.mark.parametrize("packet", [CONNECT, with_problems(are_wanted=False)])
-def test_a_login_that_fails_is_told_by_its_code_alone(new_world: NewWorld, refusal: Refusal, packet: str) -> None:
+def test_a_login_that_fails_is_told_by_its_code_alone(new_world: NewWorld, refusal: LoginRefusal, packet: str) -> None:
     """Not whether the user exists, nor what the log says. Where the client asked for no problems, too."""
     world = new_world(login=NobodyComesIn(Refused(refusal=refusal, reason="no line for bob in the password file")))
     link = FakeLink()

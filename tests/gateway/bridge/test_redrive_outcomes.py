@@ -6,7 +6,7 @@ import pytest
 
 from gateway.audit_trail.notes import NoteKind
 from gateway.channels.channel_audit import ChannelAudit
-from gateway.operations.redrive import Redrive, RedriveOutcome, RedriveSelection
+from gateway.operations.redrive import Redrive, RedriveResult, RedriveSelection
 from mappings.commands.command import Dialect
 from mq_adapters.dead_letter import dead_letter
 from mq_adapters.embedded.direct import Direct
@@ -50,7 +50,7 @@ def bury(world: World, body: bytes, *, queue: str = STREAM, **fields: object) ->
     world.run()
 
 
-def redriven(world: World) -> RedriveOutcome:
+def redriven(world: World) -> RedriveResult:
     hand = Connection(world.engine, "redrive")
     work = Redrive(hand, DEAD, ways={}, now_us=lambda: world.now_us)
     outcome = work.run(RedriveSelection(), dry=False, advance=world.run)
@@ -59,7 +59,7 @@ def redriven(world: World) -> RedriveOutcome:
     return outcome
 
 
-def reasons(outcome: RedriveOutcome) -> str:
+def reasons(outcome: RedriveResult) -> str:
     return " ".join(reason for _, reason in outcome.reasons)
 
 

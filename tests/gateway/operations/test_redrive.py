@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.operations.redrive import Redrive, RedriveOutcome, RedriveSelection, opened
+from gateway.operations.redrive import Redrive, RedriveResult, RedriveSelection, opened
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from tests.headers import mqrfh
@@ -58,7 +58,7 @@ def put(store: Direct, *letters: Message) -> None:
         store.put(DEAD_LETTERS, letter)
 
 
-def redriven(store: Direct, *, dry: bool = False, **wish: object) -> RedriveOutcome:
+def redriven(store: Direct, *, dry: bool = False, **wish: object) -> RedriveResult:
     work = Redrive(store, DEAD_LETTERS, ways={"QM1": TRANSMISSION_QUEUES}, now_us=lambda: NOW_US)
     return work.run(RedriveSelection(**wish), dry=dry, advance=lambda: None)
 

@@ -10,7 +10,7 @@ import pytest
 from gateway.access.access_list import AccessList
 from gateway.access.hashing import Check, Done, HashingThreads
 from gateway.access.login import Login
-from gateway.access.refused_logins import Refusal
+from gateway.access.refused_logins import LoginRefusal
 from gateway.access.users import Users
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.sessions.sessions import ClientSession
@@ -238,7 +238,7 @@ def test_a_client_whose_will_its_user_may_not_publish_is_return_code_5_and_the_s
     guarded.checks.run()
     guarded.world.run()
     assert (second.taken(), second.is_open, first.is_open) == (NOT_AUTHORIZED, False, True)
-    assert guarded.login.refused.totals == {Refusal.NOT_ALLOWED: 1}
+    assert guarded.login.refused.totals == {LoginRefusal.NOT_ALLOWED: 1}
 
 
 def test_at_level_5_a_will_that_is_not_allowed_is_reason_code_87(new_world: NewWorld) -> None:

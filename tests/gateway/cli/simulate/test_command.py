@@ -12,7 +12,7 @@ from paho.mqtt import subscribe
 from paho.mqtt.client import Client
 
 from gateway.cli.simulate.sensors import EarlyEnd, SimulatedClient
-from gateway.cli.simulate.simulation_counts import Outcome, SimulationCounts
+from gateway.cli.simulate.simulation_counts import SimulationCounts, SimulationResult
 from mq_adapters import connect
 from tests.processes.forked import Forked
 
@@ -22,7 +22,7 @@ PLAN = ("--sensors", "2", "--rate", "20", "--seconds", "0.2")
 def outcome(**changes):
     kept = {"qos": 1, "sent": 4, "acknowledged": 4, "unacknowledged": 0, "received": 4}
     kept |= {"lost": 0, "doubled": 0, "lost_connections": 0}
-    return Outcome(**{**kept, **changes})
+    return SimulationResult(**{**kept, **changes})
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_counts_tells_lost_from_doubled():
     for number in (0, 1, 1, 3, 1):
         counts.note_received((0, number))
     counts.note_lost_connection()
-    assert counts.outcome() == outcome(qos=2, received=3, lost=1, doubled=2, lost_connections=1)
+    assert counts.result() == outcome(qos=2, received=3, lost=1, doubled=2, lost_connections=1)
 
 
 def test_counts_is_settled_when_nothing_is_missing():
@@ -74,7 +74,7 @@ def test_what_was_never_acknowledged_is_not_lost():
         counts.note_acknowledged((0, number))
     for number in (0, 2):
         counts.note_received((0, number))
-    assert counts.outcome() == outcome(acknowledged=2, unacknowledged=2, received=2, lost=1)
+    assert counts.result() == outcome(acknowledged=2, unacknowledged=2, received=2, lost=1)
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from gateway.channels.control import ChannelCommands
+from gateway.channels.channel_commands import ChannelCommands
 from gateway.channels.names import channel_names
 from gateway.channels.protocol import Order
 from gateway.channels.supervisor import TargetProcess

@@ -24,7 +24,7 @@ _US: Final = 1_000_000
 
 
 class ChannelCommands:
-    """mq_adapters.embedded.mqsc.channels.ChannelControl of a gateway."""
+    """mq_adapters.embedded.mqsc.channels.ChannelAdministration of a gateway."""
 
     def __init__(self, processes: Iterable[TargetProcess], *, subscriber_queue: Queue, reply_queue: Queue) -> None:
         self._processes = tuple(processes)

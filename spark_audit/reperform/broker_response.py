@@ -21,7 +21,7 @@ _DETAILS: Final = frozenset({"ReasonText", "ErrorId", "ErrorPos", "ParmId"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class BrokerResponse:
     """Under the names of pscr; `named` is everything but completion and reasons."""
 
     completion: str
@@ -29,7 +29,7 @@ class Answer:
     named: tuple[tuple[str, str], ...]
 
 
-def answer_of(headers: Iterable[Header]) -> Answer | None:
+def broker_response_of(headers: Iterable[Header]) -> BrokerResponse | None:
     """The answer that a chain carries, or None for one that carries a command."""
     for header in headers:
         if header.version == 1 and header.pairs and header.pairs[0][0] == "MQPSCompCode":
@@ -44,7 +44,7 @@ def answer_of(headers: Iterable[Header]) -> Answer | None:
     return None
 
 
-def answer_differences(before: Answer, after: Answer | None, reported: str) -> list[str]:
+def response_differences(before: BrokerResponse, after: BrokerResponse | None, reported: str) -> list[str]:
     """What of an answer was lost, changed or added; names in `reported` were said to be left out."""
     if after is None:
         return ["the output is no answer of a broker"]
@@ -66,9 +66,9 @@ def answer_differences(before: Answer, after: Answer | None, reported: str) -> l
     return words
 
 
-def _answer(leaves: Iterable[tuple[str, str]]) -> Answer:
+def _answer(leaves: Iterable[tuple[str, str]]) -> BrokerResponse:
     fields = tuple(leaves)
-    return Answer(
+    return BrokerResponse(
         completion=next((value for name, value in fields if name == "Completion"), ""),
         reasons=tuple(value for name, value in fields if name == "Reason" and value != "0"),
         named=tuple(field for field in fields if field[0] not in ("Completion", "Reason")),
