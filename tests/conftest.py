@@ -19,6 +19,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests.guarded_run import MARK, start_guard
 from tests.longest_first import longest_first
+from tests.memory_folder import place_for_commits
 from tests.mounts import Mounts
 from tests.rewritten_modules import rewrite_stale_modules
 from tests.written_headers import compare_every_header
@@ -129,6 +130,14 @@ def mounts() -> Iterator[Mounts]:
 def socket_folder() -> Iterator[Path]:
     """An empty folder whose path is short: a Unix socket's path has at most 107 bytes (sun_path, unix(7))."""
     folder = Path(tempfile.mkdtemp(prefix="rfh"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def memory_folder() -> Iterator[Path]:
+    """An empty folder in memory, where there is room, for stores whose test is about no disk."""
+    folder = Path(tempfile.mkdtemp(prefix="rfh", dir=place_for_commits()))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -25,6 +25,7 @@ from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.queue_administration import delete
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
+from tests.memory_folder import place_for_commits
 
 QUEUES = ("ORDERS", "REPLIES")
 #: One queue orders by priority, the other by arrival alone.
@@ -54,7 +55,7 @@ class QueueManagerModel(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="rfh"))
+        self.folder = Path(tempfile.mkdtemp(prefix="rfh", dir=place_for_commits()))
         self.restarts = 0
         self.kept: list[Kept] = []
         self.puts: dict[int, list[Kept]] = {0: [], 1: []}

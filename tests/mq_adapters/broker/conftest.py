@@ -155,9 +155,9 @@ class Station:
 
 
 @pytest.fixture
-def station(tmp_path: Path) -> Iterator[Station]:
+def station(memory_folder: Path) -> Iterator[Station]:
     """A fresh queue manager that also serves stream SAMPLE.BROKER.RESULTS.STREAM."""
-    made = Station(tmp_path, ("SAMPLE.BROKER.RESULTS.STREAM",))
+    made = Station(memory_folder, ("SAMPLE.BROKER.RESULTS.STREAM",))
     yield made
     made.engine.close()
 

@@ -236,7 +236,7 @@ def transmitted(body: bytes, queue_name: str = STREAM, descriptor: MessageDescri
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path)
+def world(memory_folder: Path) -> Iterator[World]:
+    world = World(memory_folder)
     yield world
     world.close()
