@@ -230,6 +230,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session = start_session(tmp_path_factory.mktemp("spark"), trail_bytes=0, place=SparkPlace(memory="1g"))
     finally:
         os.umask(mask)
+    gc.collect()
+    gc.freeze()  # to collect after each test is then to look at what came since, and takes no tenth of a second
     yield session
     with warnings.catch_warnings():  # whichever test is the last of this process, it is not about Spark's sockets
         warnings.simplefilter("ignore", ResourceWarning)
