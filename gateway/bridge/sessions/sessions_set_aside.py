@@ -8,6 +8,7 @@ anew.
 """
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -28,6 +29,8 @@ _LEVEL_BYTES: Final = 4
 _SET_ASIDE_BYTES: Final = 110
 _FILTER_BYTES: Final = 150
 _SESSION_BYTES: Final = 4_000
+#: Wildcards of MQRFH, with which a registration is always loaded.
+_STAYS_LOADED: Final = re.compile(rb"[*?]")
 _WILDCARDS: Final = frozenset((b"+", b"#"))
 #: Stream, identity, subscription point and topic.
 _NAMES: Final = 4
@@ -127,9 +130,10 @@ def _registered_bytes(engine: Engine) -> tuple[Counter[str], Counter[str]]:
         _, identity, _, topic = names[:_NAMES]
         place = identity.rpartition(b":")[2].decode(errors="replace")
         levels = frozenset(topic.split(b"/"))
-        loaded[place] += _LOADED_BYTES
+        needed = _LOADED_BYTES
         if levels & _WILDCARDS:
-            loaded[place] += _LEVEL_BYTES * topic.count(b"/") + _NEW_LEVEL_BYTES * len(levels - before - _WILDCARDS)
+            needed += _LEVEL_BYTES * topic.count(b"/") + _NEW_LEVEL_BYTES * len(levels - before - _WILDCARDS)
             before = levels
-        set_aside[place] += _SET_ASIDE_BYTES
+        loaded[place] += needed
+        set_aside[place] += needed if _STAYS_LOADED.search(topic) else _SET_ASIDE_BYTES
     return loaded, set_aside

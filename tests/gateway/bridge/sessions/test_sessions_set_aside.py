@@ -7,6 +7,7 @@ import pytest
 
 from gateway.bridge.sessions.sessions_set_aside import sessions_set_aside
 from gateway.config.mqtt_limits import MqttLimits
+from mappings.table import Dialect
 from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, written
 from tests.gateway.bridge.subscribe.test_cost_of_filters import deep_filters, subscribe
@@ -154,3 +155,17 @@ def test_nothing_is_set_aside_where_the_system_does_not_say_what_is_free(large_a
     assert not sessions_set_aside(engine, 0, free_bytes=lambda: None)
     assert len(sessions_set_aside(engine, 0, free_bytes=lambda: 48_000)) == 1
     assert not sessions_set_aside(engine, 0, free_bytes=lambda: 1 << 30)
+
+
+def test_registrations_with_wildcards_of_mqrfh_stay_loaded_and_are_counted_so(
+    new_world: NewWorld, tmp_path: Path
+) -> None:
+    world = new_world(tmp_path, dialect=Dialect.MQRFH, limits=ROOMY)
+    subscribe(world, world.connect("wild", flags="00"), ["a/+/b", "+/d"])
+    assert sessions_set_aside(world.engine, 1) == frozenset()
+    subscribe(world, world.connect("wild", flags="00"), ["plain"])
+    assert len(sessions_set_aside(world.engine, 1)) == 1
+    world = new_world(tmp_path, dialect=Dialect.MQRFH, limits=MqttLimits(maximum_session_memory_bytes=1))
+    for topic in ("a/x/b", "c/d", "plain"):
+        world.receive(world.connect("from"), f"32 {5 + len(topic):02X} {len(topic):04X} '{topic}' 0001 'x'")
+    assert world.depth(SUBSCRIBER_QUEUE) == 3
