@@ -113,7 +113,7 @@ class Limit(Enum):
         most=MAXIMUM_PACKET_IDENTIFIERS,
         unit="messages",
         meaning="PUBLISH packets of QoS 1 and 2 that one client may leave unanswered; past it its deliveries wait",
-        where="mqtt.session",
+        where="mqtt.outgoing_flows",
     )
     RECEIVE_MAXIMUM = LimitRow(
         key="receive_maximum",

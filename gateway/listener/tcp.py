@@ -103,7 +103,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         """
         if not self._rest:
             return True
-        awaits_session = self._waits_for_commit and self.connection.session is None
+        awaits_session = self._waits_for_commit and self.connection.flows is None
         return not awaits_session and (self._is_ending or not (self._is_paused or self._paused_writing))
 
     def _hand_on(self) -> bool:

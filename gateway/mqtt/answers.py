@@ -8,9 +8,9 @@ from gateway.mqtt import property_codec
 from gateway.mqtt.errors import MalformedPacket, ProtocolViolation
 from gateway.mqtt.events import Event, ReleaseReceived
 from gateway.mqtt.levels import Level, PacketType
+from gateway.mqtt.outgoing_flows import OutgoingFlows
 from gateway.mqtt.properties import Explanation
 from gateway.mqtt.reason_codes import FAILURE, PUBLISH_ANSWER_CODES, RELEASE_CODES
-from gateway.mqtt.session import Session
 from gateway.mqtt.wire import Fields
 
 _CODES = {
@@ -21,7 +21,7 @@ _CODES = {
 }
 
 
-def read_answer(packet_type: PacketType, fields: Fields, session: Session, level: Level) -> Event | None:
+def read_answer(packet_type: PacketType, fields: Fields, flows: OutgoingFlows, level: Level) -> Event | None:
     """Read an answer behind its fixed header; None if it changes no flow. A fault of the peer raises a PeerError."""
     if fields.left != 2 and not (level.has_properties and fields.left > 2):
         raise MalformedPacket(f"{packet_type.name} has a remaining length of {fields.left}")
@@ -36,8 +36,8 @@ def read_answer(packet_type: PacketType, fields: Fields, session: Session, level
     if packet_type is PacketType.PUBREL:
         return ReleaseReceived(packet_identifier)
     if reason_code >= FAILURE and packet_type is not PacketType.PUBCOMP:
-        return session.note_refusal(packet_type, packet_identifier, reason_code, properties)
-    event = session.note_answer(packet_type, packet_identifier)
+        return flows.note_refusal(packet_type, packet_identifier, reason_code, properties)
+    event = flows.note_answer(packet_type, packet_identifier)
     if event is None and level.answers_must_fit:
-        session.check_order(packet_type, packet_identifier)
+        flows.check_order(packet_type, packet_identifier)
     return event

@@ -15,6 +15,7 @@ from gateway.mqtt.events import ConnectReceived, ConnectRefused, DisconnectRecei
 from gateway.mqtt.framing import PartialPacket
 from gateway.mqtt.incoming import PublishReader
 from gateway.mqtt.levels import BEFORE_MQTT_5, LEVELS, MQTT_5_0, PacketType
+from gateway.mqtt.outgoing_flows import OutgoingFlows
 from gateway.mqtt.properties import (
     UNLIMITED_RECEIVE_MAXIMUM,
     ConnackProperties,
@@ -29,7 +30,6 @@ from gateway.mqtt.reason_codes import (
 )
 from gateway.mqtt.reason_strings import reason_string
 from gateway.mqtt.receiver import PacketReceiver
-from gateway.mqtt.session import Session
 from gateway.mqtt.subscriptions import SubscribeReader, UnsubscribeReader
 from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH, Fields, decode_remaining_length, largest_remaining_length
 from gateway.mqtt.writer import PacketWriter
@@ -63,7 +63,7 @@ class Phase(IntEnum):
 
 
 class Connection(PacketReceiver):
-    """The server's side of one connection; `session` is None until `attach`.
+    """The server's side of one connection; `flows` is None until `attach`.
 
     `maximum_packet_bytes` limits the remaining length of every packet. At level 5, if the limit is announced, it limits
     the whole packet. `levels`: the protocol levels that may connect; a CONNECT of another level is refused. CONNACK of
@@ -126,12 +126,12 @@ class Connection(PacketReceiver):
         """The protocol level of the CONNECT, 3 to 5; 0 before it."""
         return self._level.number if self._level is not None else 0
 
-    def attach(self, session: Session) -> None:
-        """Accept the CONNECT: join its session. Send CONNACK, then call `receive_data(b"")` for the bytes behind it."""
+    def attach(self, flows: OutgoingFlows) -> None:
+        """Accept the CONNECT with its flows. Send CONNACK, then call `receive_data(b"")` for the bytes behind it."""
         if self._phase is not Phase.AWAIT_ATTACH or self.is_closed:
             raise UsageError(f"a session is attached once, between CONNECT and the next packet, not {self._phase.name}")
-        session.begin_connection(self.receive_maximum_of_client)
-        self.session = session
+        flows.begin_connection(self.receive_maximum_of_client)
+        self.flows = flows
         self._phase = Phase.OPEN
 
     def connack(self, session_present: bool, properties: ConnackProperties = _NOTHING_MORE) -> bytes:
@@ -232,8 +232,8 @@ class Connection(PacketReceiver):
         self._waiting = self._filters = None
 
     def _decode(self, data: bytes, position: int, events: list[Event]) -> int:
-        if self.session is not None and self._level is not None:
-            return self._decode_open(data, position, events, self.session, self._level)
+        if self.flows is not None and self._level is not None:
+            return self._decode_open(data, position, events, self.flows, self._level)
         if self._phase is Phase.AWAIT_ATTACH or position == len(data):
             return position
         first_byte = data[position]

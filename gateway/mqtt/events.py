@@ -109,14 +109,14 @@ class ReleaseReceived(NamedTuple):
 
 
 class DeliveryAcknowledged(NamedTuple):
-    """PUBACK of an outgoing QoS 1 PUBLISH: commit, then call `Session.finish`."""
+    """PUBACK of an outgoing QoS 1 PUBLISH: commit, then call `OutgoingFlows.finish`."""
 
     packet_identifier: int
     token: object
 
 
 class DeliveryReceived(NamedTuple):
-    """PUBREC of an outgoing QoS 2 PUBLISH: commit, call `Session.release`, send PUBREL.
+    """PUBREC of an outgoing QoS 2 PUBLISH: commit, call `OutgoingFlows.release`, send PUBREL.
 
     `repeated`: PUBREL was sent before; only send it again.
     """
@@ -127,7 +127,7 @@ class DeliveryReceived(NamedTuple):
 
 
 class DeliveryRefused(NamedTuple):
-    """PUBACK or PUBREC with a reason code of 80 hex or more: commit, then call `Session.finish`. Send no packet.
+    """PUBACK or PUBREC with a reason code of 80 hex or more: commit, then call `OutgoingFlows.finish`. Send no packet.
 
     The message counts as delivered and is not sent again (MQTT-4.4.0-2). `packet_type` says which of the two it was.
     """
@@ -140,7 +140,7 @@ class DeliveryRefused(NamedTuple):
 
 
 class DeliveryCompleted(NamedTuple):
-    """PUBCOMP of an outgoing QoS 2 PUBLISH: commit, then call `Session.finish`."""
+    """PUBCOMP of an outgoing QoS 2 PUBLISH: commit, then call `OutgoingFlows.finish`."""
 
     packet_identifier: int
     token: object

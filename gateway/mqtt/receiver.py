@@ -13,8 +13,8 @@ from gateway.mqtt.events import Event, PublishReceived, ReleaseReceived, Violate
 from gateway.mqtt.framing import PartialPacket
 from gateway.mqtt.incoming import PublishReader
 from gateway.mqtt.levels import LONGEST, Level, PacketType, explain_first_byte
+from gateway.mqtt.outgoing_flows import OutgoingFlows
 from gateway.mqtt.reason_codes import ReasonCode
-from gateway.mqtt.session import Session
 from gateway.mqtt.wire import Fields, decode_remaining_length, is_minimal
 
 _PUBLISH, _PUBREL, _LAST_ANSWER = int(PacketType.PUBLISH), int(PacketType.PUBREL), int(PacketType.PUBCOMP)
@@ -28,13 +28,13 @@ _new = tuple.__new__  # half the cost of a named tuple's own constructor
 class PacketReceiver(ABC):
     """Bytes in, events out. `is_closed`: the last event was given, and later bytes are not decoded."""
 
-    __slots__ = ("_level", "_longest_bytes", "_partial", "_publishes", "has_finished_packet", "is_closed", "session")
+    __slots__ = ("_level", "_longest_bytes", "_partial", "_publishes", "flows", "has_finished_packet", "is_closed")
 
     def __init__(self, longest_bytes: int) -> None:
         self.is_closed = False
         #: Whether the last call of `receive_data` came to the end of a packet.
         self.has_finished_packet = False
-        self.session: Session | None = None
+        self.flows: OutgoingFlows | None = None
         self._level: Level | None = None
         self._longest_bytes = longest_bytes
         self._partial: PartialPacket | None = None
@@ -120,7 +120,7 @@ class PacketReceiver(ABC):
             raise MalformedPacket(reason)
         raise LimitExceeded(reason, ReasonCode.PACKET_TOO_LARGE)
 
-    def _decode_open(self, data: bytes, position: int, events: list[Event], session: Session, level: Level) -> int:
+    def _decode_open(self, data: bytes, position: int, events: list[Event], flows: OutgoingFlows, level: Level) -> int:
         """`_decode` on a connection with a session."""
         size, received = len(data), level.received
         while position < size and not self.is_closed:
@@ -129,7 +129,7 @@ class PacketReceiver(ABC):
             if packet_type == _PUBLISH:
                 position = _decode_publishes(data, start, events, level, self._longest_bytes, self._publishes)
             elif _PUBLISH < packet_type <= _LAST_ANSWER:
-                position = _decode_answers(data, start, events, session, level, self._publishes)
+                position = _decode_answers(data, start, events, flows, level, self._publishes)
                 if position == start:
                     position = self._decode_one(data, start, events)
             elif packet_type:
@@ -158,9 +158,9 @@ class PacketReceiver(ABC):
         return end
 
     def _read_answer(self, packet_type: PacketType, fields: Fields) -> Event | None:
-        assert self.session is not None
+        assert self.flows is not None
         assert self._level is not None
-        event = read_answer(packet_type, fields, self.session, self._level)
+        event = read_answer(packet_type, fields, self.flows, self._level)
         if self._publishes is not None and isinstance(event, ReleaseReceived):
             self._publishes.released(event.packet_identifier)
         return event
@@ -230,12 +230,12 @@ def _decode_answers(
     data: bytes,
     position: int,
     events: list[Event],
-    session: Session,
+    flows: OutgoingFlows,
     level: Level,
     reader: PublishReader | None,
 ) -> int:
     """Decode a run of PUBACK, PUBREC, PUBREL and PUBCOMP of four bytes. Returns where the first other packet begins."""
-    size, append, note_answer, received = len(data), events.append, session.note_answer, level.received
+    size, append, note_answer, received = len(data), events.append, flows.note_answer, level.received
     while size - position > 3 and _PUBLISH < (packet_type := received[data[position]]) <= _LAST_ANSWER:
         packet_identifier = data[position + 2] << 8 | data[position + 3]
         if data[position + 1] != 2 or not packet_identifier:
@@ -247,6 +247,6 @@ def _decode_answers(
         elif (event := note_answer(packet_type, packet_identifier)) is not None:
             append(event)
         elif level.answers_must_fit:
-            session.check_order(packet_type, packet_identifier)
+            flows.check_order(packet_type, packet_identifier)
         position += 4
     return position

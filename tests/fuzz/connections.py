@@ -19,7 +19,7 @@ with atheris.instrument_imports(include=["gateway.mqtt"]):
     from gateway.mqtt.connection import Connection
     from gateway.mqtt.errors import LimitExceeded
     from gateway.mqtt.events import ConnectReceived, DisconnectReceived, Event, PublishReceived, Violated
-    from gateway.mqtt.session import OutgoingState, Session
+    from gateway.mqtt.outgoing_flows import OutgoingFlows, OutgoingState
     from tests.fuzz.campaign import run
 
 LONGEST_BYTES = 1_024
@@ -51,7 +51,7 @@ class Peer:
     """One connection that is given bytes. Its commits never return, so the cut alone makes a difference."""
 
     def __init__(self, selector: int) -> None:
-        self._session = Session("c1", clean_session=False, maximum_in_flight=4)
+        self._session = OutgoingFlows("c1", clean_session=False, maximum_in_flight=4)
         self._session.start("message 1", 1)
         self._session.start("message 2", 2)
         self._session.restore(3, "message 3", 2, OutgoingState.AWAIT_PUBCOMP)

@@ -34,7 +34,7 @@ from gateway.bridge.sessions.link import Link
 from gateway.bridge.sessions.sessions import ClientSession, Sessions, flow_key
 from gateway.mqtt.events import DeliveryAcknowledged, DeliveryCompleted, DeliveryReceived, DeliveryRefused
 from gateway.mqtt.levels import PacketType
-from gateway.mqtt.session import Outgoing, OutgoingState
+from gateway.mqtt.outgoing_flows import Outgoing, OutgoingState
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, StateSpace, UnitOfWork

@@ -22,8 +22,8 @@ from gateway.bridge.messages.usr_folder import remaining_s
 from gateway.bridge.sessions.sessions import ClientSession
 from gateway.mqtt import packets, property_codec
 from gateway.mqtt.levels import LEVELS
+from gateway.mqtt.outgoing_flows import Outgoing, OutgoingState
 from gateway.mqtt.properties import PublishProperties
-from gateway.mqtt.session import Outgoing, OutgoingState
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, Note, UnitOfWork

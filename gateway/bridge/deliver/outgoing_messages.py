@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.sessions.sessions import ClientSession, flow_key
-from gateway.mqtt.session import OutgoingState
+from gateway.mqtt.outgoing_flows import OutgoingState
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, StateSpace, UnitOfWork
 from mq_adapters.message import Message
@@ -103,7 +103,7 @@ def bytes_in_flight(session: ClientSession, correl_id: bytes) -> int:
 
 
 def flow_of(token: object) -> Flow:
-    """The flow that `Session.outgoing` knows as a token."""
+    """The flow that `OutgoingFlows.outgoing` knows as a token."""
     assert isinstance(token, Flow)
     return token
 

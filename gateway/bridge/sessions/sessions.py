@@ -24,9 +24,9 @@ from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.budgets import Account, Amount, Budgets, Owner
 from gateway.limits.topics import levels_of
 from gateway.mqtt.events import DisconnectReceived, Will
+from gateway.mqtt.outgoing_flows import OutgoingFlows
 from gateway.mqtt.properties import NEVER_EXPIRES_S
 from gateway.mqtt.reason_codes import ReasonCode
-from gateway.mqtt.session import Session
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import PublicationCounter, StateSpace, UnitOfWork
 
@@ -83,7 +83,7 @@ class ClientSession:
 
     def __init__(
         self,
-        mqtt: Session,
+        mqtt: OutgoingFlows,
         *,
         epoch: int,
         level: int,
@@ -463,7 +463,7 @@ class Sessions:
 
     def _add(self, client: str, epoch: int, *, level: int, clean_session: bool, owner: Owner) -> ClientSession:
         session = ClientSession(
-            Session(client, clean_session=clean_session, maximum_in_flight=self._maximum_in_flight),
+            OutgoingFlows(client, clean_session=clean_session, maximum_in_flight=self._maximum_in_flight),
             epoch=epoch,
             level=level,
             correl_id=session_correl_id(self._engine.identity, client, epoch),

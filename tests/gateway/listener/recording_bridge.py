@@ -35,7 +35,7 @@ class RecordingBridge:
     def receive(self, link: NetworkLink, data: bytes) -> None:
         if link not in self.links:
             self.links.append(link)
-        if link.connection.session is not None:
+        if link.connection.flows is not None:
             link.connection.receive_data(data)
         self.received += data
         self.calls += 1

@@ -15,7 +15,7 @@ from gateway.bridge.bridge import Bridge
 from gateway.config import Address, ConfigurationError, Settings
 from gateway.listener import Listeners, OpenListener
 from gateway.listener.link import NetworkLink
-from gateway.mqtt.session import Session
+from gateway.mqtt.outgoing_flows import OutgoingFlows
 from tests.certificate_authority import Authority
 from tests.gateway.listener.recording_bridge import RecordingBridge
 
@@ -190,7 +190,7 @@ def test_large_packet_that_makes_progress_ends_the_silence() -> None:
 def _open(link: NetworkLink) -> None:
     """As a CONNECT with a keep-alive of 60 s does it that was accepted."""
     link.connection.receive_data(bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"))
-    link.connection.attach(Session("c1", clean_session=True))
+    link.connection.attach(OutgoingFlows("c1", clean_session=True))
     link.accepted_s += 3_600.0
 
 

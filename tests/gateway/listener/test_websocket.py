@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 
 from gateway.listener.upgrade import RequestReader
+from gateway.mqtt.outgoing_flows import OutgoingFlows
 from gateway.mqtt.reason_codes import ReasonCode
-from gateway.mqtt.session import Session
 from tests.certificate_authority import Authority
 from tests.gateway.listener.running import Running, run
 from tests.gateway.listener.websocket_client import (
@@ -221,7 +221,7 @@ def test_mqtt_5_is_told_what_is_wrong_with_a_frame_before_its_connection_ends(
         writer.write(client_frame(BINARY, b"x"))
         connection = (await running.only_link()).connection
         connection.receive_data(bytes.fromhex("10 0F 0004 4D515454 05 02 003C 00 0002 6331"))
-        connection.attach(Session("c1", clean_session=True))
+        connection.attach(OutgoingFlows("c1", clean_session=True))
         connection.connack(False)
         writer.write(frame)
         opcode, payload = await read_frame(reader)

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import Event
-from gateway.mqtt.session import Session
+from gateway.mqtt.outgoing_flows import OutgoingFlows
 
 CONNECT = {
     3: bytes.fromhex("10 10 0006 4D5149736470 03 02 003C 0002 6331"),  # MQIsdp, clean session, 60 s, "c1"
@@ -30,7 +30,7 @@ def open_connection() -> OpenConnection:
 
     def make(
         level: int = 4,
-        session: Session | None = None,
+        session: OutgoingFlows | None = None,
         maximum_packet_bytes: int = 268_435_455,
         connect: bytes = b"",
         receive_maximum: int = 65_535,
@@ -43,7 +43,7 @@ def open_connection() -> OpenConnection:
             topic_alias_maximum=topic_alias_maximum,
         )
         connection.receive_data(connect or CONNECT[level])
-        connection.attach(session or Session("c1", clean_session=False))
+        connection.attach(session or OutgoingFlows("c1", clean_session=False))
         return connection
 
     return make

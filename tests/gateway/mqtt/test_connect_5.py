@@ -7,9 +7,9 @@ import pytest
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.errors import LimitExceeded, MalformedPacket, ProtocolViolation
 from gateway.mqtt.events import ConnectReceived, ConnectRefused, Event, PingReceived, Violated, Will
+from gateway.mqtt.outgoing_flows import OutgoingFlows
 from gateway.mqtt.properties import ConnackProperties, ConnectProperties, DisconnectProperties, WillProperties
 from gateway.mqtt.reason_codes import ReasonCode
-from gateway.mqtt.session import Session
 from tests.reason_strings import plain
 
 MQTT = "0004 4D515454 05"
@@ -261,7 +261,7 @@ def test_connack_says_what_the_connection_was_made_with() -> None:
     """MQTT-3.2.2-1: no other flag than session present; MQTT-4.12.0-6: no authentication method."""
     connection = Connection(levels={5}, maximum_packet_bytes=2_000_000, receive_maximum=20, topic_alias_maximum=10)
     connection.receive_data(bytes.fromhex(ACCEPTED["plain"][0]))
-    connection.attach(Session("c1", clean_session=True))
+    connection.attach(OutgoingFlows("c1", clean_session=True))
     expected = "20 0E 00 00 0B 22 000A 27 001E8480 21 0014"
     assert connection.connack(False) == bytes.fromhex(expected)
 
@@ -269,7 +269,7 @@ def test_connack_says_what_the_connection_was_made_with() -> None:
 def test_connack_before_mqtt_5_has_its_two_bytes() -> None:
     connection = _connection()
     connection.receive_data(bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"))
-    connection.attach(Session("c1", clean_session=False))
+    connection.attach(OutgoingFlows("c1", clean_session=False))
     assert connection.connack(True, ConnackProperties(reason_string="for level 5")) == bytes.fromhex("20 02 01 00")
 
 
@@ -284,7 +284,7 @@ def test_a_keep_alive_that_is_too_long_is_replaced_where_the_client_can_be_told(
     properties = "00" if level == 5 else ""
     packet = bytes.fromhex(f"0004 4D515454 0{level} 02 {asked} {properties} 0002 6331")
     connection.receive_data(bytes((0x10, len(packet))) + packet)
-    connection.attach(Session("c1", clean_session=True))
+    connection.attach(OutgoingFlows("c1", clean_session=True))
     answer = connection.connack(False)
     assert answer[5:] == bytes.fromhex(told)
     assert connection.keep_alive_deadline(0.0) == deadline_s
@@ -294,7 +294,7 @@ def test_a_client_that_cannot_take_connack_is_sent_nothing_at_all() -> None:
     """MQTT-3.1.2-24 and MQTT-3.14.0-1."""
     connection = _connection()
     connection.receive_data(bytes.fromhex("10 14 0004 4D515454 05 02 003C 05 27 00000004 0002 6331"))
-    connection.attach(Session("c1", clean_session=True))
+    connection.attach(OutgoingFlows("c1", clean_session=True))
     assert connection.connack(False) == b""
     assert connection.closing_packet(ReasonCode.PACKET_TOO_LARGE) == b""
 
@@ -314,7 +314,7 @@ def test_server_keep_alive_replaces_that_of_the_client() -> None:
     """MQTT-3.1.2-21, MQTT-3.2.2-21; without it the client's holds (MQTT-3.2.2-22, MQTT-3.1.2-22)."""
     connection = _connection()
     connection.receive_data(bytes.fromhex(ACCEPTED["plain"][0]))
-    connection.attach(Session("c1", clean_session=True))
+    connection.attach(OutgoingFlows("c1", clean_session=True))
     assert connection.keep_alive_deadline(100.0) == 190.0
     answer = connection.connack(False, ConnackProperties(server_keep_alive_s=10))
     assert answer == bytes.fromhex("20 06 00 00 03 13 000A")
@@ -325,7 +325,7 @@ def test_assigned_client_identifier_is_told() -> None:
     """MQTT-3.1.3-7, MQTT-3.2.2-16."""
     connection = _connection()
     connection.receive_data(bytes.fromhex(f"10 0D {MQTT} 02 0000 00 0000"))
-    connection.attach(Session("a1", clean_session=True))
+    connection.attach(OutgoingFlows("a1", clean_session=True))
     answer = connection.connack(False, ConnackProperties(assigned_client_identifier="a1"))
     assert answer == bytes.fromhex("20 08 00 00 05 12 0002 6131")
 
@@ -339,7 +339,7 @@ def test_connack_leaves_out_what_does_not_fit() -> None:
     for maximum, expected in ((21, whole), (20, without_user_properties), (13, without_both), (7, "")):
         connection = _connection()
         connection.receive_data(bytes.fromhex(f"10 14 {MQTT} 02 003C 05 27 {maximum:08X} 0002 6331"))
-        connection.attach(Session("c1", clean_session=True))
+        connection.attach(OutgoingFlows("c1", clean_session=True))
         assert connection.connack(False, more) == bytes.fromhex(expected)
 
 
@@ -377,7 +377,7 @@ def test_keep_alive_that_is_too_long_is_replaced_and_told(asked: str, told: str,
     """Section 3.2.2.3.14."""
     connection = Connection(levels=(5,), maximum_keep_alive_s=120)
     connection.receive_data(bytes.fromhex(f"10 0F {MQTT} 02 {asked} 00 0002 6331"))
-    connection.attach(Session("c1", clean_session=True))
+    connection.attach(OutgoingFlows("c1", clean_session=True))
     properties = bytes.fromhex(told)
     assert connection.connack(False) == bytes((0x20, 3 + len(properties), 0, 0, len(properties))) + properties
     assert connection.keep_alive_s == kept_s
@@ -389,7 +389,7 @@ def test_keep_alive_that_is_too_long_is_replaced_and_told(asked: str, told: str,
 def test_keep_alive_before_level_5_is_the_clients_own(connect: str) -> None:
     connection = Connection(levels=(3, 4), maximum_keep_alive_s=120)
     connection.receive_data(bytes.fromhex(connect))
-    connection.attach(Session("c1", clean_session=True))
+    connection.attach(OutgoingFlows("c1", clean_session=True))
     assert connection.connack(False) == bytes.fromhex("20 02 00 00")
     assert connection.keep_alive_s == 65_535
 
@@ -414,7 +414,7 @@ def test_connection_knows_whether_its_client_was_told_of_its_end() -> None:
     newest.receive_data(bytes.fromhex(f"10 0F {MQTT} 02 003C 00 0002 6331"))
     older.receive_data(bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"))
     for connection in (newest, older):
-        connection.attach(Session("c1", clean_session=True))
+        connection.attach(OutgoingFlows("c1", clean_session=True))
         connection.connack(False)
         assert not connection.has_said_why
         connection.closing_packet(ReasonCode.SERVER_SHUTTING_DOWN)

@@ -22,7 +22,7 @@ from gateway.mqtt.events import (
     UnsubscribeReceived,
     Violated,
 )
-from gateway.mqtt.session import OutgoingState, Session
+from gateway.mqtt.outgoing_flows import OutgoingFlows, OutgoingState
 
 OpenConnection = Callable[..., Connection]
 Feed = Callable[[Connection, bytes, int], list[Event]]
@@ -292,7 +292,7 @@ def test_packets_pipelined_behind_connect_wait_for_the_session(connect_bytes: di
     (connected,) = connection.receive_data(connect_bytes[4] + publish[:4])
     assert isinstance(connected, ConnectReceived)
     assert connection.receive_data(publish[4:]) == []
-    connection.attach(Session("c1", clean_session=True))
+    connection.attach(OutgoingFlows("c1", clean_session=True))
     assert connection.receive_data(b"") == [PublishReceived("a/b", b"", 1, False, False, 10, publish)]
     assert connection.receive_data(b"\xc0\x00") == [PingReceived()]
 
@@ -300,14 +300,14 @@ def test_packets_pipelined_behind_connect_wait_for_the_session(connect_bytes: di
 def test_waiting_bytes_are_decoded_before_those_that_come_with_the_call(connect_bytes: dict[int, bytes]) -> None:
     connection = Connection()
     connection.receive_data(connect_bytes[3] + b"\xc0")
-    connection.attach(Session("c1", clean_session=True))
+    connection.attach(OutgoingFlows("c1", clean_session=True))
     assert connection.receive_data(b"\x00\xe0\x00") == [PingReceived(), DisconnectReceived()]
 
 
 def test_fault_behind_connect_shows_only_after_the_session(connect_bytes: dict[int, bytes]) -> None:
     connection = Connection()
     assert len(connection.receive_data(connect_bytes[4] + b"\x00\x00")) == 1
-    connection.attach(Session("c1", clean_session=True))
+    connection.attach(OutgoingFlows("c1", clean_session=True))
     (violated,) = connection.receive_data(b"")
     assert isinstance(violated, Violated)
 
@@ -319,11 +319,11 @@ def test_flood_before_connack_is_a_violation(connect_bytes: dict[int, bytes]) ->
     (violated,) = connection.receive_data(b"\x00")
     assert isinstance(violated, Violated)
     with pytest.raises(UsageError):
-        connection.attach(Session("c1", clean_session=True))
+        connection.attach(OutgoingFlows("c1", clean_session=True))
 
 
 def test_session_is_attached_once_and_only_behind_connect(open_connection: OpenConnection) -> None:
-    session = Session("c1", clean_session=True)
+    session = OutgoingFlows("c1", clean_session=True)
     with pytest.raises(UsageError, match="between CONNECT and the next packet"):
         Connection().attach(session)
     with pytest.raises(UsageError, match="between CONNECT and the next packet"):
@@ -332,7 +332,7 @@ def test_session_is_attached_once_and_only_behind_connect(open_connection: OpenC
 
 def test_level_is_unknown_before_connect() -> None:
     assert Connection().level == 0
-    assert Connection().session is None
+    assert Connection().flows is None
 
 
 @pytest.mark.parametrize(("keep_alive", "deadline"), [("003C", 190.0), ("0001", 101.5), ("0000", math.inf)])
@@ -356,7 +356,7 @@ def test_every_publish_and_pubrel_of_qos_2_is_told_with_what_it_says(open_connec
 
 
 def test_qos_1_delivery_ends_with_puback(open_connection: OpenConnection) -> None:
-    session = Session("c1", clean_session=False)
+    session = OutgoingFlows("c1", clean_session=False)
     packet_identifier = session.start("message 1", 1)
     puback = b"\x40\x02" + packet_identifier.to_bytes(2, "big")
     expected = DeliveryAcknowledged(packet_identifier, "message 1")
@@ -366,7 +366,7 @@ def test_qos_1_delivery_ends_with_puback(open_connection: OpenConnection) -> Non
 
 
 def test_qos_2_delivery_goes_through_pubrec_and_pubcomp(open_connection: OpenConnection) -> None:
-    session = Session("c1", clean_session=False)
+    session = OutgoingFlows("c1", clean_session=False)
     packet_identifier = session.start("message 1", 2)
     connection = open_connection(session=session)
     pubrec, pubcomp = bytes.fromhex("50 02 0001"), bytes.fromhex("70 02 0001")
@@ -392,7 +392,7 @@ def test_answer_for_an_unknown_identifier_is_ignored(answer: str, open_connectio
 def test_answer_of_the_other_qos_changes_nothing_and_is_a_violation_from_3_1_1_on(
     qos: int, answer: str, open_connection: OpenConnection
 ) -> None:
-    session = Session("c1", clean_session=False)
+    session = OutgoingFlows("c1", clean_session=False)
     session.start("message 1", qos)
     assert open_connection(3, session=session).receive_data(bytes.fromhex(answer)) == []
     (violated,) = open_connection(4, session=session).receive_data(bytes.fromhex(answer))
@@ -438,7 +438,7 @@ def test_idle_connection_with_its_session_is_smaller_than_2_kb(connect_bytes: di
         for number in range(100):
             connection = Connection()
             connection.receive_data(connect_bytes[4])
-            connection.attach(Session(f"client-{number}", clean_session=True))
+            connection.attach(OutgoingFlows(f"client-{number}", clean_session=True))
             connection.receive_data(b"\xc0\x00")
             connections.append(connection)
         after_bytes, _ = tracemalloc.get_traced_memory()

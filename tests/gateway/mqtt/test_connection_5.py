@@ -22,6 +22,7 @@ from gateway.mqtt.events import (
     Violated,
 )
 from gateway.mqtt.levels import PacketType
+from gateway.mqtt.outgoing_flows import OutgoingFlows
 from gateway.mqtt.properties import (
     DisconnectProperties,
     Explanation,
@@ -30,7 +31,6 @@ from gateway.mqtt.properties import (
     UnsubscribeProperties,
 )
 from gateway.mqtt.reason_codes import ReasonCode
-from gateway.mqtt.session import Session
 from gateway.mqtt.topic_aliases import LONGEST_NAMES_BYTES
 from tests.reason_strings import plain
 
@@ -342,7 +342,7 @@ def test_alias_that_stands_for_nothing_is_a_violation(open_connection: OpenConne
 
 def test_alias_ends_with_its_connection(open_connection: OpenConnection) -> None:
     """MQTT-3.3.2-7."""
-    session = Session("c1", clean_session=False)
+    session = OutgoingFlows("c1", clean_session=False)
     open_connection(5, session=session, topic_alias_maximum=10).receive_data(bytes.fromhex("30 07 0001 61 03 23 0001"))
     again = open_connection(5, session=session, topic_alias_maximum=10)
     (violated,) = again.receive_data(bytes.fromhex("30 06 0000 03 23 0001"))
@@ -395,7 +395,7 @@ def test_other_packets_are_taken_with_a_full_window(open_connection: OpenConnect
 
 def test_window_is_new_with_each_connection(open_connection: OpenConnection) -> None:
     """Section 4.9: what an earlier connection left open does not count, a PUBLISH repeated on this one does once."""
-    session = Session("c1", clean_session=False)
+    session = OutgoingFlows("c1", clean_session=False)
     full, again = bytes.fromhex("34 06 0001 61 0001 00"), bytes.fromhex("3C 06 0001 61 0001 00" * 2)
     open_connection(5, session=session, receive_maximum=1).receive_data(full)
     connection = open_connection(5, session=session, receive_maximum=1)
@@ -435,7 +435,7 @@ def test_identifier_of_a_refused_publish_takes_its_place_anew(open_connection: O
 
 @pytest.mark.parametrize("answer", ["40 02 0001", "40 03 0001 00", "40 04 0001 10 00", "40 08 0001 00 04 1F 0001 77"])
 def test_qos_1_delivery_ends_with_puback_of_every_form(answer: str, open_connection: OpenConnection) -> None:
-    session = Session("c1", clean_session=False)
+    session = OutgoingFlows("c1", clean_session=False)
     session.start("message 1", 1)
     assert open_connection(5, session=session).receive_data(bytes.fromhex(answer)) == [
         DeliveryAcknowledged(1, "message 1")
@@ -447,7 +447,7 @@ def test_refused_delivery_ends_and_is_not_repeated(
     qos: int, packet_type: PacketType, open_connection: OpenConnection
 ) -> None:
     """MQTT-4.3.3-4, MQTT-4.4.0-2: no PUBREL; MQTT-3.3.4-9: its place in the window is free."""
-    session = Session("c1", clean_session=False, maximum_in_flight=1)
+    session = OutgoingFlows("c1", clean_session=False, maximum_in_flight=1)
     session.start("message 1", qos)
     refusal = bytes((packet_type << 4,)) + bytes.fromhex("08 0001 97 04 1F 0001 77")
     connection = open_connection(5, session=session)
@@ -460,7 +460,7 @@ def test_refused_delivery_ends_and_is_not_repeated(
 
 
 def test_qos_2_delivery_ends_with_a_pubcomp_that_does_not_find_it(open_connection: OpenConnection) -> None:
-    session = Session("c1", clean_session=False)
+    session = OutgoingFlows("c1", clean_session=False)
     session.start("message 1", 2)
     connection = open_connection(5, session=session)
     assert connection.receive_data(bytes.fromhex("50 03 0001 10")) == [DeliveryReceived(1, "message 1", False)]
@@ -475,7 +475,7 @@ def test_qos_2_delivery_ends_with_a_pubcomp_that_does_not_find_it(open_connectio
 def test_answer_that_is_not_due_is_a_violation(
     qos: int, answer: str, long_form: bool, open_connection: OpenConnection
 ) -> None:
-    session = Session("c1", clean_session=False)
+    session = OutgoingFlows("c1", clean_session=False)
     session.start("message 1", qos)
     encoded = answer.replace(" 02 ", " 03 ") + "00" if long_form else answer
     connection = open_connection(5, session=session)

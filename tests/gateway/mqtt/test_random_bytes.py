@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import ConnectReceived, Event, Violated
-from gateway.mqtt.session import Session
+from gateway.mqtt.outgoing_flows import OutgoingFlows
 
 CONNECTS = st.sampled_from(
     [
@@ -64,7 +64,7 @@ def _kinds(events: list[Event]) -> list[object]:
 
 def _receive(pieces: list[bytes]) -> list[Event]:
     """Hand pieces to a new connection that attaches a session with two deliveries in flight."""
-    connection, session = Connection(levels={3, 4, 5}, topic_alias_maximum=2), Session("c1", clean_session=False)
+    connection, session = Connection(levels={3, 4, 5}, topic_alias_maximum=2), OutgoingFlows("c1", clean_session=False)
     session.start("message 1", 1)
     session.start("message 2", 2)
     events: list[Event] = []

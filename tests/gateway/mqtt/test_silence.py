@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.mqtt.connection import Connection
-from gateway.mqtt.session import Session
+from gateway.mqtt.outgoing_flows import OutgoingFlows
 from gateway.mqtt.silence import Silence
 
 #: When so many bytes come, and how many are still to come then.
@@ -84,7 +84,7 @@ def test_connection_knows_whether_a_packet_is_finished_and_what_is_to_come(
     connect = bytes.fromhex(f"0004 4D515454 {level} 02 003C {rest}")
     connection.receive_data(bytes((0x10, len(connect))) + connect)
     assert connection.has_finished_packet
-    connection.attach(Session("c1", clean_session=True))
+    connection.attach(OutgoingFlows("c1", clean_session=True))
     connection.receive_data(b"")
     assert not connection.has_finished_packet
     for read, is_finished, left in zip(reads, finished, to_come, strict=True):

@@ -8,7 +8,7 @@ from gateway.mqtt import subscriptions
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.errors import MalformedPacket, PeerError, ProtocolViolation
 from gateway.mqtt.events import Event, SubscribeReceived, UnsubscribeReceived, Violated
-from gateway.mqtt.session import Session
+from gateway.mqtt.outgoing_flows import OutgoingFlows
 
 SUBSCRIBE, UNSUBSCRIBE = 0x82, 0xA2
 COUNT = 3_000
@@ -39,7 +39,7 @@ def connection(level: int) -> Connection:
     name = b"\x00\x06MQIsdp" if level == 3 else b"\x00\x04MQTT"
     body = name + bytes((level, 2, 0, 0)) + (b"\x00" if level == 5 else b"") + text("self")
     assert len(opened.receive_data(b"\x10" + number(len(body)) + body)) == 1
-    opened.attach(Session("self", clean_session=True, maximum_in_flight=10))
+    opened.attach(OutgoingFlows("self", clean_session=True, maximum_in_flight=10))
     return opened
 
 

@@ -75,8 +75,8 @@ _REFUSALS = {PacketType.PUBACK: OutgoingState.AWAIT_PUBACK, PacketType.PUBREC: O
 """The answers that refuse, and the state in which each ends the flow."""
 
 
-class Session:
-    """The session of one client, without I/O and clock. The caller stores the parts that must survive a restart.
+class OutgoingFlows:
+    """The outgoing flows of one client, without I/O and clock. The caller stores the parts that must survive a restart.
 
     `outgoing`: flows by packet identifier, in the order in which a reconnect repeats them.
     """

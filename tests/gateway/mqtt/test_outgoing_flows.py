@@ -4,11 +4,11 @@ import pytest
 
 from gateway.mqtt.errors import UsageError
 from gateway.mqtt.levels import PacketType
-from gateway.mqtt.session import OutgoingState, Session
+from gateway.mqtt.outgoing_flows import OutgoingFlows, OutgoingState
 
 
-def _session(maximum_in_flight: int = 100) -> Session:
-    return Session("c1", clean_session=False, maximum_in_flight=maximum_in_flight)
+def _session(maximum_in_flight: int = 100) -> OutgoingFlows:
+    return OutgoingFlows("c1", clean_session=False, maximum_in_flight=maximum_in_flight)
 
 
 def test_packet_identifiers_count_from_1() -> None:
@@ -169,7 +169,7 @@ def test_window_out_of_range_is_our_callers_fault(maximum_in_flight: int) -> Non
         _session(maximum_in_flight)
 
 
-def _restored(flows: int, state: OutgoingState = OutgoingState.AWAIT_PUBACK) -> Session:
+def _restored(flows: int, state: OutgoingState = OutgoingState.AWAIT_PUBACK) -> OutgoingFlows:
     session = _session()
     for number in range(1, flows + 1):
         session.restore(number, number, 1 if state is OutgoingState.AWAIT_PUBACK else 2, state)
