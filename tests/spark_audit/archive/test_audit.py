@@ -133,7 +133,9 @@ def test_what_the_bulk_conversion_made_of_an_archive_is_performed_again(
     messages = {"one": PUBLISH + BODY, "sub/named": NAMED, "publisher": PUBLISHER, "two": PUBLISH}
     source, made = _folder(tmp_path / "in", messages), tmp_path / "parquet"
     convert_archive(spark, source, made, to="mqrfh2", mode="strict")
-    more = spark.createDataFrame([("two", bytearray(b"x")), ("ghost", None)], "path string, converted binary")
+    nothing = (None, None, None)
+    rows = [("two", bytearray(b"x"), *nothing), ("ghost", None, *nothing)]
+    more = spark.createDataFrame(rows, spark.read.parquet(str(made)).schema)  # Spark reads the columns of one file alone
     more.write.mode("append").parquet(str(made))
     result = audit(source, made, Wish(target="mqrfh2"))
     assert _found(result) == {
