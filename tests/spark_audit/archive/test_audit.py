@@ -135,7 +135,7 @@ def test_what_the_bulk_conversion_made_of_an_archive_is_performed_again(
     convert_archive(spark, source, made, to="mqrfh2", mode="strict")
     nothing = (None, None, None)
     rows = [("two", bytearray(b"x"), *nothing), ("ghost", None, *nothing)]
-    more = spark.createDataFrame(rows, spark.read.parquet(str(made)).schema)  # Spark reads the columns of one file alone
+    more = spark.createDataFrame(rows, spark.read.parquet(str(made)).schema)  # Spark asks one file for the columns
     more.write.mode("append").parquet(str(made))
     result = audit(source, made, Wish(target="mqrfh2"))
     assert _found(result) == {
