@@ -60,7 +60,7 @@ def test_a_limit_that_refuses_nothing_has_no_reason_code() -> None:
         Limit.IN_FLIGHT,
         Limit.KEEP_ALIVE,
         Limit.SESSION_EXPIRY,
-        Limit.DEAD_LETTER_BYTES,
+        Limit.SESSION_MEMORY,
         Limit.DEAD_LETTER_EXPIRY,
         Limit.RECENT_LOGINS,
         Limit.REFUSED_LOGINS,
