@@ -20,7 +20,7 @@ SUBSCRIPTION_LEVELS: Final = LimitRow(
     key="maximum_subscription_levels",
     default=40_000,
     unit="levels of topic filters",
-    meaning="levels of all topic filters of one session; each takes up to 64 bytes of memory, as long as the"
+    meaning="levels of all topic filters of one session; each takes up to 250 bytes of memory, as long as the"
     " session lives; further filters are refused in the SUBACK",
     answers=SUBSCRIBE,
     told="the topic filters of the client have too many levels: unsubscribe first",

@@ -197,7 +197,7 @@ class Limit(Enum):
         default=200,
         most=200,
         unit="levels",
-        meaning="levels of a topic name or filter; each level of a filter costs up to 64 bytes of memory",
+        meaning="levels of a topic name or filter; each level of a filter costs up to 250 bytes of memory",
         answers=TOPIC,
         told="the topic has too many levels",
         where="limits.topics",
