@@ -140,7 +140,8 @@ def test_retained_copies_past_the_limit_are_counted_and_what_was_read_makes_room
     gateway = limited(maximum_retained_copy_bytes=110_000)
     teller = _connected(connect, gateway, "tell")
     copy = b"\x31\xa3\x8d\x06" + b"\0\1a" + bytes(100_000)
-    teller.send("retains a large message", copy)
+    teller.send("retains a large message", b"\x33\xa5\x8d\x06" + b"\0\1a\0\1" + bytes(100_000))
+    teller.expect("is told that it is stored", "40 02 0001")
     reader = _connected(connect, gateway, "read")
     refused, granted, deadline_s = 0, 0, time.monotonic() + PATIENCE_S
     while granted < 6:

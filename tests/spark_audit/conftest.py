@@ -233,6 +233,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     gc.collect()
     gc.freeze()  # to collect after each test is then to look at what came since, and takes no tenth of a second
     yield session
+    gc.unfreeze()
     with warnings.catch_warnings():  # whichever test is the last of this process, it is not about Spark's sockets
         warnings.simplefilter("ignore", ResourceWarning)
         session.stop()

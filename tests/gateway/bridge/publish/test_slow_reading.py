@@ -182,12 +182,3 @@ def test_filters_are_charged_for_the_records_that_they_make(new_world: NewWorld)
     link = connected(world, 4)
     world.receive(link, "82 06 0001 0001 'a' 00")
     assert not link.is_read()
-
-
-def test_copies_for_others_are_not_charged_to_the_publisher(new_world: NewWorld) -> None:
-    world = limited(new_world, trail_byte_rate=1_000)
-    for number in range(20):
-        world.receive(connected(world, 4, f"{number:04}"), "82 06 0001 0001 'a' 00")
-    link = connected(world, 4)
-    world.receive(link, publishes(4, 1, 3))
-    assert link.is_read()
