@@ -60,16 +60,15 @@ class RuleCheck:
         if not rule.not_older_than_us:
             return
         if not self.last_number:
-            self.findings.add(
-                Finding.STALE_TRAIL, DIGEST_FOLDER, "there is no digest that tells how fresh the trail is"
-            )
+            what = "there is no digest that tells how fresh the trail is: a gateway writes its first in 15 minutes"
+            self.findings.add(Finding.STALE_TRAIL, DIGEST_FOLDER, what)
         elif self.last_at_us > rule.now_us + CLOCKS_DIFFER_US:
             what = f"the last digest is of {moment(self.last_at_us)}, which is still to come: a clock is wrong"
             self.findings.add(Finding.STALE_TRAIL, name, what)
         elif rule.now_us - self.last_at_us > rule.not_older_than_us:
             what = (
                 f"the last digest is of {moment(self.last_at_us)}, {_length(rule.now_us - self.last_at_us)} ago, and"
-                f" {_length(rule.not_older_than_us)} are allowed: the gateway stood still, or the trail was cut here"
+                f" {_length(rule.not_older_than_us)} may be: the gateway stood still, or the trail was cut here"
             )
             self.findings.add(Finding.STALE_TRAIL, name, what)
 
@@ -91,4 +90,5 @@ def _length(microseconds: int) -> str:
     """A length of time in its largest unit that gives at least 2, rounded down: a reader compares it at a glance."""
     seconds = microseconds // _SECOND_US
     name, unit_s = next((each for each in _UNITS_S if seconds >= 2 * each[1]), _UNITS_S[-1])
-    return f"{seconds // unit_s:,} {name}"
+    count = seconds // unit_s
+    return f"{count:,} {name if count != 1 else name[:-1]}"

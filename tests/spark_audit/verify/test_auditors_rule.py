@@ -81,8 +81,10 @@ def test_a_trail_that_was_cut_at_a_digest_is_stale(three) -> None:
     (three.digests / "000000000004.digest").unlink()
     result = _judged(three.folder, **asked)
     assert _found(result) == [(Finding.STALE_TRAIL, "digests/000000000003.digest")]
-    assert "the last digest is of 2026-11-20T07:15:00Z, 24 hours ago, and 24 hours are allowed" in result.reason
+    assert "the last digest is of 2026-11-20T07:15:00Z, 24 hours ago, and 24 hours may be" in result.reason
     assert verify(three.folder, Anchor(public_key=three.public_key)).verdict is Verdict.ANCHORED
+    strict = _judged(three.folder, not_older_than_us=SECOND_US, now_us=ENDED_US + 3 * SECOND_US)
+    assert "3 seconds ago, and 1 second may be" in strict.reason
 
 
 def test_a_digest_of_a_time_to_come_does_not_make_a_trail_fresh(three) -> None:
