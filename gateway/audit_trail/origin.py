@@ -20,6 +20,14 @@ _END_OF_CLIENT: Final = b"\0"
 RETAIN: Final = 0x04
 
 
+def without_payer(origin: bytes) -> bytes:
+    """The private origin of a message whose letter has a payer; b"" again for an application's publication."""
+    client, mark, _ = origin[ORIGIN.size :].partition(_END_OF_CLIENT)
+    if not mark:
+        return origin
+    return origin[: ORIGIN.size] + client if client else b""
+
+
 def exchange_of(origin: bytes) -> tuple[str, int, int]:
     """Client identifier, session epoch and exchange of a private origin; ("", 0, 0) for a message without one."""
     if len(origin) < ORIGIN.size:

@@ -25,6 +25,10 @@ class Payers(Protocol):
         """The private origin of a letter, with its payer written into it."""
         ...
 
+    def unmarked(self, origin: bytes) -> bytes:
+        """The private origin of the message that a letter holds, as it was before `marked`."""
+        ...
+
     def of(self, origin: bytes) -> bytes:
         """The payer that an origin names."""
         ...
@@ -43,6 +47,9 @@ class NoPayers:
 
     def marked(self, letter: Message) -> bytes:
         return letter.origin
+
+    def unmarked(self, origin: bytes) -> bytes:
+        return origin
 
     def of(self, _origin: bytes) -> bytes:
         return b""

@@ -28,7 +28,7 @@ def check_redriven(engine: "Engine", unit: UnitOfWork) -> None:
     2016 while the broker takes none, 2428 if nobody would get the message, 2059 if only a gateway could tell that.
     """
     for letter, queue, message in redriven_in(unit):
-        message.origin = letter.origin
+        message.origin = engine.dead_letters.payers.unmarked(letter.origin)
         _check(engine, queue, message)
         if queue.handler is not None:
             if sum(1 for found, _ in unit.puts if found.handler is not None) > 1:

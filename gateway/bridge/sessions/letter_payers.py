@@ -7,7 +7,7 @@ same account, though the session may be gone. Letters of who has no session when
 
 from typing import Final, NamedTuple
 
-from gateway.audit_trail.origin import client_of, payer_of, with_payer
+from gateway.audit_trail.origin import client_of, payer_of, with_payer, without_payer
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.limits.budgets import Account, Amount, Owner
 from gateway.limits.refusals import LimitReached
@@ -41,6 +41,9 @@ class LetterPayers:
         else:
             session = self._sessions.get(client_of(letter.origin))
         return letter.origin if session is None else with_payer(letter, payer_of_session(session))
+
+    def unmarked(self, origin: bytes) -> bytes:
+        return without_payer(origin)
 
     def of(self, origin: bytes) -> bytes:
         return payer_of(origin)
