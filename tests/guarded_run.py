@@ -48,11 +48,17 @@ def marked_processes(mark: str) -> list[int]:
     return found
 
 
+def _marked_a_moment_later(mark: str) -> list[int]:
+    time.sleep(_INTERVAL_S)
+    return marked_processes(mark)
+
+
 def _end_all(mark: str, patience_s: float) -> None:
     """Ends the processes of a run, and those that they start meanwhile."""
     started = time.monotonic()
     asked: set[int] = set()
-    while left := marked_processes(mark):
+    # For a moment between fork and the new program's start, a process shows no environment: one look is not enough.
+    while left := marked_processes(mark) or _marked_a_moment_later(mark):
         passed_s = time.monotonic() - started
         for process in left:
             with contextlib.suppress(ProcessLookupError):

@@ -64,7 +64,8 @@ def test_nothing_is_left_of_a_run_that_ends_by_a_signal(
     command += ["-p", "no:cacheprovider", "-n", str(workers), str(tmp_path / "test_stubborn.py")]
     with subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL, start_new_session=True) as run:
         assert _wait((tmp_path / "ready").exists)
-        assert len(marked_processes(mark)) >= 3  # gateway, exporter, and the one that ignores SIGTERM
+        # Gateway, exporter, the one that ignores SIGTERM, and workers. A process that begins a program has no mark yet.
+        assert _wait(lambda: len(marked_processes(mark)) >= 3 + workers)
         if ending == signal.SIGINT:
             os.killpg(run.pid, ending)  # as a terminal does at Ctrl-C
         else:
