@@ -11,7 +11,7 @@ import hmac
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from gateway.access.client_identifiers import Binding, why_refused
@@ -24,6 +24,7 @@ from gateway.access.users import Users
 from gateway.config.limits import Limit
 from gateway.limits.addresses import network_of_peer
 from gateway.mqtt.events import ConnectReceived
+from spark_audit.record import Proof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +43,13 @@ class Entrance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """The client may connect, as this user; None: without a user.
+    """The client may connect, as this user; None: without a user. `proof` says what proved it.
 
     With a token, `until_us` is its end (microseconds since 1970; 0: none), and `fingerprint` that of its key.
     """
 
     user: str | None
+    proof: Proof
     until_us: int = 0
     fingerprint: str = ""
 
@@ -62,7 +64,6 @@ class Refused:
 
 
 Decision = Admitted | Refused
-_ANONYMOUS: Final = Admitted(user=None)
 _NAMES_ARE_NOTHING: Final = Refused(
     refusal=LoginRefusal.NOT_ALLOWED, reason="anonymous clients may not connect here, and nothing tells users apart"
 )
@@ -173,12 +174,12 @@ class Login:
 
     def _unnamed(self, connect: ConnectReceived, entrance: Entrance) -> Decision:
         """A client without a user: it sends no user name, or the gateway knows no users."""
-        allows = self._allows_anonymous if entrance.allows_anonymous is None else entrance.allows_anonymous
-        if not allows:
+        is_by_listener = entrance.allows_anonymous is not None
+        if not (entrance.allows_anonymous if is_by_listener else self._allows_anonymous):
             return _NAMELESS if connect.user_name is None else _NAMES_ARE_NOTHING
         if reason := why_refused(self._binding, None, connect.client_identifier, self._is_known):
             return Refused(refusal=LoginRefusal.WRONG_IDENTIFIER, reason=reason)
-        return _ANONYMOUS
+        return Admitted(user=None, proof=Proof.LISTENER if is_by_listener else Proof.NONE)
 
     def _certified(self, entrance: Entrance, connect: ConnectReceived) -> Decision:
         """A client whose certificate names the user; its password is ignored."""
@@ -190,7 +191,7 @@ class Login:
         if connect.user_name and connect.user_name != user:
             reason = f"the user name is not that of the certificate, {user!r}"
             return Refused(refusal=LoginRefusal.WRONG_CREDENTIALS, reason=reason)
-        return self._admit(user, connect, entrance, is_external=True)
+        return self._admit(user, connect, entrance, Proof.CERTIFICATE)
 
     def _let_in_by_token(
         self, tokens: TokenCheck, token: bytes, connect: ConnectReceived, entrance: Entrance
@@ -203,10 +204,10 @@ class Login:
         if connect.user_name not in _NO_USER_NAMES and connect.user_name != external.user:
             reason = f"the user name is not that of the token, {external.user!r}"
             return Refused(refusal=LoginRefusal.WRONG_CREDENTIALS, reason=reason)
-        decision = self._admit(external.user, connect, entrance, is_external=True)
+        decision = self._admit(external.user, connect, entrance, Proof.TOKEN)
         if isinstance(decision, Refused):
             return decision
-        return Admitted(user=external.user, until_us=external.until_us, fingerprint=external.fingerprint)
+        return replace(decision, until_us=external.until_us, fingerprint=external.fingerprint)
 
     def _check(
         self,
@@ -248,11 +249,13 @@ class Login:
         if not self._threads.submit(check, done, origin=origin, user=user, is_lately=is_lately):
             decided(_BUSY)
 
-    def _admit(self, user: str, connect: ConnectReceived, entrance: Entrance, *, is_external: bool = False) -> Decision:
+    def _admit(
+        self, user: str, connect: ConnectReceived, entrance: Entrance, proof: Proof = Proof.PASSWORD
+    ) -> Decision:
         if reason := why_refused(self._binding, user, connect.client_identifier, self._is_known):
             return Refused(refusal=LoginRefusal.WRONG_IDENTIFIER, reason=reason)
-        self.recent.add(user, network_of_peer(entrance.peer), self._day(), is_external=is_external)
-        return Admitted(user=user)
+        self.recent.add(user, network_of_peer(entrance.peer), self._day(), is_external=proof is not Proof.PASSWORD)
+        return Admitted(user=user, proof=proof)
 
     @property
     def _knows_users(self) -> bool:

@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -18,6 +18,9 @@ from cryptography.x509.oid import NameOID
 
 from gateway.listener.certificate_files import today, validity_problem
 from gateway.mqtt.reason_codes import ReasonCode
+
+#: Of a longer subject the audit trail has the beginning.
+_LONGEST_SUBJECT_CHARACTERS: Final = 1_000
 
 
 def certificate_of(transport: asyncio.BaseTransport) -> bytes | None:
@@ -28,9 +31,10 @@ def certificate_of(transport: asyncio.BaseTransport) -> bytes | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A client's certificate, as a listener keeps it: its end (seconds since 1970), and its user."""
+    """A client's certificate, as a listener keeps it: its end (seconds since 1970), its subject, and its user."""
 
     ends_s: float
+    subject: str
     user: str
 
 
@@ -42,9 +46,13 @@ def read_shown(certificate: bytes, kind: str) -> Shown:
     """
     try:
         read = x509.load_der_x509_certificate(certificate)
-        return Shown(ends_s=read.not_valid_after_utc.timestamp(), user=_user(read.subject, kind))
+        return Shown(
+            ends_s=read.not_valid_after_utc.timestamp(),
+            subject=read.subject.rfc4514_string()[:_LONGEST_SUBJECT_CHARACTERS],
+            user=_user(read.subject, kind),
+        )
     except ValueError:
-        return Shown(ends_s=math.inf, user="")
+        return Shown(ends_s=math.inf, subject="", user="")
 
 
 def _user(subject: x509.Name, kind: str) -> str:

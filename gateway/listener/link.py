@@ -37,6 +37,7 @@ class NetworkLink(ABC):
         "accepted_s",
         "address",
         "certificate_ends_s",
+        "certificate_subject",
         "certificate_user",
         "closed_s",
         "connection",
@@ -60,8 +61,9 @@ class NetworkLink(ABC):
         #: The client's address for the log, and its address without the port; "" if it has none.
         self.peer = "unknown"
         self.address = ""
-        #: The user of the client's certificate, where the listener takes users from certificates; "": none.
-        self.certificate_user = ""
+        #: The subject of the client's certificate, and its user, where the listener takes users from certificates;
+        #: "": none.
+        self.certificate_subject = self.certificate_user = ""
         #: The end of the client's certificate, seconds since 1970.
         self.certificate_ends_s = math.inf
         self._paused_writing = False
@@ -147,7 +149,8 @@ class NetworkLink(ABC):
         certificate = certificate_of(transport)
         if certificate is not None:
             shown = read_shown(certificate, self.rules.user_from_certificate)
-            self.certificate_ends_s, self.certificate_user = shown.ends_s, shown.user
+            self.certificate_ends_s, self.certificate_subject = shown.ends_s, shown.subject
+            self.certificate_user = shown.user
 
     def _opened(self) -> None:
         """The connection is made."""

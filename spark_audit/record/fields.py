@@ -49,6 +49,16 @@ class ConversionKind(StrEnum):
     SERVICE = "service"
 
 
+class Proof(StrEnum):
+    """How a client proved who it is. With NONE and LISTENER it proved nothing, and has no user."""
+
+    NONE = "none"
+    LISTENER = "listener"
+    PASSWORD = "password"
+    TOKEN = "token"
+    CERTIFICATE = "certificate"
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field of the record.
@@ -148,7 +158,7 @@ FIELDS: Final = (
         "how the stream is named: 'queue' (in MQRFH), 'message_broker' or 'queue_manager' (as prefix of the topic)",
     ),
     Field("topic_filters", Form.NAMES, "topic filters that the routes to the target make of the packet's filter"),
-    Field("user", Form.NAME, "MQTT user that the header carries"),
+    Field("user", Form.NAME, "MQTT user: that the header carries; in other records the client's user"),
     Field("source_client", Form.NAME, "client that the target's publication names; the gateway cannot check it"),
     Field("source_exchange", Form.NUMBER, "exchange that the target's publication names; the gateway cannot check it"),
     Field("target", Form.TEXT, "header format that the conversion service was asked for: 'mqrfh' or 'mqrfh2'"),
@@ -187,6 +197,15 @@ FIELDS: Final = (
     Field("network", Form.NAME, "network of refused logins, /24 of IPv4 or /48 of IPv6; none: all other networks"),
     Field("logins", Form.NUMBER, "number of refused logins", "logins", _NUMBERED),
     Field("since_us", Form.NUMBER, "time of the first of them", _MICROSECONDS, bounds=(0, _LAST_TIME_US)),
+    Field(
+        "proof",
+        Form.TEXT,
+        "how the client proved who it is; 'none': [access] lets everybody in; 'listener': its listener does",
+        values=tuple(Proof),
+    ),
+    Field("address", Form.NAME, "address of the client without port; behind a load balancer, that of the PROXY header"),
+    Field("listener", Form.TEXT, "name of the listener"),
+    Field("certificate_subject", Form.NAME, "subject of the client's certificate (RFC 4514)"),
     Field("code_version", Form.TEXT, "version of the program"),
     Field("table_version", Form.TEXT, "version of the field-mapping table"),
     Field("configuration_sha256", Form.HEX, "SHA-256 of the configuration in force", digits=64),

@@ -214,6 +214,7 @@ PASSAGE: Final = HeaderContext(
 HEADER_CONTEXTS: Final = {row.name: row for row in (TRANSLATION, ARRIVAL, DELIVERY, SERVICE, PASSAGE)}
 
 _CLIENT: Final = ("client", "session_epoch")
+_WHO: Final = ("user", "proof", "address", "listener", "certificate_subject")
 _EXCHANGE: Final = (*_CLIENT, "exchange")
 _PAYLOAD_ITEMS: Final = ("payload_bytes", "payload_sha256")
 _LEVEL_5: Final = ("protocol_level", "aliased_topic")
@@ -376,9 +377,15 @@ NOTES: Final = (
     ),
     Note(
         NoteKind.SESSION,
-        "An MQTT session changed.",
+        "An MQTT session changed. Who its connection is, or the last one of this run.",
         (*_CLIENT, "event", "protocol_level", "clean_session"),
-        (RecordOf(Kind.SESSION, _values(*_CLIENT, "event", "protocol_level", "clean_session")),),
+        (
+            RecordOf(
+                Kind.SESSION,
+                (*_values(*_CLIENT, "event", "protocol_level", "clean_session"), *map(_if_any, _WHO)),
+            ),
+        ),
+        _WHO,
     ),
     Note(
         NoteKind.SERVED,

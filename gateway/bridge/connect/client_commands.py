@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 _US: Final = 1_000_000
 #: Characters that are shown of a session's subscriptions: 2,000 subscriptions may have 130 MB.
 _LONGEST_LIST_CHARACTERS: Final = 100_000
-_NOT_THERE: Final = ConnectedClient(0, 0, "", "", "")
+_NOT_THERE: Final = ConnectedClient()
 
 
 class ClientCommands:

@@ -13,7 +13,7 @@ from gateway.bridge.commands.replies import Replies
 from gateway.bridge.connect.disconnect import DisconnectHandler
 from gateway.bridge.publish.paused_publishers import PausedPublishers
 from gateway.bridge.publish.publish_command import ToMq
-from gateway.bridge.sessions.links import ConnectedClients, MqttLink
+from gateway.bridge.sessions.links import ConnectedClient, ConnectedClients, MqttLink
 from gateway.bridge.sessions.session_limits import Quotas
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.limits.addresses import network_of_peer
@@ -95,8 +95,8 @@ class ConnectHandler:
             if not link.is_open or not self._goes_on():
                 return
             if isinstance(decision, Admitted):
-                self._connected_clients.begin(link, decision, self._engine.now_us())
-                self._connect(link, event, decision.user)
+                connected = self._connected_clients.begin(link, decision, self._engine.now_us())
+                self._connect(link, event, connected)
             else:
                 self._refuse_connect(link, event.client_identifier, decision)
 
@@ -112,8 +112,8 @@ class ConnectHandler:
     def _refuse_for_limit(link: MqttLink, client: str, reached: LimitReached) -> None:
         link.close(f"client {client!r} may not connect: {reached.text}", reached.reason_code, reached.told)
 
-    def _connect(self, link: MqttLink, event: ConnectReceived, user: str | None) -> None:
-        now_us = self._engine.now_us()
+    def _connect(self, link: MqttLink, event: ConnectReceived, connected: ConnectedClient) -> None:
+        now_us, user = self._engine.now_us(), connected.user
         client = event.client_identifier or self._sessions.unused_client()
         existing = self._disconnect_handler.settled(self._sessions.get(client))
         if existing is not None and not self._login.may_have_session(user, existing.user):
@@ -140,7 +140,7 @@ class ConnectHandler:
         session.expire_after(expiry_s)
         self._sessions.give(session, owner)
         session.level, session.will, session.connected, session.parted_us = event.level, event.will, True, 0
-        session.pending_link = link
+        session.pending_link, session.who = link, connected.told
         link.session = session
         self._sessions.save(unit, session)
         self._disconnect_handler.note(unit, session, "opened" if existing is None else "resumed", now_us)

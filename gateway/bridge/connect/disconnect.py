@@ -222,10 +222,8 @@ class DisconnectHandler:
     def note(unit: UnitOfWork, session: ClientSession, event: str, now_us: int) -> None:
         """Notes a change of the session for the audit."""
         _log.debug("session changed client=%s change=%s level=%s", session.client, event, session.level)
-        ends_with_connection = session.expiry_s == 0
-        unit.notes.append(
-            (NoteKind.SESSION, now_us, session.client, session.epoch, event, session.level, ends_with_connection)
-        )
+        change = (session.client, session.epoch, event, session.level, session.expiry_s == 0)
+        unit.notes.append((NoteKind.SESSION, now_us, *change, *(session.who or (session.user,))))
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
@@ -308,6 +306,7 @@ class DisconnectHandler:
         self._set_due(session)
         self._sessions.save(unit, session)
         self.note(unit, session, parting.change, now_us)
+        session.who = ()
 
     def _fall_due(self, unit: UnitOfWork, session: ClientSession, now_us: int) -> None:
         self._leave_will(unit, session, now_us)  # it is due, because the session ends (MQTT-3.1.2-8)

@@ -14,6 +14,7 @@ from gateway.bridge.sessions.sessions import ClientSession
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.unit_of_work import UnitOfWork
+from spark_audit.record import Proof
 
 Ranges = list[list[int]]
 
@@ -40,7 +41,10 @@ class MqttLink(Link, Protocol):
 
     #: The address of the client, HOST:PORT. Behind a load balancer the PROXY header gives it.
     peer: str
-    #: The user of the client certificate, where the listener takes users from certificates; "": none.
+    #: The same without its port.
+    address: str
+    #: The subject of the client certificate, and its user, where the listener takes users from certificates; "": none.
+    certificate_subject: str
     certificate_user: str
 
     @property
@@ -125,18 +129,26 @@ _LOOK_US: Final = 1_000_000
 
 
 class ConnectedClient(NamedTuple):
-    """The times from which and until which a client is connected, microseconds since 1970; `until_us` 0: for ever.
+    """Who is connected, from when and until when, in microseconds since 1970; `until_us` 0: for ever.
 
-    `fingerprint`: of the key that signed the client's token; "": the client has no token. `password_user`: the user
-    whose password let the client in; None: the client came in without a password.
+    `fingerprint`: of the key that signed the client's token; "": the client has no token. `peer`: HOST:PORT; `address`:
+    HOST. `certificate_subject`: of the client's certificate; "": it has shown none.
     """
 
-    since_us: int
-    until_us: int
-    fingerprint: str
-    listener: str
-    peer: str
-    password_user: str | None = None
+    since_us: int = 0
+    until_us: int = 0
+    fingerprint: str = ""
+    listener: str = ""
+    peer: str = ""
+    user: str | None = None
+    proof: str = ""
+    address: str = ""
+    certificate_subject: str = ""
+
+    @property
+    def told(self) -> tuple[str | None, str, str, str, str]:
+        """What the audit trail says of it, in the order of the note of a session (spark_audit/record/notes.py)."""
+        return self.user, self.proof, self.address, self.listener, self.certificate_subject
 
 
 class ConnectedClients:
@@ -150,17 +162,20 @@ class ConnectedClients:
         """The number of these links."""
         return len(self._by_link)
 
-    def begin(self, link: MqttLink, admitted: Admitted, now_us: int) -> None:
+    def begin(self, link: MqttLink, admitted: Admitted, now_us: int) -> ConnectedClient:
         """Adds a link that is let in."""
-        by_password = not (admitted.fingerprint or link.certificate_user)
-        self._by_link[link] = ConnectedClient(
-            now_us,
-            admitted.until_us,
-            admitted.fingerprint,
-            link.rules.name,
-            link.peer,
-            admitted.user if by_password else None,
+        connected = self._by_link[link] = ConnectedClient(
+            since_us=now_us,
+            until_us=admitted.until_us,
+            fingerprint=admitted.fingerprint,
+            listener=link.rules.name,
+            peer=link.peer,
+            user=admitted.user,
+            proof=str(admitted.proof),
+            address=link.address,
+            certificate_subject=link.certificate_subject,
         )
+        return connected
 
     def end(self, link: MqttLink) -> None:
         """Removes a link, which may never have been let in."""
@@ -184,7 +199,7 @@ class ConnectedClients:
     def users_changed(self, users: frozenset[str]) -> None:
         """Closes the connections of users who have a new password or were removed."""
         self._close(
-            lambda connected: connected.password_user in users,
+            lambda connected: connected.proof == Proof.PASSWORD and connected.user in users,
             "the user's line in the password file has changed or gone",
             ReasonCode.NOT_AUTHORIZED,
         )

@@ -75,6 +75,7 @@ class ClientSession:
         "subscriptions",
         "unsaved",
         "user",
+        "who",
         "will_bytes",
         "will_due_us",
         "wishes",
@@ -96,6 +97,8 @@ class ClientSession:
         self.mqtt = mqtt
         #: The user that the gateway has authenticated; None: an anonymous client.
         self.user = owner.user
+        #: Who its connection is, for the audit trail (links.ConnectedClient.told); (): it has none.
+        self.who: tuple[str | None, ...] = ()
         #: The network of its last connection, as limits count it (addresses.network_of).
         self.network = owner.network
         #: What is charged to it (limits/budgets.py).

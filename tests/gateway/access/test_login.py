@@ -18,6 +18,7 @@ from gateway.config.limits import Limit
 from gateway.limits.refusals import Refusals
 from gateway.mqtt.events import ConnectReceived
 from gateway.mqtt.reason_codes import ReasonCode
+from spark_audit.record import Proof
 
 # Reference vectors of Argon2: the passwords are "password" and, with another salt, the same.
 ANNA = "anna:$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4\n"
@@ -26,6 +27,8 @@ BOB = "bob:$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7c
 
 ANY_ENTRANCE = Entrance()
 TOKEN = b"eyJhbGciOiJFUzI1NiJ9.e30.AAAA"
+LET_IN, NOBODY = Admitted(user="anna", proof=Proof.PASSWORD), Admitted(user=None, proof=Proof.NONE)
+ANNA_BY_TOKEN = Admitted(user="anna", proof=Proof.TOKEN, until_us=7, fingerprint="f")
 
 
 class HeldChecks(HashingThreads):
@@ -92,8 +95,8 @@ def refusal(decision: Decision) -> LoginRefusal:
 
 def test_the_right_password_lets_a_user_in() -> None:
     front = Front()
-    assert front.answer("anna", b"password") == Admitted(user="anna")
-    assert front.answer("bob", b"password") == Admitted(user="bob")
+    assert front.answer("anna", b"password") == LET_IN
+    assert front.answer("bob", b"password") == Admitted(user="bob", proof=Proof.PASSWORD)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +130,7 @@ def test_an_unknown_name_is_not_repeated_for_it_may_be_a_password() -> None:
 
 
 def test_clients_without_a_name_are_let_in_where_that_is_allowed() -> None:
-    assert Front(allows_anonymous=True).answer(None) == Admitted(user=None)
+    assert Front(allows_anonymous=True).answer(None) == NOBODY
     assert refusal(Front(allows_anonymous=False).answer(None)) is LoginRefusal.NOT_ALLOWED
 
 
@@ -138,7 +141,7 @@ def test_where_anonymous_clients_are_let_in_a_wrong_password_is_still_wrong() ->
 def test_without_a_password_file_everybody_is_let_in_as_nobody() -> None:
     decisions: list[Decision] = []
     Login().decide(ConnectReceived(4, "c", True, 0, None, "anna", b"x"), lambda: True, decisions.append)
-    assert decisions == [Admitted(user=None)]
+    assert decisions == [NOBODY]
 
 
 # -- tokens ------------------------------------------------------------------------------------------------------------
@@ -161,7 +164,7 @@ class Issuer:
 @pytest.mark.parametrize("name", [None, "", "jwt", "anna"])
 def test_a_token_lets_its_user_in_until_it_expires_whoever_is_in_the_password_file(name: str | None) -> None:
     front = Front(BOB, tokens=Issuer("anna"))
-    assert front.answer(name, TOKEN) == Admitted(user="anna", until_us=7, fingerprint="f")
+    assert front.answer(name, TOKEN) == ANNA_BY_TOKEN
     assert front.checks.ran == 0
 
 
@@ -183,7 +186,7 @@ def test_a_refused_token_is_told_with_its_reason_and_is_no_password_after_that()
 def test_beside_tokens_passwords_are_still_checked() -> None:
     issuer = Issuer("eve")
     front = Front(tokens=issuer)
-    assert front.answer("anna", b"password") == Admitted(user="anna")
+    assert front.answer("anna", b"password") == LET_IN
     assert refusal(front.answer("anna", b"eyJust.a.password!")) is LoginRefusal.WRONG_CREDENTIALS
     assert issuer.asked == []
 
@@ -191,26 +194,29 @@ def test_beside_tokens_passwords_are_still_checked() -> None:
 def test_where_there_are_tokens_alone_a_password_is_wrong_and_without_any_a_token_is_nothing() -> None:
     assert refusal(Front(None, tokens=Issuer("anna")).answer("anna", b"password")) is LoginRefusal.WRONG_CREDENTIALS
     assert refusal(Front(None, tokens=Issuer("anna")).answer(None)) is LoginRefusal.NOT_ALLOWED
-    assert Front(None, tokens=Issuer("anna"), allows_anonymous=True).answer(None) == Admitted(user=None)
-    assert Front(None, allows_anonymous=True).answer("anna", TOKEN) == Admitted(user=None)
+    assert Front(None, tokens=Issuer("anna"), allows_anonymous=True).answer(None) == NOBODY
+    assert Front(None, allows_anonymous=True).answer("anna", TOKEN) == NOBODY
 
 
 def test_the_identifier_of_a_tokens_user_is_bound_like_any_others() -> None:
     front = Front(None, tokens=Issuer("anna"), binding=True)
     assert refusal(front.answer("anna", TOKEN, "bob")) is LoginRefusal.WRONG_IDENTIFIER
-    assert front.answer("anna", TOKEN, "anna:2") == Admitted(user="anna", until_us=7, fingerprint="f")
+    assert front.answer("anna", TOKEN, "anna:2") == ANNA_BY_TOKEN
 
 
 # -- what the way in says ----------------------------------------------------------------------------------------------
 
 WITH_CERTIFICATE = Entrance(certificate_user="CN=pump-7,O=Plant")
+PUMP_7 = Admitted(user="CN=pump-7,O=Plant", proof=Proof.CERTIFICATE)
 
 
 @pytest.mark.parametrize("name", [None, "", "CN=pump-7,O=Plant"])
 def test_the_user_of_a_certificate_is_asked_for_no_password(name: str | None) -> None:
     front = Front(tokens=Issuer("anna"))
     for password in (None, b"", b"wrong", TOKEN):
-        assert front.answer(name, password, entrance=WITH_CERTIFICATE) == Admitted(user="CN=pump-7,O=Plant")
+        assert front.answer(name, password, entrance=WITH_CERTIFICATE) == Admitted(
+            user="CN=pump-7,O=Plant", proof=Proof.CERTIFICATE
+        )
     assert front.checks.ran == 0
 
 
@@ -228,14 +234,14 @@ def test_the_identifier_of_a_certificates_user_is_bound_like_any_others() -> Non
     front = Front(None, binding=True)
     entrance = Entrance(certificate_user="pump")
     assert refusal(front.answer(None, None, "anna", entrance)) is LoginRefusal.WRONG_IDENTIFIER
-    assert front.answer(None, None, "pump:1", entrance) == Admitted(user="pump")
+    assert front.answer(None, None, "pump:1", entrance) == Admitted(user="pump", proof=Proof.CERTIFICATE)
 
 
 @pytest.mark.parametrize("gateway_allows", [False, True])
 def test_a_listener_has_its_own_word_on_clients_without_a_name(gateway_allows: bool) -> None:
     for text in (ANNA, None):
         front = Front(text, allows_anonymous=gateway_allows)
-        assert front.answer(None, entrance=Entrance(allows_anonymous=True)) == Admitted(user=None)
+        assert front.answer(None, entrance=Entrance(allows_anonymous=True)) == Admitted(user=None, proof=Proof.LISTENER)
         assert refusal(front.answer(None, entrance=Entrance(allows_anonymous=False))) is LoginRefusal.NOT_ALLOWED
     refused = Front(None, allows_anonymous=True).answer("anna", b"password", entrance=Entrance(allows_anonymous=False))
     assert refusal(refused) is LoginRefusal.NOT_ALLOWED, "nobody can tell who anna is"
@@ -247,11 +253,11 @@ def test_a_listener_has_its_own_word_on_clients_without_a_name(gateway_allows: b
 def test_a_login_that_succeeded_is_not_checked_again_and_a_wrong_one_is() -> None:
     front = Front()
     for _ in range(3):
-        assert front.answer("anna", b"password") == Admitted(user="anna")
+        assert front.answer("anna", b"password") == LET_IN
     assert front.checks.ran == 1
     assert refusal(front.answer("anna", b"passwore")) is LoginRefusal.WRONG_CREDENTIALS
     assert front.checks.ran == 2
-    assert front.answer("anna", b"password") == Admitted(user="anna")
+    assert front.answer("anna", b"password") == LET_IN
     assert front.checks.ran == 2, "a wrong password does not make the right one forgotten"
 
 
@@ -261,7 +267,7 @@ def test_a_user_whose_line_changes_is_checked_again_and_the_others_are_not() -> 
         front.answer(user, b"password")
     assert front.replace(ANNA.replace("m=256", "m=512") + BOB) == {"anna"}
     assert refusal(front.answer("anna", b"password")) is LoginRefusal.WRONG_CREDENTIALS
-    assert front.answer("bob", b"password") == Admitted(user="bob")
+    assert front.answer("bob", b"password") == Admitted(user="bob", proof=Proof.PASSWORD)
     assert front.replace(ANNA.replace("m=256", "m=512") + "eve" + ANNA[4:]) == {"bob"}
     assert refusal(front.answer("bob", b"password")) is LoginRefusal.WRONG_CREDENTIALS
 
@@ -296,7 +302,7 @@ def test_clients_that_wait_with_one_password_of_one_user_cost_one_check(monkeypa
     monkeypatch.setattr(PasswordHash, "is_of", lambda _entry, _password: pytest.fail("it is checked again"))
     front.checks.run()
     front.checks.run()
-    assert front.decisions == [Admitted(user="anna")] * 3
+    assert front.decisions == [LET_IN] * 3
 
 
 def test_too_many_logins_are_told_so() -> None:
@@ -304,7 +310,7 @@ def test_too_many_logins_are_told_so() -> None:
     front.answer("anna", b"password")
     front.checks.is_full = True
     assert refusal(front.answer("bob", b"password")) is LoginRefusal.BUSY
-    assert front.answer("anna", b"password") == Admitted(user="anna"), "who is remembered needs no check"
+    assert front.answer("anna", b"password") == LET_IN, "who is remembered needs no check"
 
 
 # -- identifiers and sessions ------------------------------------------------------------------------------------------
@@ -326,14 +332,14 @@ def test_a_bound_identifier_is_the_users_name_and_perhaps_more(client: str, is_r
     front = Front(binding=True)
     for _ in range(2):
         decision = front.answer("anna", b"password", client)
-        assert (decision == Admitted(user="anna")) is is_right
+        assert (decision == LET_IN) is is_right
         assert is_right or refusal(decision) is LoginRefusal.WRONG_IDENTIFIER
 
 
 @pytest.mark.parametrize(("client", "is_right"), [("any", True), ("", True), ("bob", False), ("anna:1", False)])
 def test_a_client_without_a_name_has_no_identifier_that_is_bound_to_a_user(client: str, is_right: bool) -> None:
     decision = Front(allows_anonymous=True, binding=True).answer(None, None, client)
-    assert (decision == Admitted(user=None)) is is_right
+    assert (decision == NOBODY) is is_right
     assert is_right or refusal(decision) is LoginRefusal.WRONG_IDENTIFIER
 
 
@@ -342,13 +348,13 @@ PUMP = Entrance(certificate_user="pump")
 
 def test_reserved_identifiers_are_kept_for_users_of_the_file_of_tokens_and_of_certificates() -> None:
     front = Front(tokens=Issuer("eve"), allows_anonymous=True, binding="reserved", has_certificate_users=True)
-    assert front.answer("anna", b"password", "eve") == Admitted(user="anna"), "nobody knows eve yet"
+    assert front.answer("anna", b"password", "eve") == LET_IN, "nobody knows eve yet"
     assert isinstance(front.answer("eve", TOKEN, "eve:1"), Admitted)
     assert isinstance(front.answer(None, None, "door", PUMP), Admitted)
     for client in ("eve", "eve:1", "pump", "pump:2", "bob"):
         assert refusal(front.answer("anna", b"password", client)) is LoginRefusal.WRONG_IDENTIFIER, client
         assert refusal(front.answer(None, None, client)) is LoginRefusal.WRONG_IDENTIFIER, client
-    assert front.answer("anna", b"password", "door") == Admitted(user="anna"), "a fleet may share what it likes"
+    assert front.answer("anna", b"password", "door") == LET_IN, "a fleet may share what it likes"
     assert refusal(front.answer("eve", TOKEN, "anna")) is LoginRefusal.WRONG_IDENTIFIER
     assert refusal(front.answer(None, None, "anna", PUMP)) is LoginRefusal.WRONG_IDENTIFIER
 

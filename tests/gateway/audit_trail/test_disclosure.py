@@ -62,7 +62,7 @@ def _lines(*notes: tuple[object, ...]) -> list[bytes]:
 
 
 NOTES = (
-    (NoteKind.SESSION, AT, "patient-9", 5, "opened", 4, True),
+    (NoteKind.SESSION, AT, "patient-9", 5, "opened", 4, True, "dr.house", "password", "192.0.2.7", "tls", "CN=ward"),
     (NoteKind.PUBLISHED, AT, "patient-9", 5, 2, PUBLISH, 2, DIGEST, 300, _translation()),
     (NoteKind.DELIVERED, AT, "patient-9", 5, 3, 301, PUBLISH, 2, DIGEST, 1, 1, _arrival()),
     (NoteKind.REFUSED, AT, "patient-9", 5, 4, "Publish", 0, 3013, "topic 'ward/7' is too long"),
@@ -72,7 +72,7 @@ NOTES = (
 
 def test_no_client_topic_user_or_header_stands_in_clear() -> None:
     text = b"\n".join(_lines(*NOTES))
-    for clear in (b"patient-9", b"ward", b"dr.house", CORREL_ID.hex().encode()):
+    for clear in (b"patient-9", b"ward", b"dr.house", b"192.0.2", CORREL_ID.hex().encode()):
         assert clear not in text
         assert base64.b64encode(clear)[:-4] not in text
     assert base64.b64encode(HEADER) not in text

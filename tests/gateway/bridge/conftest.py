@@ -99,7 +99,8 @@ class FakeLink:
         self.told: list[str] = []
         self.reason: str | None = None
         self.peer = "192.0.2.7:50000"
-        self.certificate_user = ""
+        self.address = "192.0.2.7"
+        self.certificate_subject = self.certificate_user = ""
         self.rules = EntranceRules()
 
     def send(self, data: bytes) -> None:

@@ -492,6 +492,7 @@ def test_whom_only_an_authority_vouched_for_that_is_taken_out_is_disconnected(
         assert await asyncio.wait_for(goes[0].read(), PATIENCE_S) == b""
         stays[1].write(b"still")
         assert await asyncio.wait_for(stays[0].readexactly(5), PATIENCE_S) == b"still"
+        assert [link.certificate_subject for link in running.bridge.links if link.is_open] == ["CN=pump-7,O=Plant"]
         assert [link.certificate_user for link in running.bridge.links if link.is_open] == ["pump-7"]
         for _, writer in (stays, goes):
             writer.close()

@@ -1,0 +1,166 @@
+"""Who did what: the records of a running gateway that name users, addresses, rules, files and operators."""
+
+import contextlib
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jwt
+import orjson
+import pytest
+
+from spark_audit.personal import PersonalKey
+from spark_audit.verify import Verdict, verify
+from tests.certificate_authority import Authority
+from tests.end_to_end.conftest import StartGateway
+from tests.end_to_end.gateway_process import PATIENCE_S, Gateway
+from tests.end_to_end.wire import packet
+from tests.gateway.access.jwt_vectors import ec_key, pem
+
+#: The reference implementation of Argon2 gives this for "password" with the salt "somesalt".
+USERS = "anna:$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4\n"
+CONFIGURATION = """
+[access]
+anonymous = false
+password_file = "{folder}/users"
+[access.token]
+key_files = ["{folder}/keys.pem"]
+[audit]
+personal_data = "{personal_data}"
+
+[[listener]]
+name = "open"
+listen = "127.0.0.1:0"
+anonymous = true
+proxy_protocol = true
+[[listener]]
+name = "secure"
+listen = "127.0.0.1:0"
+tls.certificate = "{folder}/gateway.pem"
+tls.key = "{folder}/gateway.key"
+tls.client_authority = "{folder}/authority.pem"
+tls.client_certificate = "required"
+tls.user_from_certificate = "common_name"
+"""
+#: PROXY protocol version 2: a client at 192.0.2.9, port 1000, of IPv4 and TCP.
+PROXIED = bytes.fromhex("0D0A0D0A000D0A515549540A 21 11 000C C0000209 7F000001 03E8 075B")
+CONNACK = packet("20 02 00 00")
+
+
+class Watched:
+    """A gateway with one way in for each proof, and the records of its trail."""
+
+    def __init__(self, new_gateway: StartGateway, folder: Path, personal_data: str) -> None:
+        self.authority = Authority(folder)
+        self.authority.issue("gateway")
+        (folder / "users").write_text(USERS)
+        (folder / "users").chmod(0o600)
+        (folder / "keys.pem").write_text(pem(ec_key()))
+        config = folder / "rfhbridge.toml"
+        config.write_text(CONFIGURATION.format(folder=folder, personal_data=personal_data))
+        self.gateway: Gateway = new_gateway("--config", str(config)).start()
+
+    def port(self, name: str) -> int:
+        return int(self.gateway.wait_for_log("listener opened", name=f"^{name}$")["port"])
+
+    @contextlib.contextmanager
+    def talk(self, listener: str, *sent: bytes, tls: ssl.SSLContext | None = None) -> Iterator[socket.socket]:
+        """A connection that has sent a CONNECT and is accepted."""
+        link = socket.create_connection(("127.0.0.1", self.port(listener)), PATIENCE_S)
+        if tls is not None:
+            link = tls.wrap_socket(link, server_hostname="localhost")
+        with link:
+            link.sendall(b"".join(sent))
+            assert link.recv(4) == CONNACK
+            yield link
+
+    def records(self, kind: str) -> list[dict[str, Any]]:
+        """The records of a kind, after the gateway has stopped. The trail must verify."""
+        trail = self.gateway.data / "trail"
+        assert verify(trail).verdict is Verdict.INTACT
+        lines = [line for file in sorted(trail.glob("*.jsonl")) for line in file.read_bytes().splitlines()]
+        return [record for record in map(orjson.loads, lines) if record["kind"] == kind]
+
+
+def _token() -> str:
+    return jwt.encode({"sub": "ann", "exp": int(time.time() + 3_600)}, ec_key(), "ES256")
+
+
+def _connect(client: str, user: str = "", password: str = "") -> bytes:
+    flags = 0xC2 if user else 0x02
+    fields = [client, *((user, password) if user else ())]
+    rest = b"".join(len(field).to_bytes(2, "big") + field.encode() for field in fields)
+    body = packet("0004 'MQTT' 04") + bytes((flags, 0, 0)) + rest
+    length = bytes((len(body),)) if len(body) < 128 else bytes((len(body) & 0x7F | 0x80, len(body) >> 7))
+    return b"\x10" + length + body
+
+
+def _all_connect(watched: Watched, folder: Path) -> None:
+    """One client for each proof, which leaves; the one of the password is taken over first."""
+    certificate, key = watched.authority.issue("pump-7")
+    tls = ssl.create_default_context(cafile=str(watched.authority.certificate))
+    tls.load_cert_chain(certificate, key)
+    anna = _connect("p1", "anna", "password")
+    with watched.talk("default", anna), watched.talk("default", anna) as second:
+        second.sendall(packet("E0 00"))
+    with watched.talk("default", _connect("t1", "jwt", _token())) as link:
+        link.sendall(packet("E0 00"))
+    with watched.talk("open", PROXIED, _connect("o1")):
+        pass
+    with watched.talk("secure", _connect("c1"), tls=tls) as link:
+        link.sendall(packet("E0 00"))
+    assert watched.gateway.stop() == 0
+
+
+WHO = ("user", "proof", "address", "listener", "certificate_subject")
+HERE = "127.0.0.1"
+EXPECTED = {
+    "p1": ("anna", "password", HERE, "default", None),
+    "t1": ("ann", "token", HERE, "default", None),
+    "o1": (None, "listener", "192.0.2.9", "open", None),
+    "c1": ("pump-7", "certificate", HERE, "secure", "CN=pump-7,O=Plant"),
+}
+
+
+def test_every_record_of_a_session_tells_who_its_client_is(new_gateway: StartGateway, tmp_path: Path) -> None:
+    watched = Watched(new_gateway, tmp_path, "plain")
+    _all_connect(watched, tmp_path)
+    records = watched.records("session")
+    told = {(record["client"], tuple(record.get(name) for name in WHO)) for record in records}
+    assert told == set(EXPECTED.items())
+    events = [record["event"] for record in records if record["client"] == "p1"]
+    assert events[:4] == ["opened", "taken_over", "ended", "opened"]
+
+
+def test_users_addresses_and_subjects_are_personal(new_gateway: StartGateway, tmp_path: Path) -> None:
+    watched = Watched(new_gateway, tmp_path, "keyed")
+    _all_connect(watched, tmp_path)
+    key = PersonalKey.read(watched.gateway.data / "trail-personal.key")
+    text = b"".join(file.read_bytes() for file in (watched.gateway.data / "trail").glob("*.jsonl"))
+    for clear in (b"anna", b"Plant", b"192.0.2.9", b"127.0.0", b"CN=", b"pump-7"):
+        assert clear not in text, clear
+    records = watched.records("session")
+    keyed = ("user", "address", "certificate_subject")
+    for client, who in EXPECTED.items():
+        (told,) = {tuple(each.get(name) for name in WHO) for each in records if each["client"] == key.name(client)}
+        assert told == tuple(
+            key.name(value) if value and name in keyed else value for name, value in zip(WHO, who, strict=True)
+        )
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_connection_that_outlived_its_gateway_is_told_with_the_user_of_its_session(
+    new_gateway: StartGateway, tmp_path: Path, is_killed: bool
+) -> None:
+    """The store knows the user of a session and no address: a later run cannot tell where the client was."""
+    watched = Watched(new_gateway, tmp_path, "plain")
+    kept = _connect("p1", "anna", "password").replace(b"\x04\xc2", b"\x04\xc0")
+    with watched.talk("default", kept):
+        if is_killed:
+            watched.gateway.kill_and_restart()
+    assert watched.gateway.stop() == 0
+    lost = [record for record in watched.records("session") if record["event"] == "lost"][-1]
+    assert tuple(lost.get(name) for name in WHO) == (("anna", None, None, None, None) if is_killed else EXPECTED["p1"])
