@@ -69,8 +69,10 @@ class Link:
         self.is_open = True
         self.can_send = True
         self.waiting_bytes = 0
-        self.peer = "192.0.2.7:50000"
+        self.address = "192.0.2.7"
+        self.peer = f"{self.address}:50000"
         self.certificate_user = ""
+        self.certificate_subject = ""
         self.rules = EntranceRules()
         self.sent: list[bytes] = []
 

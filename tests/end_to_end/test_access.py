@@ -316,7 +316,9 @@ def test_no_password_token_or_payload_reaches_the_log_at_level_debug(
     lost.shutdown(socket.SHUT_RDWR)  # without DISCONNECT: her will is published
     assert ann.next() == "Unspecified error"
     assert with_tokens.stop() == 0
-    written = [with_tokens.log, *(path.read_text(errors="replace") for path in trail_files(with_tokens))]
+    trail = "".join(path.read_text(errors="replace") for path in trail_files(with_tokens))
+    # A record of a session may say how the user was proved, in a word that is a password here.
+    written = [with_tokens.log, trail.replace('"proof":"password"', "")]
     assert "session changed" in with_tokens.log, "the log is at level debug"
     parts = [part for each in (right, forged) for part in each.split(".")[1:]]
     for secret in (*SECRETS, *parts, 'password"', "c29tZXNhbHQ"):
