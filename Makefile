@@ -57,7 +57,7 @@ format: ## mend what lint can mend by itself
 docs: ## write docs/reference anew from the code, then build all pages: build/docs/index.html
 	@$(environment) audit docs
 	@.venv/bin/python -m docs.generator
-	@.venv/bin/sphinx-build -b html -d build/doctrees -c docs -q -W --keep-going . build/docs
+	@.venv/bin/sphinx-build -b html -d build/doctrees -c docs -q -W --keep-going . build/docs || { rm -rf build/doctrees; exit 1; }
 
 pictures: ## draw docs/pictures/*.mmd anew where they have changed (ARGS=--all)
 	@$(environment) run

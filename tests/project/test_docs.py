@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -65,8 +66,11 @@ def _foreign(file: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All pages, built once."""
+    """All pages, built once: anew, or from the last build of `make docs`, which keeps one only if it had no warning."""
     folder = tmp_path_factory.mktemp("docs")
+    if (root / "build/doctrees").is_dir():
+        shutil.copytree(root / "build/doctrees", folder / "trees")
+        shutil.copytree(root / "build/docs", folder / "pages")
     options = ["-b", "html", "-d", str(folder / "trees"), "-c", "docs", "-q", "-W", "--keep-going"]
     build = [sys.executable, "-m", "sphinx", *options, ".", str(folder / "pages")]
     run = subprocess.run(build, cwd=root, capture_output=True, text=True, check=False)
