@@ -5,10 +5,13 @@ The Protocol is owned here; the gateway implements it with its audit notes. An i
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
+
+if TYPE_CHECKING:  # the exporter loads this module, and no readers of headers
+    from mappings.commands.response import Completion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,11 +42,35 @@ class Delivery:
         return self.input_format != self.output_format
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TakenCommand:
+    """A command of an application as the broker took it off a queue, without what only one message has.
+
+    `header` is the header chain as it was put; b"" if the broker could not read it. The CodedCharSetId and Encoding are
+    those of the MQMD. `verb` is the command's name, and `filter` its content filter; "" for none.
+    """
+
+    verb: str
+    queue_name: str
+    topics: tuple[str, ...]
+    filter: str
+    format: bytes
+    coded_char_set_id: int
+    encoding: int
+    header: bytes
+
+
 class DeliveryListener(Protocol):
     """Told of each fact once, inside the unit of work that makes it true."""
 
     def copied(self, unit: UnitOfWork, publication: Message, copy: Message, delivery: Delivery) -> None:
         """A publication was put on a subscriber queue, converted to the subscriber's format where it differs."""
+        ...
+
+    def commanded(
+        self, unit: UnitOfWork, message: Message, taken: TakenCommand, completion: "Completion", reason_code: int
+    ) -> None:
+        """The broker took a command of an application, and this is how it ended; `reason_code`: the first one, or 0."""
         ...
 
     def refused(self, unit: UnitOfWork, command: Message, verb: str, reason_code: int) -> None:
@@ -65,6 +92,9 @@ class Unheard:
     """A DeliveryListener for a broker that nobody audits."""
 
     def copied(self, unit: UnitOfWork, publication: Message, copy: Message, delivery: Delivery) -> None: ...
+    def commanded(
+        self, unit: UnitOfWork, message: Message, taken: TakenCommand, completion: "Completion", reason_code: int
+    ) -> None: ...
     def refused(self, unit: UnitOfWork, command: Message, verb: str, reason_code: int) -> None: ...
     def dead_lettered(
         self, unit: UnitOfWork, message: Message, dead_letter: Message, queue_name: str, reason_code: int

@@ -148,7 +148,8 @@ class Message:
     `origin` is private to the gateway: the MQTT exchange the message came from; the broker copies it to every
     copy and answer. `sequence`, `put_us` (microseconds since 1970, UTC) and `expires_us` (same, or 0 for never)
     are set by the queue manager when the message is put. `written` is the header as its writer in this process knows
-    it: it is never stored and never sent, and `KnownHeader.of` decides whether it may be believed.
+    it: it is never stored and never sent, and `KnownHeader.of` decides whether it may be believed. `payload_sha256` is
+    the SHA-256 of a publication's payload, or b"" while nobody has computed it: it is never stored and never sent.
     """
 
     __slots__ = (
@@ -158,6 +159,7 @@ class Message:
         "expires_us",
         "identifier_prefix",
         "origin",
+        "payload_sha256",
         "put_us",
         "sequence",
         "written",
@@ -173,6 +175,7 @@ class Message:
         self.backout_count = 0
         self.identifier_prefix = b""
         self.written: KnownHeader | None = None
+        self.payload_sha256 = b""
 
     @property
     def msg_id(self) -> bytes:

@@ -11,7 +11,7 @@ from gateway.audit_trail.disclosure import Disclosure
 from gateway.audit_trail.json_text import digest_text, json_text, truth_text
 from gateway.audit_trail.packet_header import PUBLISH, first_byte_fields, packet_identifier, topic_bytes
 from spark_audit.record.fields import FIELDS, Form
-from spark_audit.record.notes import Part, Rule
+from spark_audit.record.header_contexts import Part, Rule
 
 #: A part of a record: from the values of a note or of a header context to `,"name":value`, or to nothing.
 Fragment = Callable[[Sequence[Any]], str]

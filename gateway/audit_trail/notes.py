@@ -5,24 +5,29 @@ table in spark_audit/record/notes.py names the items of each kind. The exporter 
 later, in a process of its own. A note may end in a header context, which a batch has once for all of its notes.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import ormsgpack
 
 from gateway.audit_trail.origin import exchange_of
 from gateway.audit_trail.packet_header import topic_bytes
-from mq_adapters.delivery_listener import Delivery
-from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
+from mq_adapters.delivery_listener import Delivery, TakenCommand
+from mq_adapters.embedded.unit_of_work import ApplicationIdentity, Note, UnitOfWork
 from mq_adapters.message import Message
-from spark_audit.record import notes as table
+from spark_audit.record import header_contexts as table
 from spark_audit.record.notes import BATCH_VERSION, NoteKind
+
+if TYPE_CHECKING:  # the exporter loads this module, and no readers of headers
+    from mappings.commands.response import Completion
 
 __all__ = ["Arrival", "BrokerNotes", "NoteKind", "Passage", "Service", "Translation", "pack_batch", "with_level"]
 
 _FIRST_LEVEL_WITH_PROPERTIES: Final = 5
+_NO_APPLICATION: Final = ApplicationIdentity("", "")
 #: Packs faster than the member itself.
 _COPIED: Final = int(NoteKind.COPIED)
 
@@ -45,7 +50,7 @@ _DELIVERY_ITEM: Final = 4
 _COPIES_OF_HEADER: Final = 5
 #: The records of a copy: that it was made, delivered, and acknowledged (430 bytes at QoS 1, twice that at QoS 2). Who
 #: makes a copy is charged for all of them. Each of the first two has the header between three and four times.
-_COPY_BYTES: Final = 1_700
+_COPY_BYTES: Final = 1_800
 _HEADERS_OF_A_COPY: Final = 7
 
 
@@ -170,6 +175,7 @@ _FACTS: Final[dict[type, tuple[str, Callable[[Any], tuple[object, ...]]]]] = {
         (Delivery, table.DELIVERY),
         (Service, table.SERVICE),
         (Passage, table.PASSAGE),
+        (TakenCommand, table.TAKEN_COMMAND),
     )
 }
 
@@ -198,7 +204,29 @@ class BrokerNotes:
         self._now_us = now_us
 
     def copied(self, unit: UnitOfWork, publication: Message, copy: Message, delivery: Delivery) -> None:
-        unit.notes.append((_COPIED, copy.put_us, publication.sequence, copy.sequence, delivery))
+        header_bytes = len(delivery.input_header)
+        if not publication.payload_sha256:  # an application's, or a stored one: once for all of its copies
+            publication.payload_sha256 = hashlib.sha256(memoryview(publication.body)[header_bytes:]).digest()
+        payload = len(publication.body) - header_bytes, publication.payload_sha256
+        unit.notes.append((_COPIED, copy.put_us, publication.sequence, copy.sequence, delivery, *payload))
+
+    def commanded(
+        self, unit: UnitOfWork, message: Message, taken: TakenCommand, completion: "Completion", reason_code: int
+    ) -> None:
+        name, operator = unit.application or _NO_APPLICATION
+        payload_bytes, digest = 0, b""
+        if header_bytes := len(taken.header):
+            payload_bytes = len(message.body) - header_bytes
+            digest = message.payload_sha256 or hashlib.sha256(memoryview(message.body)[header_bytes:]).digest()
+        described = message.descriptor
+        unit.notes.append(
+            (
+                NoteKind.COMMANDED,
+                self._now_us(),
+                *(name, operator, described.user_identifier, message.sequence, described.correl_id),
+                *(message.is_persistent, payload_bytes, digest, completion.word, reason_code, taken),
+            )
+        )
 
     def refused(self, unit: UnitOfWork, command: Message, verb: str, reason_code: int) -> None:
         exchange = exchange_of(command.origin)

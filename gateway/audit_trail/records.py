@@ -15,7 +15,8 @@ import ormsgpack
 from gateway.audit_trail.disclosure import Disclosure, InClear
 from gateway.audit_trail.fragments import KEPT_ENTRIES, LONGEST_KEPT, Fragment, Fragments
 from spark_audit.record import RECORD_VERSION
-from spark_audit.record.notes import BATCH_VERSION, FIELD_PLACES, HEADER_CONTEXTS, NOTES, HeaderContext, Note, Part
+from spark_audit.record.header_contexts import HEADER_CONTEXTS, HeaderContext, Part
+from spark_audit.record.notes import BATCH_VERSION, FIELD_PLACES, NOTES, Note
 
 #: The beginning of each name under which a header carries data of one message (gateway/bridge/messages/usr_folder.py).
 _CARRIED: Final = b"rfhb"

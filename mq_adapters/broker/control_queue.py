@@ -11,7 +11,7 @@ from mappings.commands.command import (
     RegisterSubscriber,
     RequestUpdate,
 )
-from mappings.commands.response import Completion
+from mappings.commands.response import Completion, ResponseReason
 from mappings.reasons import Reason
 from mq_adapters.broker.dead_letters import BrokerDeadLetters, refuse_again
 from mq_adapters.broker.received import UnreadableCommand, received_command
@@ -63,9 +63,14 @@ class ControlQueue:
         obstacle = self._responder.obstacle(descriptor) if is_wanted(descriptor, Completion.OK) else 0
         if obstacle:
             refuse_again(unit, message, obstacle)
+            reason = ResponseReason(reason_code=obstacle)
+            self._responder.applications.tell(unit, message, received, queue.name, (reason,), is_refused=True)
             self._dead_letters.put(unit, message, queue.name, obstacle)
             return
-        self._updates.begin(unit, self._act(unit, message, received), message, received)
+        done = self._act(unit, message, received)
+        if not done.is_requested:
+            self._responder.applications.tell(unit, message, received, queue.name, done.warnings)
+        self._updates.begin(unit, done, message, received)
 
     def _act(self, unit: UnitOfWork, message: Message, received: CommandHeader) -> Done:
         """Carries out a command on the subscriptions that have not expired."""

@@ -187,12 +187,15 @@ class InputQueue:
             is_local = RegistrationOption.LOCAL in plan.command.registration_options
             kept = RetainedPublication(message=message, is_local=is_local)
             self._retained.keep(unit, self._space, self._point, plan.routing_topics, kept)
+        warnings: tuple[ResponseReason, ...] = ()
         if plan.refused_topics or not is_parsed:
-            warnings = [] if is_parsed else [_NOT_PARSED]
-            warnings += [publish_refusal((topic,)).reason for topic in plan.refused_topics]
-            self._responder.warn(unit, message, plan.published, tuple(warnings))
+            warnings = () if is_parsed else (_NOT_PARSED,)
+            warnings += tuple(publish_refusal((topic,)).reason for topic in plan.refused_topics)
+            self._responder.warn(unit, message, plan.published, warnings)
         elif descriptor.msg_type != MQMT_DATAGRAM or descriptor.report & MQRO_PAN:
             self._responder.accept(unit, message, plan.published)
+        if not message.origin:
+            self._responder.applications.tell(unit, message, plan.published, self._queue_name, warnings)
 
     def _publisher(self, descriptor: MessageDescriptor, plan: DeliveryPlan) -> Identity:
         """The publisher's identity: QMgrName and QName, by default the reply queue."""
@@ -248,6 +251,7 @@ class InputQueue:
     def _answer(
         self, unit: UnitOfWork, message: Message, received: CommandHeader, warnings: tuple[ResponseReason, ...]
     ) -> None:
+        self._responder.applications.tell(unit, message, received, self._queue_name, warnings)
         if warnings:
             self._responder.warn(unit, message, received, warnings)
         else:

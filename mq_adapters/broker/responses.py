@@ -16,6 +16,7 @@ from mappings.headers.charset import ENCODING_REVERSED, UTF_8
 from mappings.headers.name_value import NameValues
 from mappings.reasons import Reason
 from mappings.table import Dialect
+from mq_adapters.broker.application_commands import ApplicationCommands
 from mq_adapters.broker.dead_letters import BrokerDeadLetters, refuse_again
 from mq_adapters.broker.received import UnreadableCommand
 from mq_adapters.command_header import FORMAT_OF_DIALECT, CommandHeader, WrittenResponse
@@ -131,6 +132,8 @@ class Responder:
         self._engine = engine
         self._listener = listener
         self._dead_letters = dead_letters
+        #: Told of each command of an application that is carried out.
+        self.applications = ApplicationCommands(listener)
 
     def obstacle(self, descriptor: MessageDescriptor) -> int:
         """0 if an answer can be put on the reply queue, else the reason code. It tries this in a unit of its own."""
@@ -167,6 +170,7 @@ class Responder:
         """
         refuse_again(unit, message, refusal.reason.reason_code)
         self._listener.refused(unit, message, about.verb, refusal.reason.reason_code)
+        self.applications.tell(unit, message, about, queue_name, (refusal.reason,), is_refused=True)
         response = Response(completion=Completion.FAILED, reasons=(refusal.reason,), verb=about.verb)
         if is_wanted(message.descriptor, Completion.FAILED):
             self._answer(unit, message, about, response)

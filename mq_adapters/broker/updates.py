@@ -417,7 +417,10 @@ class Updates:
             topics = (("Topic", subscription.topic) for subscription in done.to_update)
             refusal = CommandRefusal(Reason.MQRCCF_NO_RETAINED_MSG, *topics)
             self._responder.refuse(unit, message, received, refusal, CONTROL_QUEUE)
-        elif warnings:
+            return
+        if done.is_requested:
+            self._responder.applications.tell(unit, message, received, CONTROL_QUEUE, warnings)
+        if warnings:
             self._responder.warn(unit, message, received, warnings, done.fields)
         else:
             self._responder.accept(unit, message, received, done.fields)

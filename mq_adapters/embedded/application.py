@@ -17,7 +17,7 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.queue_administration import check_not_in_doubt, destroying
 from mq_adapters.embedded.redrive import check_redriven
 from mq_adapters.embedded.rights import EVERY_QUEUE, EVERYTHING, Right, Rights
-from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
+from mq_adapters.embedded.unit_of_work import ApplicationIdentity, Departure, UnitOfWork
 from mq_adapters.message import MQMT_REQUEST, MQPER_PERSISTENCE_AS_Q_DEF, Message
 from mq_adapters.queue_manager import QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode
@@ -46,6 +46,7 @@ class Application:
         self.user = user
         self.operator = operator or user
         self.rights = rights
+        self._identity = ApplicationIdentity(self.name, self.operator)
         self._engine = engine
         self._unit: UnitOfWork | None = None
         self._unit_bytes = 0
@@ -127,6 +128,7 @@ class Application:
     def put(self, queue_name: str, message: Message, done: Done) -> None:
         """Puts a message that nobody else holds; its `msg_id` is known on return."""
         message.written = None  # the broker must read an application's header, whatever the application says of it
+        message.payload_sha256 = b""
         self.rights.check(Right.PUT, queue_name, f"put on {queue_name}")
         target = self._engine.objects.putting(queue_name)
         self._complete_descriptor(message, target, f"put on {queue_name}")
@@ -352,6 +354,7 @@ class Application:
 
     def _submit(self, unit: UnitOfWork, done: Done) -> None:
         """Submits a unit. If the broker refuses to carry it out, the messages that it took go back."""
+        unit.application = self._identity
         if unit.removals:
             _tell_apart(unit)
         try:

@@ -6,7 +6,7 @@ values) and audit notes.
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mq_adapters.message import Message
 
@@ -72,6 +72,13 @@ class PublicationCounter(IntEnum):
 Note = tuple[object, ...]
 
 
+class ApplicationIdentity(NamedTuple):
+    """An MQ application: the name that it gave itself, and its user as the socket server proved it."""
+
+    name: str
+    operator: str
+
+
 #: A message that leaves its queue, and why.
 Removal = tuple["Queue", Message, Departure]
 
@@ -81,6 +88,7 @@ class UnitOfWork:
 
     __slots__ = (
         "answered",
+        "application",
         "counts",
         "holds_letters",
         "notes",
@@ -108,6 +116,8 @@ class UnitOfWork:
         self.holds_letters = False
         #: A former dead letter that goes to the broker again. If it is refused once more, the whole unit fails.
         self.redriven: Message | None = None
+        #: The application whose unit this is; None for one of the gateway's own.
+        self.application: ApplicationIdentity | None = None
         self.on_committed: Callable[[UnitOfWork], None] | None = None
 
     def put(self, queue: "Queue", message: Message) -> None:

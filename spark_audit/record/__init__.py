@@ -1,9 +1,10 @@
 """The audit record: one line of the trail says one fact. The gateway writes by these tables; the audit reads by them.
 
-    fields    every field of a record: form, meaning, unit, allowed values, the version that it came with
-    kinds     every kind of record: meaning, events, fields that it must have
-    notes     what the gateway notes of each fact, and the records that its exporter makes of a note
-    line      a line of the trail: how a record is hashed and linked
+    fields           every field of a record: form, meaning, unit, allowed values, the version that it came with
+    kinds            every kind of record: meaning, events, fields that it must have
+    header_contexts  what many notes say of one header
+    notes            what the gateway notes of each fact, and the records that its exporter makes of a note
+    line             a line of the trail: how a record is hashed and linked
 
 A field, a kind or a note is added in these tables and nowhere else: packing, expanding, the Parquet schema, the control
 of values and the reference of the record format read them. Nothing here needs Spark.

@@ -29,6 +29,7 @@ class Kind(StrEnum):
     CLOCK_JUMPED = "clock_jumped"
     RESTORED = "restored"
     LOGINS_REFUSED = "logins_refused"
+    COMMANDED = "commanded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,12 @@ KINDS: Final = (
             "wrong_identifier": "the client identifier belongs to another user",
             "busy": "too many logins waited for their check",
         },
+    ),
+    RecordKind(
+        Kind.COMMANDED,
+        "The broker took a command of an MQ application: a publication, a registration, a request or a deletion.",
+        ("message_id", "queue", "completion"),
+        _NO_EVENTS,
     ),
 )
 

@@ -17,10 +17,23 @@ differ. Batches that an earlier version packed may still be on the audit queue: 
 """
 
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum, auto
+from enum import IntEnum
 from typing import Final
 
-from spark_audit.record.fields import FIELDS, ConversionKind, Form
+from spark_audit.record.fields import FIELDS, Form
+from spark_audit.record.header_contexts import (
+    ARRIVAL,
+    DELIVERY,
+    PASSAGE,
+    SERVICE,
+    TAKEN_COMMAND,
+    TRANSLATION,
+    HeaderContext,
+    Part,
+    Rule,
+)
+from spark_audit.record.header_contexts import if_any as _if_any
+from spark_audit.record.header_contexts import values as _values
 from spark_audit.record.kinds import Kind
 
 BATCH_VERSION: Final = 1
@@ -51,170 +64,12 @@ class NoteKind(IntEnum):
     CLOCK_JUMPED = 20
     RESTORED = 21
     LOGINS_REFUSED = 22
+    COMMANDED = 23
 
-
-class Rule(Enum):
-    """How a part of a record is made from items of the note."""
-
-    #: The value of one item.
-    VALUE = auto()
-    #: The same, left out where the item (of two items the second) is empty, zero, or an identifier of zeros.
-    IF_ANY = auto()
-    #: The first of a list.
-    FIRST = auto()
-    #: A text that is always the same.
-    CONSTANT = auto()
-    #: Whose exchange it is: from the client, to the client. Left out for a message that came from no MQTT client.
-    INCOMING = auto()
-    OUTGOING = auto()
-    #: The incoming exchange that a message came from; without an exchange, the client that should have got it.
-    OWNER = auto()
-    #: Of a PUBLISH's header: type, packet identifier, level and flags, for a delivery with both QoS; the topic.
-    PUBLISH = auto()
-    TOPIC = auto()
-    #: The packet that asked for a command; of a PUBLISH also QoS, RETAIN and DUP.
-    REQUEST = auto()
-    #: Bytes of a packet, with 'MQTT' as their format.
-    MQTT_BYTES = auto()
-    #: Length of the payload and, where the note has it, its SHA-256.
-    PAYLOAD = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One field of a record, or neighbours that belong together, and the items of which a rule makes them."""
-
-    rule: Rule
-    fields: tuple[str, ...]
-    items: tuple[str, ...]
-    #: Instead of the field's own form.
-    form: Form | None = None
-    text: str = ""
-
-
-def _values(*names: str) -> tuple[Part, ...]:
-    return tuple(Part(Rule.VALUE, (name,), (name,)) for name in names)
-
-
-def _if_any(name: str, item: str = "") -> Part:
-    return Part(Rule.IF_ANY, (name,), (item or name,))
-
-
-def _side(side: str, *, format: str, header: str) -> tuple[Part, ...]:
-    """Header chain before or after a translation."""
-    names = {f"{side}_format": format, f"{side}_ccsid": "coded_char_set_id", f"{side}_encoding": "encoding"}
-    return tuple(Part(Rule.VALUE, (name,), (item,)) for name, item in (names | {side: header}).items())
-
-
-def _translated(kind: ConversionKind) -> Part:
-    return Part(Rule.CONSTANT, ("conversion",), (), text=kind)
-
-
-@dataclass(frozen=True, slots=True)
-class HeaderContext:
-    """What many notes say of one header: its facts in the order in which they are packed, and what records say of it.
-
-    `required` facts are in every batch; a batch of an earlier version may end before the others, which then are empty.
-    `before_level_5` names the fact that stands for another in a packet of an earlier level.
-    """
-
-    name: str
-    facts: tuple[str, ...]
-    parts: tuple[Part, ...]
-    required: int
-    before_level_5: tuple[str, str] = ("", "")
-
-
-_CORRELATION: Final = _if_any("correlation_id", "correl_id")
-_DROPPED: Final = _if_any("dropped_fields", "dropped")
-_STREAM: Final = (_if_any("stream"), Part(Rule.IF_ANY, ("stream_style",), ("stream_style", "stream")))
-
-TRANSLATION: Final = HeaderContext(
-    "translation",
-    (
-        *("command", "topic", "queue", "correl_id", "persistent", "format", "coded_char_set_id", "encoding", "header"),
-        *("destination", "stream", "stream_style", "user", "topic_filters", "dropped"),
-    ),
-    (
-        *_values("topic", "command", "queue", "persistent"),
-        _CORRELATION,
-        _translated(ConversionKind.PACKET_TO_HEADER),
-        *(_if_any("destination"), *_STREAM, _if_any("topic_filters"), _if_any("user")),
-        *_side("output", format="format", header="header"),
-        _DROPPED,
-    ),
-    required=9,
-)
-ARRIVAL: Final = HeaderContext(
-    "arrival",
-    (
-        *("queue", "correl_id", "topic", "is_retained", "format", "coded_char_set_id", "encoding", "header"),
-        *("stream", "stream_style", "source_client", "source_exchange", "dropped", "dropped_before_5"),
-    ),
-    (
-        *_values("queue", "is_retained"),
-        _CORRELATION,
-        _translated(ConversionKind.HEADER_TO_PACKET),
-        *(*_STREAM, _if_any("source_client"), _if_any("source_exchange")),
-        *_side("input", format="format", header="header"),
-        _DROPPED,
-    ),
-    required=8,
-    before_level_5=("dropped", "dropped_before_5"),
-)
-DELIVERY: Final = HeaderContext(
-    "delivery",
-    (
-        *("queue_name", "correl_id", "topics", "is_retained"),
-        *("input_format", "input_coded_char_set_id", "input_encoding", "input_header"),
-        *("output_format", "output_coded_char_set_id", "output_encoding", "output_header", "dropped"),
-    ),
-    (
-        Part(Rule.FIRST, ("topic",), ("topics",)),
-        Part(Rule.CONSTANT, ("command",), (), text="Publish"),
-        Part(Rule.VALUE, ("queue",), ("queue_name",)),
-        _CORRELATION,
-        _translated(ConversionKind.HEADER_TO_HEADER),
-        *(
-            Part(Rule.VALUE, (f"{side}{name}",), (f"{side}_{fact}",))
-            for side in ("input", "output")
-            for name, fact in (
-                ("_format", "format"),
-                ("_ccsid", "coded_char_set_id"),
-                ("_encoding", "encoding"),
-                ("", "header"),
-            )
-        ),
-        _DROPPED,
-        *_values("is_retained"),
-    ),
-    required=13,
-)
-SERVICE: Final = HeaderContext(
-    "service",
-    (
-        *("queue", "target", "mode", "table_version", "coded_char_set_id", "encoding"),
-        *("input_format", "input_header", "output_format", "output_header", "dropped"),
-    ),
-    (
-        *_values("queue", "target", "mode", "table_version"),
-        _translated(ConversionKind.SERVICE),
-        *_side("input", format="input_format", header="input_header"),
-        *_side("output", format="output_format", header="output_header"),
-        _DROPPED,
-    ),
-    required=11,
-)
-PASSAGE: Final = HeaderContext(
-    "passage",
-    ("queue", "queue_manager", "channel", "batch"),
-    (*_values("queue", "queue_manager", "channel"), Part(Rule.VALUE, ("channel_batch",), ("batch",))),
-    required=4,
-)
-HEADER_CONTEXTS: Final = {row.name: row for row in (TRANSLATION, ARRIVAL, DELIVERY, SERVICE, PASSAGE)}
 
 _CLIENT: Final = ("client", "session_epoch")
 _WHO: Final = ("user", "proof", "address", "listener", "certificate_subject")
+_APPLICATION: Final = ("operator", "application", "user_identifier")
 _EXCHANGE: Final = (*_CLIENT, "exchange")
 _PAYLOAD_ITEMS: Final = ("payload_bytes", "payload_sha256")
 _LEVEL_5: Final = ("protocol_level", "aliased_topic")
@@ -232,6 +87,11 @@ _PUBLISH_OUT: Final = Part(
 )
 _TOPIC: Final = Part(Rule.TOPIC, ("topic",), ("header", "aliased_topic"))
 _PAYLOAD: Final = Part(Rule.PAYLOAD, _PAYLOAD_ITEMS, _PAYLOAD_ITEMS)
+#: An earlier version's note of a copy has no payload.
+_PAYLOAD_IF_HASHED: Final = (
+    Part(Rule.IF_ANY, ("payload_bytes",), _PAYLOAD_ITEMS),
+    _if_any("payload_sha256"),
+)
 _MESSAGE: Final = _if_any("message_id")
 
 
@@ -312,7 +172,8 @@ NOTES: Final = (
         NoteKind.COPIED,
         "The broker put a copy of a publication on the queue of a subscriber.",
         ("source_message_id", "message_id", "delivery"),
-        (RecordOf(Kind.PUT, (_MESSAGE, _if_any("source_message_id")), DELIVERY),),
+        (RecordOf(Kind.PUT, (_MESSAGE, _if_any("source_message_id"), *_PAYLOAD_IF_HASHED), DELIVERY),),
+        _PAYLOAD_ITEMS,
     ),
     Note(
         NoteKind.DELIVERED,
@@ -458,6 +319,24 @@ NOTES: Final = (
         "Logins were refused.",
         ("event", "user_class", "network", "logins", "since_us"),
         (RecordOf(Kind.LOGINS_REFUSED, (*_values("event", "user_class", "logins", "since_us"), _if_any("network"))),),
+    ),
+    Note(
+        NoteKind.COMMANDED,
+        "The broker took a command of an MQ application.",
+        (
+            *("application", "operator", "user_identifier", "message_id", "correl_id", "persistent"),
+            *(*_PAYLOAD_ITEMS, "completion", "reason_code", "taken_command"),
+        ),
+        (
+            RecordOf(
+                Kind.COMMANDED,
+                (
+                    *(_MESSAGE, _if_any("correlation_id", "correl_id"), *_values("persistent", "completion")),
+                    *(*map(_if_any, (*_APPLICATION, "reason_code")), *_PAYLOAD_IF_HASHED),
+                ),
+                TAKEN_COMMAND,
+            ),
+        ),
     ),
 )
 

@@ -4,12 +4,18 @@ Layouts: IBM MQ, "MQRFH - Rules and formatting header" and "MQRFH2"; MQMD of pub
 for publications". Integers are little-endian (Encoding 546, 0x222), text is UTF-8 (CCSID 1208, 0x4B8), unless said.
 """
 
+import base64
+import hashlib
+import os
+import pwd
 from collections.abc import Iterator
 
+import orjson
 import paho.mqtt.publish
 import pytest
 
 from mq_adapters import connect as connect_queue_manager
+from mq_adapters.embedded.socket.peer import user_identifier
 from mq_adapters.message import (
     MQMT_DATAGRAM,
     MQMT_REQUEST,
@@ -250,3 +256,36 @@ def test_a_backed_out_publication_reaches_nobody_and_a_committed_one_everybody(
         application.put(STREAM_QUEUE, Message(MessageDescriptor(format=MQRFH2), WORKED_MQRFH2 + payload))
         application.commit() if is_committed else application.back_out()
     client.expect("gets what was committed", "30 08 0003 'a/b' 'yes'")
+
+
+def test_the_trail_tells_each_command_of_an_application_and_who_gave_it(
+    plant: Gateway, application: QueueManager
+) -> None:
+    header = packet(PUBLICATIONS[0][2])
+    publication = MessageDescriptor(format=MQRFH2, persistence=MQPER_PERSISTENT)
+    msg_id = application.put(STREAM_QUEUE, Message(publication, header + b"21.5"))
+    refused = _ask(application, STREAM_QUEUE, _command(MQRFH2), packet(REGISTER_MQRFH2))
+    assert b"<Reason>3079</Reason>" in refused.body
+    assert plant.stop() == 0
+    lines = [line for path in (plant.data / "trail").glob("*.jsonl") for line in path.read_bytes().splitlines()]
+    records = [orjson.loads(line) for line in lines]
+    told = [record for record in records if record["kind"] == "commanded"]
+    assert [(record["command"], record["completion"], record.get("reason_code", 0)) for record in told] == [
+        ("RegSub", "ok", 0),
+        ("RegSub", "ok", 0),
+        ("Publish", "ok", 0),
+        ("RegSub", "error", 3079),
+    ]
+    me = pwd.getpwuid(os.getuid()).pw_name
+    assert {(record["application"], record["operator"]) for record in told} == {("plant-control", me)}
+    assert {record["user_identifier"] for record in told} == {user_identifier(os.getuid())}
+    published = told[2]
+    assert published["message_id"] == msg_id.hex()
+    assert base64.b64decode(published["input"]) == header
+    digest = hashlib.sha256(b"21.5").hexdigest()
+    assert (published["payload_bytes"], published["payload_sha256"]) == (4, digest)
+    copies = [record for record in records if record.get("source_message_id") == msg_id.hex()]
+    assert [(copy["queue"], copy["payload_sha256"]) for copy in copies] == [
+        ("APP.MQRFH", digest),
+        ("APP.MQRFH2", digest),
+    ]

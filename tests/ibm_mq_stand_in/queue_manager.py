@@ -20,12 +20,9 @@ import uvloop
 
 from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.broker.topic_spaces import BrokerDialect
-from mq_adapters.delivery_listener import Delivery
+from mq_adapters.delivery_listener import Unheard
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.socket.server import Server
-from mq_adapters.embedded.unit_of_work import UnitOfWork
-from mq_adapters.message import Message
 from mq_adapters.reasons import StoreError
 from tests.ibm_mq_stand_in.control_server import ControlServer
 from tests.ibm_mq_stand_in.link import Link
@@ -37,18 +34,6 @@ CONTROL_SOCKET: Final = "control"
 _OWNER_WAIT_S: Final = 10.0
 _TICK_S: Final = 0.1
 _TEND_S: Final = 1.0
-
-
-class NothingIsNoted:
-    """A broker's listener for a queue manager without an audit."""
-
-    def copied(self, unit: UnitOfWork, publication: Message, copy: Message, delivery: Delivery) -> None: ...
-    def refused(self, unit: UnitOfWork, command: Message, verb: str, reason_code: int) -> None: ...
-    def dead_lettered(
-        self, unit: UnitOfWork, message: Message, dead_letter: Message, queue_name: str, reason_code: int
-    ) -> None: ...
-    def dropped(self, unit: UnitOfWork, message: Message, queue_name: str, reason: str) -> None: ...
-    def expired(self, unit: UnitOfWork, queue: Queue, message: Message) -> None: ...
 
 
 def _arguments() -> argparse.Namespace:
@@ -86,7 +71,7 @@ async def _run(arguments: argparse.Namespace) -> None:
     engine = Engine.open(arguments.data, wait_s=_OWNER_WAIT_S, name=arguments.name, call_soon=loop.call_soon)
     engine.on_failure = _stop_at_once
     rules = BrokerRules(dialect=BrokerDialect(arguments.dialect), input_queues=tuple(arguments.streams))
-    broker = Broker(engine, listener=NothingIsNoted(), rules=rules)
+    broker = Broker(engine, listener=Unheard(), rules=rules)
     broker.attach()
     server = Server(engine, arguments.data)
     await server.start()

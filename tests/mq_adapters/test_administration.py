@@ -5,27 +5,14 @@ import threading
 import pytest
 
 from mq_adapters.attributes import ObjectType
-from mq_adapters.delivery_listener import Delivery
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.socket.client import SocketClient
-from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError
 
 STEP_S = 10.0
 PUMP = b"pump".ljust(24, b"\0")
-
-
-class SilentListener:
-    """A DeliveryListener that keeps nothing."""
-
-    def copied(self, unit: UnitOfWork, publication: Message, copy: Message, delivery: Delivery) -> None: ...
-    def refused(self, unit: UnitOfWork, command: Message, verb: str, reason_code: int) -> None: ...
-    def dead_lettered(
-        self, unit: UnitOfWork, message: Message, dead_letter: Message, queue_name: str, reason_code: int
-    ) -> None: ...
-    def dropped(self, unit: UnitOfWork, message: Message, queue_name: str, reason: str) -> None: ...
 
 
 def put(engine: Engine, name: str, body: bytes, **fields: object) -> None:

@@ -6,26 +6,14 @@ import mq_adapters
 from mappings.commands.command import FORMAT_MQRFH2, Dialect, Publish, write_command
 from mappings.commands.options import PublicationOption
 from mq_adapters.broker.broker import Broker
-from mq_adapters.delivery_listener import Delivery
+from mq_adapters.delivery_listener import Unheard
 from mq_adapters.embedded.socket.client import SocketClient
-from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
-
-
-class NothingIsNoted:
-    """A DeliveryListener without an audit."""
-
-    def copied(self, unit: UnitOfWork, publication: Message, copy: Message, delivery: Delivery) -> None: ...
-    def refused(self, unit: UnitOfWork, command: Message, verb: str, reason_code: int) -> None: ...
-    def dead_lettered(
-        self, unit: UnitOfWork, message: Message, dead_letter: Message, queue_name: str, reason_code: int
-    ) -> None: ...
-    def dropped(self, unit: UnitOfWork, message: Message, queue_name: str, reason: str) -> None: ...
 
 
 def test_the_example_of_an_mq_application_gets_what_was_published(gateway_class, tmp_path, monkeypatch, capsys):
     gateway = gateway_class(tmp_path / "var")
-    gateway.call(lambda: Broker(gateway.engine, listener=NothingIsNoted()).attach())
+    gateway.call(lambda: Broker(gateway.engine, listener=Unheard()).attach())
     publish = Publish(topics=("boiler/7",), publication_options=PublicationOption.RETAIN_PUBLICATION)
     with SocketClient(tmp_path / "var") as sensor:
         header = write_command(publish, Dialect.MQRFH2)

@@ -184,10 +184,13 @@ class ToMq:
         described = event.qos | RETAIN if event.retain else event.qos
         origin = ORIGIN.pack(session.epoch, exchange, event.packet_identifier, described) + session.origin_suffix
         expiry, carried = MQEI_UNLIMITED, NOTHING_CARRIED
+        digest = hashlib.sha256(payload).digest()
         if event.properties is not None:
             expiry, carried = expiry_of(event.properties), self._carried(event.properties)
         try:
-            number, context = self._put(unit, session, event.topic, flags, exchange, payload, origin, expiry, carried)
+            number, context = self._put(
+                unit, session, event.topic, flags, exchange, payload, digest, origin, expiry, carried
+            )
         except MappingError as error:
             _note_accepted(
                 unit, (session.client, session.epoch, exchange), header, payload, session.level, event.topic, now_us
@@ -204,7 +207,7 @@ class ToMq:
             exchange,
             header,
             len(payload),
-            hashlib.sha256(payload).digest(),
+            digest,
             number,
             context,
         )
@@ -260,10 +263,11 @@ class ToMq:
             ORIGIN.pack(session.epoch, held.exchange, packet_identifier, 2 | held.retain * RETAIN)
             + session.origin_suffix
         )
+        digest = hashlib.sha256(held.payload).digest()
         try:
             expiry, carried = expiry_until(held.expires_us, now_us), self._carried(_properties_of(held))
             number, context = self._put(
-                unit, session, held.topic, flags, held.exchange, held.payload, origin, expiry, carried
+                unit, session, held.topic, flags, held.exchange, held.payload, digest, origin, expiry, carried
             )
         except MappingError as error:
             message = packet_message(whole_publish(held.header, held.topic, held.payload), held.level, origin)
@@ -280,7 +284,7 @@ class ToMq:
             held.exchange,
             held.header,
             len(held.payload),
-            hashlib.sha256(held.payload).digest(),
+            digest,
             number,
             context,
         )
@@ -309,7 +313,7 @@ class ToMq:
                 self._delete_retained(unit, session, will.topic, exchange, packet, session.level, now_us)
             expiry, carried = expiry_of(will.properties), self._carried(will.properties)
             number, context = self._put(
-                unit, session, will.topic, flags, exchange, will.payload, origin, expiry, carried
+                unit, session, will.topic, flags, exchange, will.payload, payload[1], origin, expiry, carried
             )
         except (MappingError, QueueManagerError) as error:
             self._bury_will(unit, session, will, flags, exchange, origin, error, now_us)
@@ -342,6 +346,7 @@ class ToMq:
         flags: int,
         exchange: int,
         payload: bytes,
+        digest: bytes,
         origin: bytes,
         expiry: int,
         carried: CarriedPairs,
@@ -364,6 +369,7 @@ class ToMq:
         if translation is None:
             translation = self._translate(topic, flags, carried)
         message = translation.message(payload, origin, expiry)
+        message.payload_sha256 = digest
         return self._engine.put(unit, self._stream, message), translation.context
 
     def _translate(self, topic: str, flags: int, carried: CarriedPairs) -> PublishTranslation:

@@ -1,6 +1,7 @@
 """Notes become records: fields by the definition, packet fields from the raw bytes of the specification's packets."""
 
 import base64
+import dataclasses
 import hashlib
 from pathlib import Path
 
@@ -11,10 +12,11 @@ import pytest
 from gateway.audit_trail.disclosure import Disclosure, InClear, UnderKey
 from gateway.audit_trail.notes import Arrival, NoteKind, Passage, Service, Translation, pack_batch
 from gateway.audit_trail.records import Chain, Expander, MalformedBatch
-from mq_adapters.delivery_listener import Delivery
+from mq_adapters.delivery_listener import Delivery, TakenCommand
 from spark_audit.personal import PersonalKey
 from spark_audit.record import FIELDS, Kind
-from spark_audit.record.notes import RECORD_FIELDS, TRANSLATION
+from spark_audit.record.header_contexts import TRANSLATION
+from spark_audit.record.notes import RECORD_FIELDS
 
 GATEWAY = "0102030405060708090a0b0c"
 AT = 1_795_158_000_000_000
@@ -78,6 +80,20 @@ def delivery() -> Delivery:
 @pytest.fixture
 def passage() -> Passage:
     return Passage(queue="STOCK", queue_manager="QM1_2026-11-20", channel="CENTRAL.OUT.0", batch=12)
+
+
+@pytest.fixture
+def taken() -> TakenCommand:
+    return TakenCommand(
+        verb="RegSub",
+        queue_name="SYSTEM.BROKER.CONTROL.QUEUE",
+        topics=("a/b", "c/#"),
+        filter="site = 'M1'",
+        format=b"MQHRF2  ",
+        coded_char_set_id=819,
+        encoding=273,
+        header=HEADER,
+    )
 
 
 def _expanded(*notes: tuple[object, ...]) -> list[dict[str, object]]:
@@ -195,7 +211,14 @@ def test_a_copy_names_its_publication_and_what_was_dropped(delivery) -> None:
     assert (put["input_format"], put["output_format"], put["output_ccsid"]) == ("MQHRF2", "MQHRF", 819)
     assert put["dropped_fields"] == [["usr", "folders have no place"]]
     assert (put["conversion"], put["is_retained"], put["queue"]) == ("header_to_header", False, "BOILER.ALARMS")
-    assert not {"direction", "client", "payload_sha256"} & put.keys()
+    assert not {"direction", "client", "payload_bytes", "payload_sha256"} & put.keys()
+
+
+def test_a_copy_has_the_hash_of_its_payload_even_of_an_empty_one(delivery) -> None:
+    empty = hashlib.sha256(b"").digest()
+    full, none = _expanded((NoteKind.COPIED, AT, 300, 303, delivery, 2, DIGEST), (5, AT, 1, 2, delivery, 0, empty))
+    assert (full["payload_bytes"], full["payload_sha256"]) == (2, DIGEST.hex())
+    assert (none["payload_bytes"], none["payload_sha256"]) == (0, empty.hex())
 
 
 def test_a_delivery_has_both_qualities_of_service_and_the_packets_own_topic(arrival) -> None:
@@ -378,6 +401,45 @@ def test_a_header_that_only_one_message_has_is_not_kept_in_memory(translation, t
     ]
 
 
+def test_a_command_of_an_application_says_who_asked_for_what_and_how_it_ended(taken) -> None:
+    identity = ("orders", "billing (anna)", "ANNA")
+    (record,) = _expanded((NoteKind.COMMANDED, AT, *identity, 308, CORREL_ID, True, 2, DIGEST, "warning", 3073, taken))
+    assert {name: value for name, value in record.items() if name not in {"prev", "hash"}} == {
+        "version": 1,
+        "sequence": 1,
+        "batch": 7,
+        "gateway": GATEWAY,
+        "kind": "commanded",
+        "at_us": AT,
+        "command": "RegSub",
+        "queue": "SYSTEM.BROKER.CONTROL.QUEUE",
+        "message_id": _message_id(308),
+        "correlation_id": CORREL_ID.hex(),
+        "persistent": True,
+        "input_format": "MQHRF2",
+        "input_ccsid": 819,
+        "input_encoding": 273,
+        "input": base64.b64encode(HEADER).decode(),
+        "payload_bytes": 2,
+        "payload_sha256": DIGEST.hex(),
+        "reason_code": 3073,
+        "operator": "billing (anna)",
+        "application": "orders",
+        "user_identifier": "ANNA",
+        "topics": ["a/b", "c/#"],
+        "filter": "site = 'M1'",
+        "completion": "warning",
+    }
+
+
+def test_a_command_that_nobody_can_read_has_no_header_and_no_payload(taken) -> None:
+    unreadable = dataclasses.replace(taken, verb="", topics=(), filter="", header=b"")
+    (record,) = _expanded((NoteKind.COMMANDED, AT, "", "", "", 308, bytes(24), True, 0, b"", "error", 3023, unreadable))
+    assert (record["completion"], record["reason_code"], record["input_format"]) == ("error", 3023, "MQHRF2")
+    absent = {"command", "topics", "filter", "input", "payload_bytes", "payload_sha256", "operator", "application"}
+    assert not absent & record.keys()
+
+
 def test_a_header_context_of_an_earlier_version_is_read() -> None:
     """It ended before what is said of targets: such batches may still be on the audit queue after an upgrade."""
     earlier = ["translation", "Publish", "a/b", "Q", bytes(24), True, b"MQHRF2  ", 1208, 546, HEADER]
@@ -388,7 +450,9 @@ def test_a_header_context_of_an_earlier_version_is_read() -> None:
     assert "destination" not in put
 
 
-def test_every_record_has_its_fields_in_the_order_of_the_definition(translation, arrival, delivery, passage) -> None:
+def test_every_record_has_its_fields_in_the_order_of_the_definition(
+    translation, arrival, delivery, passage, taken
+) -> None:
     records = _expanded(
         (NoteKind.PUBLISHED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 300, translation),
         (NoteKind.PUBLISHED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 300, translation, 5),
@@ -397,7 +461,7 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(translation,
         (NoteKind.DELIVERED, AT, "screen", 6, 1, 303, PUBLISH, 2, DIGEST, 1, 1, arrival, 5),
         (NoteKind.REQUESTED, AT, "boiler", 5, 1, 0, b"\x00\x03a/b\x01\x00", 0, b"", 302, translation, 5),
         (NoteKind.REQUESTED, AT, "boiler", 5, 8, 11, b"\x00\x03a/#\x01", 0, b"", 302, translation),
-        (NoteKind.COPIED, AT, 300, 303, delivery),
+        (NoteKind.COPIED, AT, 300, 303, delivery, 2, DIGEST),
         (NoteKind.DELIVERED, AT, "screen", 6, 1, 303, PUBLISH, 2, DIGEST, 1, 1, arrival),
         (NoteKind.ACKNOWLEDGED, AT, "screen", 6, 1, 4, 1, 303),
         (NoteKind.CONFIRMED, AT, "boiler", 5, 4, [[1, 3]]),
@@ -414,6 +478,7 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(translation,
         (NoteKind.CLOCK_JUMPED, AT, "behind", -7, "why"),
         (NoteKind.RESTORED, AT, "rolled_back", "0a" * 12, 41, 60, 7, 9, "anna", "why"),
         (NoteKind.LOGINS_REFUSED, AT, "busy", "known", "192.0.2.0/24", 9, AT - 7),
+        (NoteKind.COMMANDED, AT, "orders", "anna", "ANNA", 308, CORREL_ID, True, 2, DIGEST, "warning", 3073, taken),
     )
     order = [field.name for field in FIELDS]
     for record in records:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mappings.commands.response import Completion
 from mq_adapters.broker.broker import Broker, BrokerRules
-from mq_adapters.delivery_listener import Delivery
+from mq_adapters.delivery_listener import Delivery, TakenCommand
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
@@ -23,12 +24,18 @@ class RecordingListener:
 
     def __init__(self) -> None:
         self.copies: list[tuple[Message, Message, Delivery]] = []
+        self.commands: list[tuple[Message, TakenCommand, Completion, int]] = []
         self.refusals: list[tuple[str, int]] = []
         self.dead_letters: list[tuple[Message, str, int]] = []
         self.drops: list[tuple[str, str]] = []
 
     def copied(self, unit: UnitOfWork, publication: Message, copy: Message, delivery: Delivery) -> None:
         self.copies.append((publication, copy, delivery))
+
+    def commanded(
+        self, unit: UnitOfWork, message: Message, taken: TakenCommand, completion: Completion, reason_code: int
+    ) -> None:
+        self.commands.append((message, taken, completion, reason_code))
 
     def refused(self, unit: UnitOfWork, command: Message, verb: str, reason_code: int) -> None:
         self.refusals.append((verb, reason_code))

@@ -21,6 +21,9 @@ class NotingListener:
     def copied(self, unit, publication, copy, delivery) -> None:
         unit.notes.append(("copied", delivery.queue_name))
 
+    def commanded(self, unit, message, taken, completion, reason_code) -> None:
+        unit.notes.append(("commanded", taken.verb))
+
     def refused(self, unit, command, verb, reason_code) -> None:
         unit.notes.append(("refused", verb, reason_code))
 

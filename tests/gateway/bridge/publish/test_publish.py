@@ -1,12 +1,15 @@
 """PUBACK at level 5 says where nobody subscribes (MQTT 5.0 section 3.4.2.1); bytes and headers are written by hand."""
 
+import hashlib
+
 import pytest
 
 from gateway.access.dollar_topics import DollarTopics
+from gateway.audit_trail.notes import NoteKind
 from gateway.mqtt.connection import Connection
 from mappings.commands.command import Dialect
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
-from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
+from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, mqrfh2, written
 from tests.gateway.bridge.connect.test_level_5_sessions import connect
 from tests.gateway.bridge.subscribe.test_subscriptions_at_targets import configured
 
@@ -191,3 +194,55 @@ def test_puback_with_a_reason_code_waits_for_the_commit_and_frees_its_place(worl
     assert link.taken() == written("40 03 0001 10")
     world.receive(link, "32 09 0003 'a/b' 0002 00 'X'")
     assert (link.taken(), link.is_open) == (written("40 03 0002 10"), True)
+
+
+@DIALECTS
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_a_copy_has_the_hash_that_the_note_of_its_publish_has(
+    new_world: NewWorld, dialect: Dialect, qos: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not hashed again for the copies."""
+    world = three_subscribers(new_world(dialect=dialect))
+    link = client(world)
+    monkeypatch.setattr("gateway.audit_trail.notes.hashlib", None)
+    packet = "30 07 0003 'a/b' 00 'X'" if not qos else f"{0x30 | qos << 1:02x} 09 0003 'a/b' 0001 00 'X'"
+    world.receive(link, packet, *(["62 02 0001"] if qos == 2 else []))
+    assert payloads_of_copies(world) == [(1, hashlib.sha256(b"X").digest())] * 3
+
+
+@DIALECTS
+def test_a_publication_of_an_application_is_hashed_once_for_all_its_copies(
+    new_world: NewWorld, dialect: Dialect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = three_subscribers(new_world(dialect=dialect))
+    hashed: list[bytes] = []
+
+    class Hashes:
+        @staticmethod
+        def sha256(data: memoryview) -> object:
+            hashed.append(bytes(data))
+            return hashlib.sha256(data)
+
+    monkeypatch.setattr("gateway.audit_trail.notes.hashlib", Hashes)
+    world.put(mqrfh2("a/b") + b"21.5")
+    world.put(mqrfh2("nobody") + b"22.5")
+    assert payloads_of_copies(world) == [(4, hashlib.sha256(b"21.5").digest())] * 3
+    assert hashed == [b"21.5", b"22.5"]
+
+
+def three_subscribers(world: World) -> World:
+    """Two clients and an application."""
+    register(world, "a/*")
+    for name in ("hear", "heed"):
+        subscribed(world, "a/#", name=name)
+    world.engine.tick()
+    world.run()
+    world.notes.clear()
+    return world
+
+
+def payloads_of_copies(world: World) -> list[tuple[object, ...]]:
+    """Bytes and SHA-256 of the payload, of each note of a copy."""
+    world.engine.tick()
+    world.run()
+    return [note[5:] for note in world.notes if note[0] == NoteKind.COPIED]
