@@ -2,9 +2,7 @@
 
 import itertools
 import socket
-import statistics
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,8 +23,6 @@ class Bystander(threading.Thread):
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
         self.round_trips = 0
-        #: How long each took.
-        self.times_s: list[float] = []
         self.error: BaseException | None = None
         self._changed = threading.Condition()
         self._ends = threading.Event()
@@ -48,7 +44,6 @@ class Bystander(threading.Thread):
                 self._changed.notify_all()
 
     def _one_round_trip(self) -> None:
-        began_s = time.monotonic()
         payload = b"%08d" % self.round_trips
         sent = publish(self._topic, payload, qos=1, identifier=1)
         self._socket.sendall(sent)
@@ -58,7 +53,6 @@ class Bystander(threading.Thread):
         assert delivered.endswith(payload), received
         place = len(delivered) - len(payload) - 2
         self._socket.sendall(b"\x40\x02" + delivered[place : place + 2])
-        self.times_s.append(time.monotonic() - began_s)
         with self._changed:
             self.round_trips += 1
             self._changed.notify_all()
@@ -78,12 +72,6 @@ class Bystander(threading.Thread):
             self._changed.wait_for(lambda: self.round_trips >= wanted or not self.is_alive(), PATIENCE_S)
         assert self.error is None, self.error
         assert self.round_trips >= wanted, f"only {self.round_trips} of {wanted} round trips"
-
-    def median_s(self, round_trips: int) -> float:
-        """The median of so many round trips from now on."""
-        first = len(self.times_s)
-        self.wait_for_more(round_trips)
-        return statistics.median(self.times_s[first:])
 
     def end(self) -> None:
         self._ends.set()
