@@ -39,12 +39,15 @@ MAPPED_NAMES = 9  # the table of the message format page has nine rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldRow:
-    """One row of fields.toml; a name is None where that format has none."""
+    """One row of fields.toml; a name is None where that format has none.
+
+    `commands` take the parameter, and it may stand more than once in those of `repeats`.
+    """
 
     mqrfh: str | None
     mqrfh2: str | None
     standing: Standing
-    repeats: bool
+    repeats: frozenset[str]
     commands: frozenset[str]
     reason: str
     source: str
@@ -120,6 +123,16 @@ def _commands(row: Row) -> frozenset[str]:
     return commands
 
 
+def _repeats(row: Row) -> frozenset[str]:
+    """The commands in which a parameter may stand more than once: true is every command, false none."""
+    if isinstance(row.get("repeats"), bool):
+        return frozenset(VERBS) if row["repeats"] else frozenset()
+    repeats = _texts(row, "repeats")
+    if not repeats <= _commands(row):
+        raise TableError(f"a command repeats what it does not take in {row}")
+    return repeats
+
+
 def read_field_rows(document: Row) -> tuple[FieldRow, ...]:
     """The rows of fields.toml, checked: nine mapped names, no name twice."""
     rows = tuple(
@@ -127,7 +140,7 @@ def read_field_rows(document: Row) -> tuple[FieldRow, ...]:
             mqrfh=_optional_text(row, "mqrfh"),
             mqrfh2=_optional_text(row, "mqrfh2"),
             standing=Standing(_text(row, "standing")),
-            repeats=row.get("repeats") is True,
+            repeats=_repeats(row),
             commands=_commands(row),
             reason=_text(row, "reason"),
             source=_text(row, "source"),

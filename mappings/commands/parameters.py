@@ -121,7 +121,7 @@ class _Gathered:
             return
         if self.verb not in row.commands:
             raise _parameter_error(name, f"is not a parameter of {self.verb}")
-        if name in self._seen and not row.repeats:
+        if name in self._seen and self.verb not in row.repeats:
             raise CommandError(Reason.MQRC_RFH_DUPLICATE_PARM, f"{name} stands twice; give it once", parameter=name)
         self._seen.add(name)
         self._add_known(row.key, name, value)

@@ -71,7 +71,8 @@ class FieldConversion:
         self._target = target
         self._mode = mode
         self._seen: set[str] = set()
-        self._topics: set[str] = set()
+        #: Patterns of the output, each with the topic of the input that it was first made of.
+        self._topics: dict[str, str] = {}
 
     def add_all(self, fields: NameValues) -> None:
         """Convert all fields of the input, in order."""
@@ -84,7 +85,7 @@ class FieldConversion:
         self._refuse_nameless()
 
     def _add(self, row: FieldRow, name: str, value: str) -> None:
-        if name in self._seen and not row.repeats:
+        if name in self._seen and self._verb not in row.repeats:
             raise CommandError(Reason.MQRC_RFH_DUPLICATE_PARM, f"{name} stands twice; give it once", parameter=name)
         self._seen.add(name)
         option_class = _OPTION_CLASSES.get(row.key)
@@ -179,8 +180,7 @@ class FieldConversion:
                 f"DeletePub of {value[:200]!a} would delete more in {self._target.upper()}; name the topics themselves",
                 parameter=value,
             )
-        fresh = [pattern for pattern in patterns if pattern not in self._topics]
-        self._topics.update(fresh)
+        fresh = [pattern for pattern in patterns if self._topics.setdefault(pattern, value) == value]
         outcome = Outcome.RENAMED if patterns == (value,) else Outcome.EXPANDED
         wider = self._why_wider(value)
         self._keep(row, name, value, fresh, outcome, reason=wider and f"wider: {wider}")

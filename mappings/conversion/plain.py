@@ -40,7 +40,7 @@ class _Rename(NamedTuple):
 
     before: str
     after: str
-    repeats: bool
+    repeats: frozenset[str]
     outcome: Outcome
     name: str
     target: str | None
@@ -87,6 +87,7 @@ def _convert_fields(pairs: NameValues, direction: _Direction, texts: list[str]) 
     command = direction.commands.get(pairs[0]) if pairs else None
     if command is None:
         return None
+    _, verb = pairs[0]
     texts.append(command.text)
     outcomes = [command.outcome]
     seen: set[str] = set()
@@ -100,7 +101,7 @@ def _convert_fields(pairs: NameValues, direction: _Direction, texts: list[str]) 
         rename = direction.names.get(name)
         if rename is None or not value or not value.isprintable() or _SPECIAL.search(value):
             return None
-        once = value if rename.repeats else name
+        once = value if verb in rename.repeats else name
         if once in seen:
             return None
         seen.add(once)

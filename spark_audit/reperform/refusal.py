@@ -2,8 +2,9 @@
 
 RegPub and DeregPub are of MQRFH alone. A subscription by content filter or subscription point would receive more
 without it. Without extended mode, a command that says by SubName alone which subscription it means says nothing. What
-DeletePub deletes nobody can check again, so its pattern must not become wider; ReqUpdate takes one topic, not two. A
-DeregSub with LeaveOnly takes one identity off a subscription that others share; without it the subscription ends.
+DeletePub deletes nobody can check again, so its pattern must not become wider. ReqUpdate takes one topic: a pattern
+that becomes two cannot be said, and a second topic is a parameter too many. A DeregSub with LeaveOnly takes one
+identity off a subscription that others share; without it the subscription ends.
 Source: "Message formats" (file aq19780_).
 """
 
@@ -55,8 +56,10 @@ def refusals(source: Meaning, version: int, *, is_extended: bool) -> Iterator[Re
 def _of_topics(source: Meaning, version: int) -> Iterator[Refusal]:
     """Topics whose patterns in the other scheme are more, or more than one."""
     topics = source.values("Topic")
-    if source.command == "ReqUpdate" and version == 1 and any(_needs_two(topic) for topic in topics):
+    if source.command == "ReqUpdate" and version == 1 and any(_needs_two(topic) for topic in topics[:1]):
         yield Refusal(reason=Reason.MQRCCF_TOPIC_ERROR, how=", though it takes one topic and needs two")
+    if source.command == "ReqUpdate" and len(topics) > 1:
+        yield Refusal(reason=Reason.MQRC_RFH_DUPLICATE_PARM, how=f", though it takes one topic and has {len(topics)}")
     if source.command == "DeletePub":
         for topic in topics:
             if "+" in topic.split("/") if version == 1 else _widens(topic, topics):

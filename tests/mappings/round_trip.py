@@ -11,8 +11,9 @@ SubName alone.) Then
  4. options are the same set, written as tokens; lost are those that the other format lacks, and in strict mode those
     that mean nothing without SubName or SubIdentity. In extended mode Local of a Publish ends in the field where its
     format has it: RegOpts in MQRFH, PubOpt in psc;
- 5. patterns match at least what they matched: each is what the two translations make of it, and none stands twice; one
-    that came back wider may come back as two the next time, and stays as it is after that;
+ 5. patterns match at least what they matched: each is what the two translations make of it. One that two topics become
+    stands once, and a topic that stands twice does so again. A pattern that came back wider may come back as two the
+    next time, and stays as it is after that;
  6. lost is what the table does not copy: a stream name, publication data and own pairs of MQRFH, SubPoint and unknown
     elements of psc, in strict mode also SubName, SubIdentity and SubUserData; flags, attributes, text behind NUL;
  7. an answer keeps its completion, its reason codes and what identifies their causes; lost are ErrorId, ErrorPos and
@@ -24,7 +25,7 @@ Nothing goes lost that the reports of the two conversions do not name.
 The functions work the law out from the table, not by converting, so that tests can hold a conversion against it.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from mappings.commands.options import (
@@ -120,11 +121,18 @@ def _tokens(key: str, value: str, copied: Collection[Standing]) -> tuple[str, ..
 
 
 def _as_character_patterns(topics: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(pattern for topic in topics for pattern in character_patterns(topic)))
+    return _once_of_each(topics, character_patterns)
 
 
 def _as_topic_filters(topics: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(topic_filter_for(topic) for topic in topics))
+    return _once_of_each(topics, lambda topic: (topic_filter_for(topic),))
+
+
+def _once_of_each(topics: tuple[str, ...], translated: Callable[[str], tuple[str, ...]]) -> tuple[str, ...]:
+    """What topics become; a pattern that an earlier topic has become already, which is another, is left out."""
+    made_of: dict[str, str] = {}
+    pairs = ((pattern, topic) for topic in topics for pattern in translated(topic))
+    return tuple(pattern for pattern, topic in pairs if made_of.setdefault(pattern, topic) == topic)
 
 
 def _without_details(fields: NameValues) -> NameValues:

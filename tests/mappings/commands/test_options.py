@@ -18,6 +18,7 @@ from mappings.table import (
     FIELD_ROWS,
     OPTION_ROWS,
     TABLE_VERSION,
+    VERBS,
     Dialect,
     FieldRow,
     Standing,
@@ -155,7 +156,14 @@ def test_every_field_has_a_reason_and_a_source() -> None:
 
 
 def fields_of(**changes: object) -> dict[str, object]:
-    row: dict[str, object] = {"mqrfh": "MQPSX", "standing": "mapped", "commands": [], "reason": "r", "source": "s"}
+    row: dict[str, object] = {
+        "mqrfh": "MQPSX",
+        "standing": "mapped",
+        "commands": [],
+        "repeats": False,
+        "reason": "r",
+        "source": "s",
+    }
     return {"field": [row | {"mqrfh": f"MQPS{number}"} for number in range(8)] + [row | changes]}
 
 
@@ -164,6 +172,12 @@ def test_a_table_of_nine_names_is_read() -> None:
     assert len(rows) == 9
     assert [rows[0].key, rows[8].key] == ["0", "X"]
     assert isinstance(rows[0], FieldRow)
+
+
+def test_a_parameter_may_repeat_in_all_of_its_commands_in_some_or_in_none() -> None:
+    taking = ["Publish", "ReqUpdate"]
+    for repeats, expected in ((True, set(VERBS)), (False, set()), (["Publish"], {"Publish"})):
+        assert read_field_rows(fields_of(commands=taking, repeats=repeats))[8].repeats == expected
 
 
 @pytest.mark.parametrize(
@@ -175,6 +189,8 @@ def test_a_table_of_nine_names_is_read() -> None:
         fields_of(standing="dropped"),
         fields_of(commands=["Subscribe"]),
         fields_of(commands="Publish"),
+        fields_of(repeats="Publish"),
+        fields_of(repeats=["Publish"]),
         fields_of(reason=""),
         fields_of(source=1),
     ],

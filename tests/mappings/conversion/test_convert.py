@@ -321,6 +321,31 @@ def test_a_subscription_is_refused_rather_than_widened(folder: str, parameter: s
     assert caught.value.parameter == parameter
 
 
+@pytest.mark.parametrize("verb", ["DeregSub", "RegSub", "DeletePub"])
+def test_a_topic_that_stands_twice_stands_twice_in_the_other_format(verb: str) -> None:
+    """The report says of every field what became of it, and none vanishes on the way."""
+    folder = f"<psc><Command>{verb}</Command><Topic>a</Topic><Topic>b</Topic><Topic>a</Topic></psc>"
+    string = f"MQPSCommand {verb} MQPSTopic a MQPSTopic b MQPSTopic a"
+    assert (to_psc(string), to_string(folder)) == (folder, string)
+    report = converted(mqrfh(string), FORMAT_MQRFH, Dialect.MQRFH2).report
+    assert [(field.value, field.target) for field in report.fields[1:]] == [(each, "Topic") for each in "aba"]
+
+
+def test_a_pattern_that_stands_twice_stands_twice_and_one_of_two_topics_once() -> None:
+    folder = "<psc><Command>DeregSub</Command><Topic>a/+</Topic><Topic>a/#</Topic><Topic>a/+</Topic></psc>"
+    assert to_string(folder) == "MQPSCommand DeregSub MQPSTopic a/* MQPSTopic a MQPSTopic a/*"
+
+
+@pytest.mark.parametrize("second", ["a", "b"])
+def test_a_second_topic_in_req_update_is_refused_and_not_dropped(second: str) -> None:
+    string = f"MQPSCommand ReqUpdate MQPSTopic a MQPSTopic {second}"
+    folder = f"<psc><Command>ReqUpdate</Command><Topic>a</Topic><Topic>{second}</Topic></psc>"
+    for convert_it, name in ((lambda: to_psc(string), "MQPSTopic"), (lambda: to_string(folder), "Topic")):
+        with pytest.raises(CommandError) as caught:
+            convert_it()
+        assert (caught.value.reason_code, caught.value.parameter) == (2338, name)
+
+
 @pytest.mark.parametrize("verb", ["RegPub", "DeregPub"])
 def test_commands_of_a_publishers_registration_have_no_psc_form(verb: str) -> None:
     with pytest.raises(ConversionError, match=f"{verb} has no psc form"):

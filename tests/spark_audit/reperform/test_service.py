@@ -62,6 +62,16 @@ MATCHES = {
         "output": psc(PUBLISH),
         "dropped_fields": (("MQPSPubOpts", "the option NoReg does not exist in mqrfh2"),),
     },
+    "a topic that stands twice": TO_2
+    | {
+        "input": mqrfh("MQPSCommand DeregSub MQPSTopic a MQPSTopic b/* MQPSTopic a"),
+        "output": psc("<Command>DeregSub</Command><Topic>a</Topic><Topic>b/#</Topic><Topic>a</Topic>"),
+    },
+    "a topic that stands twice, back": TO_1
+    | {
+        "input": psc("<Command>DeregSub</Command><Topic>a/+</Topic><Topic>a/#</Topic><Topic>a/+</Topic>"),
+        "output": mqrfh("MQPSCommand DeregSub MQPSTopic a/* MQPSTopic a MQPSTopic a/*"),
+    },
     "pattern to filter": TO_2
     | {
         "input": mqrfh("MQPSCommand RegSub MQPSTopic a/*/c"),
@@ -279,6 +289,30 @@ DIFFERENCES = {
             "output": mqrfh("MQPSCommand ReqUpdate MQPSTopic a MQPSTopic a/*"),
         },
         "ReqUpdate was converted, though it takes one topic",
+    ),
+    "a request for two": (
+        TO_2
+        | {
+            "input": mqrfh("MQPSCommand ReqUpdate MQPSTopic a MQPSTopic b"),
+            "output": psc("<Command>ReqUpdate</Command><Topic>a</Topic><Topic>b</Topic>"),
+        },
+        "ReqUpdate was converted, though it takes one topic and has 2",
+    ),
+    "a second topic of a request dropped": (
+        TO_1
+        | {
+            "input": psc("<Command>ReqUpdate</Command><Topic>a</Topic><Topic>a</Topic>"),
+            "output": mqrfh("MQPSCommand ReqUpdate MQPSTopic a"),
+        },
+        "ReqUpdate was converted, though it takes one topic and has 2",
+    ),
+    "a topic that stood twice dropped": (
+        TO_2
+        | {
+            "input": mqrfh("MQPSCommand DeregSub MQPSTopic a MQPSTopic b MQPSTopic a"),
+            "output": psc("<Command>DeregSub</Command><Topic>a</Topic><Topic>b</Topic>"),
+        },
+        "the fields are in another order, or doubled",
     ),
     "folder dropped in silence": (
         MATCHES["folders dropped and named"] | {"dropped_fields": ()},
