@@ -60,6 +60,8 @@ _SHOWN_FIELDS: Final = (
 #: What stands for the format of a packet's header, and the first level whose packets have properties.
 _MQTT: Final = "MQTT"
 _LEVEL_WITH_PROPERTIES: Final = 5
+#: An exchange has the direction of its PUBLISH; the packets of these records go the other way.
+_ANSWERS: Final = ("acknowledged", "confirmed")
 _PACKET_TYPES: Final = {
     1: "CONNECT",
     3: "PUBLISH",
@@ -169,7 +171,10 @@ def _what(record: dict[str, Any]) -> str:
     if isinstance(packet, int):
         words.append(_PACKET_TYPES.get(packet, f"packet type {packet}"))
     if record.get("direction") in ("in", "out"):
-        words.append("from the client" if record["direction"] == "in" else "to the client")
+        is_sent_by_client = (record["direction"] == "in") != (record.get("kind") in _ANSWERS)
+        words.append("from the client" if is_sent_by_client else "to the client")
+    if record.get("kind") == "repeated":
+        words.append("again, answered with PUBREC")
     return " ".join(words)
 
 

@@ -60,6 +60,32 @@ def test_life_is_shown_with_time_place_and_bytes(rfhbridge, data_folder, trail):
     ]
 
 
+SIDES = [
+    ("accepted", "in", 3, "accepted PUBLISH from the client"),
+    ("confirmed", "in", 4, "confirmed PUBACK to the client"),
+    ("confirmed", "in", 5, "confirmed PUBREC to the client"),
+    ("confirmed", "in", 7, "confirmed PUBCOMP to the client"),
+    ("repeated", "in", 3, "repeated PUBLISH from the client again, answered with PUBREC"),
+    ("put", "in", 8, "put SUBSCRIBE from the client"),
+    ("delivered", "out", 3, "delivered PUBLISH to the client"),
+    ("acknowledged", "out", 4, "acknowledged PUBACK from the client"),
+    ("acknowledged", "out", 5, "acknowledged PUBREC from the client"),
+    ("acknowledged", "out", 7, "acknowledged PUBCOMP from the client"),
+]
+
+
+def test_each_packet_is_told_with_the_side_that_sent_it(rfhbridge, trail):
+    (segment,) = trail.iterdir()
+    exchange = {"gateway": "01" * 12, "client": "boiler", "session_epoch": 1, "exchange": 1}
+    records = [
+        exchange | {"kind": kind, "direction": direction, "packet_type": packet, "message_id": MESSAGE}
+        for kind, direction, packet, _told in SIDES
+    ]
+    segment.write_bytes(b"".join(_line(number, **record) for number, record in enumerate(records, start=1)))
+    told = rfhbridge("audit", "explain", MESSAGE, "--trail", trail).text.splitlines()
+    assert [line[26:] for line in told if line.startswith("2026")] == [words for *_, words in SIDES]
+
+
 #: PUBLISH of topic a at QoS 0: Payload Format Indicator 1, Content Type `t`, Correlation Data FF, two User Properties.
 PACKET_5 = bytes.fromhex(
     "30 22 0001 61 1e 01 01 03 0001 74 09 0001 ff 26 0004 756e6974 0001 4b 26 0004 756e6974 0001 43"
