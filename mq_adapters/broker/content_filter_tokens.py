@@ -21,11 +21,15 @@ _TOKEN: Final = re.compile(
 
 
 class Token(NamedTuple):
-    """A piece of the text, its kind (a group of the expression above), and its position."""
+    """A piece of the text, its kind (a group of the expression above), and its position.
+
+    `word` is what the grammar compares: a name in upper case, or an operator; "" for any other token.
+    """
 
     kind: str
     text: str
     place: int
+    word: str = ""
 
 
 def read_tokens(text: str) -> list[Token]:
@@ -36,8 +40,9 @@ def read_tokens(text: str) -> list[Token]:
         match = _TOKEN.match(text, place)
         if match is None or match.lastgroup is None:
             raise FilterError(f"{text[place : place + 20]!a} at character {place} is no part of a filter")
-        if match.lastgroup != "blank":
-            found.append(Token(match.lastgroup, match[0], place))
+        kind, piece = match.lastgroup, match[0]
+        if kind != "blank":
+            found.append(Token(kind, piece, place, piece.upper() if kind in ("name", "operator") else ""))
         place = match.end()
     found.append(Token(END, "", place))
     return found
@@ -49,7 +54,7 @@ def unquoted(text: str) -> str:
 
 
 class TokenReader:
-    """Goes through tokens one by one; parsers are subclasses. Words are compared without regard to case."""
+    """Goes through tokens one by one; parsers are subclasses."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
@@ -69,29 +74,13 @@ class TokenReader:
         self._at += token.kind != END
         return token
 
-    def _is_operator(self, *texts: str) -> bool:
-        return self._token.kind == "operator" and self._token.text in texts
+    def _took(self, *words: str) -> str:
+        """The word or operator of this token, which is read if it is one of these; else ""."""
+        return self._next().word if self._token.word in words else ""
 
-    def _is_word(self, *words: str) -> bool:
-        return self._token.kind == "name" and self._token.text.upper() in words
-
-    def _took_operator(self, text: str) -> bool:
-        found = self._is_operator(text)
-        self._at += found
-        return found
-
-    def _took_word(self, word: str) -> bool:
-        found = self._is_word(word)
-        self._at += found
-        return found
-
-    def _expect(self, text: str) -> None:
-        if not self._took_operator(text):
-            raise self._error(f"stands where {text} belongs")
-
-    def _expect_word(self, word: str) -> None:
-        if not self._took_word(word):
-            raise self._error(f"stands where {word} belongs")
+    def _expect(self, *words: str) -> None:
+        if not self._took(*words):
+            raise self._error(f"stands where {words[0]} belongs")
 
     def _error(self, problem: str) -> FilterError:
         token = self._token
