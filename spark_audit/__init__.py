@@ -1,5 +1,5 @@
 """The audit: reads the trail, re-performs every conversion with a reading of its own, proves delivery, reports.
 
-record/ defines a line of the trail, digest.py what is signed of it, verify/ checks both without Spark; everything
-else runs on Spark: python -m spark_audit run. Importing this package imports nothing.
+record/ defines a line of the trail, and digest.py defines its signed digest. verify/ checks both without Spark.
+Everything else runs on Spark: python -m spark_audit run. An import of this package imports nothing else.
 """

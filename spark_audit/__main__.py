@@ -1,4 +1,4 @@
-"""What runs on Spark, as processes: `python -m spark_audit COMMAND`, or `spark-submit` with this file.
+"""The commands that run on Spark, as processes: `python -m spark_audit COMMAND`, or `spark-submit` with this file.
 
 run [--data DIR]... [--trail DIR]... --out DIR
     Runs every control over one or several trails; writes result.json, report.html, junit.xml, audit.sarif and every
@@ -6,11 +6,11 @@ run [--data DIR]... [--trail DIR]... --out DIR
     Exit 0: clean; 1: violations; 2: not evaluable (nothing to read, unreadable, no Java); 3: usage.
 
 ingest [--data DIR]... [--trail DIR]... --to DIR
-    Closed segments to Parquet, by date and gateway, each once; `run --parquet DIR` audits from it.
+    Closed segments to Parquet, by date and gateway, each once; `run --parquet DIR` audits it.
     Exit 0: there; 1: a segment was changed after it was ingested; 2: nothing that could be ingested; 3: usage.
 
 bulk --in DIR [--converted DIR] --out DIR
-    Judges an archive of captured messages, and what was made of them; writes what `run` writes. Exit codes of `run`.
+    Judges an archive of captured messages and their conversions; writes the same files as `run`. Exit codes of `run`.
 
 stream [--data DIR]... [--trail DIR]... --out DIR --checkpoint DIR [--once]
     Every control over closed segments as they come, each finding once: OUT/NNNNNNNN/findings.jsonl and result.json.
@@ -55,18 +55,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             interruption.listen()
             exit_code = _COMMANDS[options.command](options, interruption)
             return INTERRUPTED if interruption.has_come else exit_code
-        except BaseException as error:  # what comes of an interruption within a call of Java is an error of any kind
+        except BaseException as error:  # an interruption within a call of Java may end in any error
             if interruption.has_come:
                 return INTERRUPTED
             if not isinstance(error, Exception):
                 raise
             traceback.print_exc()
-            return NOT_EVALUABLE  # Python would say 1, which means violations
+            return NOT_EVALUABLE  # Python's own code would be 1, which means violations
 
 
 @contextmanager
 def _masked(mask: int) -> Iterator[None]:
-    """What is written meanwhile, by the Java that is started then too, gets none of these bits."""
+    """Files written meanwhile get none of these bits, even those of a Java that is started meanwhile."""
     before = os.umask(mask)
     try:
         yield

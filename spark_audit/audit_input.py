@@ -1,4 +1,4 @@
-"""Audit input: the lines of one or several trails, their digests, and what `verify` found without Spark."""
+"""Audit input: the lines of one or several trails, their digests, and the findings of `verify` without Spark."""
 
 import sys
 from collections.abc import Sequence
@@ -19,12 +19,11 @@ _NO_ANCHOR = Anchor()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditInput:
-    """Lines and digests as DataFrames; of several trails both have a column `trail` (names are those of `cut`).
+    """Lines and digests as DataFrames. For several trails both have a column `trail` (with the names in `cut`).
 
-    `digests` is None where they are not there to be judged. `is_whole`: every segment of every trail is among the
-    lines. `more_is_to_come`: there may be digests of segments that are read later. `cut` names the trails of which
-    older segments are not among the lines. `verifications` are those of `verify`, for a trail each; where there are
-    none, `unverified` says why.
+    `digests` is None if they cannot be judged here. `is_whole`: every segment of every trail is among the lines.
+    `more_is_to_come`: there may be digests of segments that are read later. `cut` names trails whose older segments are
+    not among the lines. `verifications` has a result of `verify` for each trail; if it is empty, `unverified` says why.
     """
 
     lines: DataFrame
@@ -42,7 +41,7 @@ class AuditInput:
 
     @property
     def has_trails(self) -> bool:
-        """Whether there are several, told apart by a column."""
+        """Whether there are several trails, with a column for their names."""
         return "trail" in self.lines.columns
 
 
@@ -54,7 +53,7 @@ def input_of_trails(
     anchor: Anchor = _NO_ANCHOR,
     verifications: tuple[Verification, ...] = (),
 ) -> AuditInput:
-    """The audit input of trails; each has a segment. An anchor is for one trail."""
+    """The audit input of trails, each with a segment or more. An anchor is for one trail."""
     is_removed = {check.segments_removed > 0 for check in verifications}
     several = len(trails) > 1
     cut = {files.name for files in trails if files.is_cut}
@@ -80,7 +79,7 @@ def input_of_trails(
 
 
 def digests_in(spark: SparkSession, folder: Path, last_number: int = sys.maxsize) -> DataFrame:
-    """The digests in a folder up to a number; the folder need not be there."""
+    """The digests in a folder up to a number. The folder may be missing."""
     if folder.is_dir() and any(folder.glob("*.digest")):
         return digests.read_digests(spark, literal_path(folder), last_number)
     return digests.no_digests(spark)

@@ -5,8 +5,8 @@
     out    path or id, converted (binary), format (string), report (JSON),
            error (reason_code, reason_name, offset, text)
 
-What is not said of format, ccsid and encoding is found from StrucId and Version. A message that cannot be converted
-has an error instead of converted, format and report; it stops nothing. The one module here that uses `mappings`.
+StrucId and Version tell a format, ccsid or encoding that is missing. A message that cannot be converted has an error
+instead of converted, format and report, and the others go on. Only this module here uses `mappings`.
 """
 
 import json
@@ -26,7 +26,7 @@ from mappings.headers.detection import announcement_of
 from mappings.table import Dialect
 from spark_audit.archive.files import ArchiveError, archive_files, read_files, read_parquet
 
-#: Messages handed to a worker at once: with IBM MQ's default of 4 MiB each, a quarter of a worker's memory.
+#: Messages handed to a worker at once. With IBM MQ's default of 4 MiB each they take a quarter of a worker's memory.
 MESSAGES_PER_BATCH: Final = 64
 _ARROW_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _NAMES: Final = ("path", "id")
@@ -43,18 +43,18 @@ _ERROR_TYPE: Final = pa.struct(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """How an archive was converted: messages, and how many of them have an error."""
+    """The result for an archive: the number of messages, and of those with an error."""
 
     messages: int
     failed: int
 
 
 def convert_archive(spark: SparkSession, source: Path, target: Path, *, to: str, mode: str) -> Archive:
-    """Converts every message of a folder and writes Parquet to `target`, which must not be there yet.
+    """Converts every message of a folder and writes Parquet to `target`, which must not exist yet.
 
-    A folder with *.parquet files is read as Parquet with the columns above, any other as one message a file, its
-    subfolders too. `to` and `mode` are the values of Dialect and Mode. Raises ArchiveError, and PySpark's errors for
-    what cannot be read or written.
+    A folder with *.parquet files is read as Parquet with the columns above. Any other folder, with its subfolders, has
+    one message a file. `to` and `mode` are values of Dialect and Mode. Raises ArchiveError, and PySpark's errors if
+    something cannot be read or written.
     """
     spark.conf.set(_ARROW_ROWS, str(MESSAGES_PER_BATCH))
     converted(read_archive(spark, source), to=Dialect(to), mode=Mode(mode)).write.parquet(str(target))
@@ -66,7 +66,7 @@ def convert_archive(spark: SparkSession, source: Path, target: Path, *, to: str,
 
 
 def read_archive(spark: SparkSession, source: Path) -> DataFrame:
-    """The messages of a folder, as `converted` takes them. Raises ArchiveError for one that is no finished archive."""
+    """The messages of a folder, as `converted` takes them. Raises ArchiveError if it is no finished archive."""
     files = archive_files(source)
     if files.unread:
         raise ArchiveError(f"{source / files.unread[0]} would not be read: give it a name without _ or a dot in front")
@@ -150,5 +150,5 @@ def _converted_row(row: dict[str, Any], *, to: Dialect, mode: Mode) -> dict[str,
 
 
 def _format(text: str | None) -> bytes | None:
-    """The 8 bytes of a Format; a longer text stays as it is, and no header has it."""
+    """The 8 bytes of a Format. A longer text stays as it is, and matches no header."""
     return None if text is None else text.encode("ascii", "replace").ljust(_FORMAT_BYTES)

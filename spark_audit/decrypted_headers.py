@@ -1,8 +1,8 @@
-"""Decrypted headers: the records of conversions in clear, for re-performance by somebody who has the personal key.
+"""Decrypted headers: the records of conversions in clear, for re-performance with the personal key.
 
-Names (client, topic, user) stand in a record as hashes. Where re-performance compares such a name with a header, the
-name is looked for in the header (keyed_names.py). A record whose header does not hold it stays encrypted: its
-conversion cannot be performed again, and the audit says so.
+Names (client, topic, user) stand in a record as hashes. If re-performance compares such a name with a header, this
+module looks for the name in the header (keyed_names.py). A record whose header lacks it stays encrypted. Its conversion
+cannot be performed again, and the audit says so.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,12 +16,12 @@ from spark_audit.keyed_names import CIRCUMSTANCES, NAMES, UnknownName, names_in_
 from spark_audit.personal import SEALED_BYTES, PersonalKey, UnusablePersonalKey, is_sealed, opened_record
 
 _CHANGED: Final = (*SEALED_BYTES, *NAMES)
-#: MQTT 5, where an alias may stand for a topic in the packet.
+#: MQTT 5, in which an alias may stand for a topic in the packet.
 _LEVEL_WITH_ALIASES: Final = 5
 
 
 def decryption_with(key: bytes) -> Callable[[DataFrame], DataFrame]:
-    """A function from records to those of conversions, in clear where that key decrypts them."""
+    """A function from records to those of conversions, in clear if that key decrypts them."""
 
     def decrypt_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         personal_key = PersonalKey(key)
@@ -48,9 +48,9 @@ def _decrypted(batch: pa.RecordBatch, key: PersonalKey) -> pa.RecordBatch:
 
 
 def in_clear(record: Mapping[str, Any], key: PersonalKey) -> dict[str, Any]:
-    """The fields of a record that change when it is decrypted: its bytes, and the names that are compared with them.
+    """The fields of a record that change when it is decrypted: its bytes, and the names to compare with them.
 
-    Empty where the record is not encrypted, or cannot be decrypted.
+    Empty if the record is not encrypted, or cannot be decrypted.
     """
     sealed = {name: record[name] for name in SEALED_BYTES}
     if not any(map(is_sealed, sealed.values())):

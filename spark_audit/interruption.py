@@ -1,8 +1,8 @@
-"""Ctrl-C while Spark works: the process ends soon and without a word.
+"""Ctrl-C while Spark works: the process ends soon and silently.
 
-PySpark's own handler calls Java from within another call, and py4j logs what comes of that. Here the interruption
-raises KeyboardInterrupt alone; the connection to Java is then in the middle of an answer, so Java is not asked to stop
-but killed: all that it has is the scratch folder.
+PySpark's own handler calls Java from within another call, and py4j logs the errors of that. Here the interruption only
+raises KeyboardInterrupt. The connection to Java is then in the middle of an answer, so Java is killed instead of asked
+to stop. It loses only the scratch folder.
 """
 
 import logging
@@ -24,7 +24,7 @@ _JAVA: Final = b"java"
 class Interruption:
     """Watches for SIGINT while it is entered; in the main thread only.
 
-    While Spark starts, an interruption waits until it has: a Java that is alone says so at length.
+    An interruption during the start of Spark waits for its end, because an orphaned Java prints long errors.
     """
 
     def __init__(self) -> None:
@@ -37,19 +37,22 @@ class Interruption:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        if not self.has_come:  # else this process ends, and a second interruption tells it nothing
+        if not self.has_come:  # otherwise this process is ending, and a second interruption adds nothing
             signal.signal(signal.SIGINT, self._before)
 
     def listen(self) -> None:
-        """Whoever started this process may have held SIGINT back while it was loaded; raises KeyboardInterrupt then."""
+        """Unblocks SIGINT, which the parent may have blocked during loading.
+
+        Raises KeyboardInterrupt if one came meanwhile.
+        """
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Around the start of Spark, which would put a handler of its own there. Raises KeyboardInterrupt at its end.
+        """For the start of Spark, which would set a handler of its own. Raises KeyboardInterrupt at its end.
 
-        To block the signal is not enough: it then comes to a thread of a library, and Python's handler runs all the
-        same. An interruption in the middle of the start left a Java behind that never ended.
+        A blocked signal is not enough. It then goes to a thread of a library, and Python's handler runs anyway. An
+        interruption in the middle of the start once left a Java that never ended.
         """
         install = signal.signal
         install(signal.SIGINT, self._note)
@@ -76,7 +79,10 @@ class Interruption:
 
 
 def _but_for_interruptions(install: Callable[[int, Any], Any]) -> Callable[[int, Any], Any]:
-    """signal.signal that leaves the handler of SIGINT; to ignore it, as the process of Java does, is no handler."""
+    """signal.signal without changes of SIGINT's handler.
+
+    Ignoring SIGINT, as the process of Java does, stays possible.
+    """
 
     def installed(number: int, handler: Any) -> Any:
         return None if number == signal.SIGINT and callable(handler) else install(number, handler)
@@ -85,7 +91,7 @@ def _but_for_interruptions(install: Callable[[int, Any], Any]) -> Callable[[int,
 
 
 def _fall_silent() -> None:
-    """This process ends, and nobody need hear of a call that was interrupted, or that found Java gone.
+    """Silences errors of calls that were interrupted, or that found Java gone, because this process is ending.
 
     PySpark listens to its workers' sums in a thread, and py4j lets go of Java's objects where no exception can leave.
     """
@@ -96,11 +102,11 @@ def _fall_silent() -> None:
 
 
 def _say_nothing(self: socketserver.BaseServer, request: object, client_address: object) -> None:
-    """What a server does about a request that failed."""
+    """A server's treatment of a request that failed: nothing."""
 
 
 def kill_java() -> None:
-    """Kills the Java that PySpark started in this process, if it did; its Python workers end with it."""
+    """Kills the Java that PySpark started in this process, if any. Its Python workers end with it."""
     for child in _children():
         if _JAVA in _program_of(child):
             os.kill(child, signal.SIGKILL)
@@ -115,7 +121,7 @@ def _children() -> list[int]:
 
 
 def _program_of(process: int) -> bytes:
-    """The first argument of a process; nothing where it has ended."""
+    """The first argument of a process; nothing if it has ended."""
     try:
         return Path(f"/proc/{process}/cmdline").read_bytes().partition(b"\0")[0]
     except OSError:

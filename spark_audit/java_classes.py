@@ -1,11 +1,11 @@
-"""The Java classes of Spark in one archive (Java's class data sharing): Spark then starts on half the CPU time.
+"""The Java classes of Spark in one archive (Java's class data sharing), so that Spark starts with half the CPU time.
 
 `python -m spark_audit.java_classes` makes the archive beside this interpreter, once for each environment; `make setup`
-does that. Java itself checks that the archive belongs to its own version and to the same jars, and does without it
-otherwise. A folder that is on the class path must be empty, so Spark's logging is configured by a property instead.
-Measured on two busy cores, 2026-11-23: 4.7 s of CPU for a session and one small query, 9.7 s without the archive. An
-audit of 9 records took 26.4 s on 2026-11-24, and 29.5 s before the archive had the classes of a kept frame.
-Source: JDK 17, "java", options -XX:ArchiveClassesAtExit and -XX:SharedArchiveFile.
+does that. Java checks that the archive belongs to its own version and to the same jars, and otherwise ignores it. A
+folder that is on the class path must be empty, so Spark's logging is configured by a property instead. Measured on two
+busy cores, 2026-11-23: 4.7 s of CPU for a session and one small query, 9.7 s without the archive. An audit of 9 records
+took 26.4 s on 2026-11-24, and 29.5 s before the archive had the classes of a kept frame. Source: JDK 17, "java",
+options -XX:ArchiveClassesAtExit and -XX:SharedArchiveFile.
 """
 
 import os
@@ -17,17 +17,20 @@ from typing import Final
 
 _FOLDER: Final = Path(sys.prefix) / "java-classes"
 ARCHIVE: Final = _FOLDER / "spark.jsa"
-#: What SPARK_CONF_DIR names while the archive is used.
+#: The folder of SPARK_CONF_DIR while the archive is used.
 EMPTY_FOLDER: Final = _FOLDER / "empty"
 _LOGGING: Final = Path(__file__).parent / "conf" / "log4j2.properties"
 #: Java's warnings about an archive that does not fit would go to standard output.
 _SILENT: Final = "-Xlog:disable -Xlog:all=error:stderr"
-#: Java writes the archive when it ends, seconds; on a busy machine that takes a minute.
+#: Seconds for Java to write the archive when it ends. On a busy machine that takes a minute.
 _PATIENCE_S: Final = 600
 
 
 def archive_is_there() -> bool:
-    """Whether Spark may start with the archive. Java's options are separated by spaces, so a path may have none."""
+    """Whether Spark may start with the archive.
+
+    A path with a space rules it out, because spaces separate Java's options.
+    """
     return ARCHIVE.is_file() and EMPTY_FOLDER.is_dir() and " " not in str(ARCHIVE)
 
 
@@ -67,7 +70,7 @@ def make_archive() -> None:
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait(_PATIENCE_S)
-        with unfinished.open("rb") as written:  # half an archive would crash Java
+        with unfinished.open("rb") as written:  # an unfinished archive would crash Java
             os.fsync(written.fileno())
         unfinished.rename(ARCHIVE)
     finally:

@@ -1,6 +1,6 @@
-"""A frame that many queries read, kept where that costs least.
+"""A frame that many queries read, kept in the cheapest place.
 
-    few rows     in the plans of the queries. What made the rows is no part of those plans, so Spark makes them faster
+    few rows     in the plans of the queries. The origin of the rows is no part of a plan, so Spark makes it faster
     many rows    on the disk, whose pages the system keeps in memory while there is room
 
 Measured on two busy cores, 2026-11-23, an audit of 12 records: Java took 27 s of CPU time, and 46 s from the disk.
@@ -24,7 +24,7 @@ ON_DISK: Final = StorageLevel.DISK_ONLY
 
 @contextmanager
 def kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """The same rows, made once. They are let go of at the end."""
+    """The same rows, made once, and released at the end."""
     on_disk = frame.persist(ON_DISK)
     try:
         yield frame.sparkSession.createDataFrame(on_disk.toArrow()) if _are_few(on_disk) else on_disk
@@ -33,7 +33,7 @@ def kept(frame: DataFrame) -> Iterator[DataFrame]:
 
 
 def _are_few(frame: DataFrame) -> bool:
-    """Rows are counted first: then only a few are measured."""
+    """Counts the rows first, so that it measures only a few."""
     if frame.limit(FEW_ROWS + 1).count() > FEW_ROWS:
         return False
     size = sf.octet_length(sf.to_json(sf.struct("*")))

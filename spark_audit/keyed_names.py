@@ -1,8 +1,8 @@
-"""Keyed names: which name a hash of a keyed trail stands for, found in the header that the record shows.
+"""Keyed names: the names behind the hashes of a keyed trail, found in the header of the same record.
 
-Nobody can undo a hash, but the key tells of any name whether it has that hash. A decrypted header says client, user and
-topics in clear. A name whose hash stands in the record takes its place there, and the conversion can be performed
-again. Where the header carries another client or user, the record keeps the hash, and re-performance reports it.
+Nobody can undo a hash, but the key tells whether a given name has that hash. A decrypted header has client, user and
+topics in clear. A name whose hash stands in the record replaces the hash, and the conversion can be performed again. If
+the header carries another client or user, the record keeps the hash, and re-performance reports it.
 """
 
 import base64
@@ -18,7 +18,7 @@ from spark_audit.reperform.outcome import UnreadableBytes
 from spark_audit.reperform.target import read_carrier, stream_prefix
 from spark_audit.reperform.topics import escaped, topic_filter_of
 
-#: Fields that are needed to find names, beside the names and the bytes.
+#: Fields that help to find names, beside the names and the bytes.
 CIRCUMSTANCES: Final = (
     "conversion",
     "command",
@@ -33,13 +33,13 @@ _CARRIED: Final = {"client": "rfhbClient", "user": "rfhbUser"}
 
 
 class UnknownName(ValueError):
-    """The header does not hold a name that is needed."""
+    """The header lacks a name that is needed."""
 
 
 def names_in_clear(record: Mapping[str, Any], key: PersonalKey) -> dict[str, Any]:
-    """The names of a decrypted record that its header holds, in clear. Raises UnknownName.
+    """The names of a decrypted record in clear, from its header. Raises UnknownName.
 
-    A header that cannot be read holds none, and re-performance says what is wrong with it.
+    A header that cannot be read gives no names, and re-performance reports its fault.
     """
     side = "output" if record["conversion"] == "packet_to_header" else "input"
     try:

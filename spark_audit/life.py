@@ -1,12 +1,12 @@
-"""One message's life in a trail: from packet to queue, over a channel, to clients. Without Spark: the trail is scanned.
+"""One message's life in a trail: from packet to queue, over a channel, to clients. It scans the trail without Spark.
 
-Followed is a message, by any name that a record has for it: its MsgId in the store or at a target, or that of its dead
-letter. Down from it: copies that the broker made, their deliveries and acknowledgements, passages over channels, dead
-letters and what became of them. Up from it: the publication that it is a copy of, the exchange of the client, and the
-confirmation. What else became of that publication is not its life.
+The search follows a message by all its names: its MsgId in the store or at a target, and that of its dead letter.
+Downward it follows copies by the broker, their deliveries and acknowledgements, passages over channels, and dead
+letters with their fate. Upward it follows the publication of which the message is a copy, the exchange of the client,
+and the confirmation. Other copies of that publication do not belong to its life.
 
-A name may turn up in front of the record that tells what it has to do with the message, so the trail is scanned until
-nothing new is learned: mostly twice. Memory holds the records found, no more than MOST_RECORDS.
+A name may stand in front of the record that links it to the message. So the search scans the trail until it learns
+nothing new, mostly twice. Memory holds the records found, at most MOST_RECORDS.
 """
 
 import re
@@ -19,13 +19,13 @@ import orjson
 from spark_audit.record import Kind, line_hashes
 from spark_audit.verify.source import SegmentFile, TrailSource
 
-#: Records that are told; a message to more subscribers has more.
+#: The most records of a life. A message to more subscribers has more.
 MOST_RECORDS: Final = 10_000
-#: Scans; a chain of dead letters that were put back, and of copies, is followed over so many turns of the trail.
+#: The most scans. A chain of copies and of dead letters that were put back is followed through so many.
 _MOST_SCANS: Final = 8
-#: Names that are looked for one by one.
+#: The most names that are looked for one by one.
 _FEW: Final = 16
-#: What may be the name of a message, and what is the name of a client, wherever it stands in a line.
+#: Text that may be the name of a message, and text that is the name of a client, anywhere in a line.
 _IDENTIFIER: Final = re.compile(rb'"([0-9a-f]{48})"')
 _CLIENT: Final = re.compile(rb'"client" ?: ?("(?:[^"\\]|\\.)*")')
 _NAMING: Final = ("message_id", "source_message_id", "dead_letter_id", "target_message_id")
@@ -36,7 +36,7 @@ _Exchange = tuple[str, str, int, str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifeRecord:
-    """A record of the life and where it stands; lines count from 1. `is_unchanged`: the line has the hash it bears."""
+    """A record of the life and its place; lines count from 1. `is_unchanged`: the line matches its hash."""
 
     trail: str
     segment: str
@@ -47,7 +47,7 @@ class LifeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """The records in the order of the trails; `is_cut` where there are more than MOST_RECORDS."""
+    """The records in the order of the trails; `is_cut` if there are more than MOST_RECORDS."""
 
     message_id: str
     records: tuple[LifeRecord, ...]
@@ -62,13 +62,13 @@ class Life:
 
 @dataclass(slots=True)
 class _Search:
-    """What is known of the message so far."""
+    """The knowledge of the message so far."""
 
     #: MsgIds of the message, its copies and dead letters; and of the publications that it comes from.
     followed: set[str]
     origins: set[str] = field(default_factory=set)
     exchanges: set[_Exchange] = field(default_factory=set)
-    #: All of these names, and the clients of the exchanges, as they stand in a line.
+    #: All of these names, and the clients of the exchanges, as text in a line.
     names: set[bytes] = field(default_factory=set)
     clients: set[bytes] = field(default_factory=set)
     #: By the trail's place, the segment's stem (a gateway may close or compress it between two scans), and the line.
@@ -81,7 +81,7 @@ class _Search:
         self.names.update(name.encode() for name in self.followed)
 
     def known(self) -> int:
-        """Grows with everything that is learned."""
+        """The number of known facts, which grows until nothing new is learned."""
         return len(self.followed) + len(self.origins) + len(self.exchanges)
 
     def scan(self, place: int, trail: str, source: TrailSource) -> None:
@@ -103,7 +103,7 @@ class _Search:
         self.lines += number
 
     def _may_concern(self, text: bytes) -> bool:
-        if len(self.names) + len(self.clients) <= _FEW:  # ten times as fast as to look at every name
+        if len(self.names) + len(self.clients) <= _FEW:  # ten times faster than a look at every name
             return any(name in text for name in self.names) or any(client in text for client in self.clients)
         return not self.names.isdisjoint(_IDENTIFIER.findall(text)) or (
             bool(self.clients) and not self.clients.isdisjoint(_CLIENT.findall(text))
@@ -126,7 +126,7 @@ class _Search:
         )
 
     def _learns_from(self, record: dict[str, Any]) -> bool:
-        """Whether a record is of this life; what else it names is followed from now on."""
+        """Whether a record belongs to this life. If so, the search also follows the other names in it."""
         message, source, letter, there = (_name_in(record, field) for field in _NAMING)
         if not self.followed.isdisjoint((message, source, letter, there)):
             self._learn(self.followed, message, letter)
@@ -149,9 +149,9 @@ class _Search:
 
 
 def life_of(message_id: str, trails: Iterable[tuple[str, Callable[[], TrailSource]]]) -> Life:
-    """The life of a message (MsgId in hex) in trails, each with its name. Raises what the sources raise.
+    """The life of a message (MsgId in hex) in trails, each with its name. Raises the errors of the sources.
 
-    Without a record of it `records` is empty; `lines` 0 means that there was nothing to search.
+    If no record names it, `records` is empty. `lines` 0 means that there was nothing to search.
     """
     sources = tuple(trails)
     search = _Search({message_id})
@@ -172,7 +172,7 @@ def life_of(message_id: str, trails: Iterable[tuple[str, Callable[[], TrailSourc
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    """The record in a line; None where it is none."""
+    """The record in a line; None if the line is no record."""
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -181,13 +181,13 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def _name_in(record: dict[str, Any], field: str) -> str:
-    """The name of a message in a field; "" where there is none."""
+    """The name of a message in a field; "" if there is none."""
     name = record.get(field)
     return name if isinstance(name, str) else ""
 
 
 def _exchanges_of(record: dict[str, Any], wanted: Iterable[_Exchange]) -> Iterator[_Exchange]:
-    """The exchange of a record; of a confirmation those of the wanted ones that lie in its ranges."""
+    """The exchange of a record; for a confirmation, the wanted exchanges in its ranges."""
     session = record.get("gateway"), record.get("client"), record.get("session_epoch"), record.get("direction")
     match session:
         case str(gateway), str(client), int(epoch), str(direction):

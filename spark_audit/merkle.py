@@ -4,7 +4,7 @@
     node  SHA-256(0x01 || left || right)   the left part has the largest power of two of leaves below the whole
     empty SHA-256("")
 
-Whole trees are never held: both classes keep one hash for each bit of the number of leaves.
+No class holds a whole tree. Both keep one hash for each bit of the number of leaves.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ class MerkleTree:
         self.size += 1
 
     def root(self) -> bytes:
-        """The root over the leaves so far; more may follow."""
+        """The root over the leaves so far. More may follow."""
         if not self._peaks:
             return hashlib.sha256(b"").digest()
         root = self._peaks[-1]
@@ -59,7 +59,7 @@ class MerkleTree:
 def audit_paths(leaves: Iterable[bytes], size: int, wanted: Collection[int]) -> dict[int, tuple[bytes, ...]]:
     """The audit path of each wanted leaf (from 0), from the leaf up: RFC 6962, section 2.1.1.
 
-    `size` is the number of leaves, known before; ValueError where other many come, or a wanted one is not among them.
+    `size` is the number of leaves, known before. ValueError if another number comes, or if a wanted leaf is missing.
     """
     places = {index: _siblings(index, size) for index in wanted}
     nodes = _nodes(leaves, size, {place for path in places.values() for place in path})
@@ -67,7 +67,7 @@ def audit_paths(leaves: Iterable[bytes], size: int, wanted: Collection[int]) -> 
 
 
 def root_of_path(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes | None:
-    """The root that a path leads to from a leaf; None where a path of that length cannot belong to that place."""
+    """The root to which a path leads from a leaf; None if a path of that length cannot belong to that place."""
     places = _siblings(index, size) if 0 <= index < size else None
     if places is None or len(places) != len(path):
         return None
@@ -109,7 +109,7 @@ def _nodes(leaves: Iterable[bytes], size: int, wanted: set[tuple[int, int]]) -> 
 
 
 def _right_edge(peaks: dict[int, bytes], size: int) -> dict[tuple[int, int], bytes]:
-    """The last node of each level, where the leaves under it are fewer than its level could hold."""
+    """The last node of each level, if it has fewer leaves than its level could hold."""
     edge: dict[tuple[int, int], bytes] = {}
     node: bytes | None = None
     for level in range(size.bit_length()):

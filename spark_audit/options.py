@@ -1,9 +1,9 @@
 """The options of every command that runs on Spark, once: one table.
 
-`python -m spark_audit` takes them as they stand (commands/arguments.py). `rfhbridge audit` makes its own options of the
-same rows (gateway/cli/audit/spark_commands.py), and hands them on as `words_of` writes them. A report's command that
-audits the same again is written by `words_of` too, and a session of Spark begins with `master`, `remote` and `memory`
-as they are named here.
+`python -m spark_audit` takes them as they are (commands/arguments.py). `rfhbridge audit` makes its own options from the
+same rows (gateway/cli/audit/spark_commands.py), and passes them on in the words of `words_of`. `words_of` also writes
+the command in a report that repeats the audit. A session of Spark begins with `master`, `remote` and `memory` by these
+names.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,25 +11,25 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-#: Memory of Spark's driver: enough for ten million records on two cores.
+#: Memory of Spark's driver. It is enough for ten million records on two cores.
 MEMORY: Final = "2g"
 
 
 class Kind(Enum):
-    """What the value of an option is."""
+    """The kind of an option's value."""
 
     FOLDER = "DIR"
     FILE = "FILE"
     TEXT = "TEXT"
     MOMENT = "TIME"  # ISO 8601
     COUNT = "N"  # a whole number from 1
-    SIZE = "SIZE"  # of memory as Java takes it: 512m, 2g
+    SIZE = "SIZE"  # of memory in Java's form: 512m, 2g
     FLAG = ""  # no value
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option. `destination` is the name of its value, where `name` is a word of Python or of another meaning."""
+    """One option. `destination` is the name of its value if `name` is a word of Python or has another meaning."""
 
     name: str
     kind: Kind
@@ -43,7 +43,7 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """The option as it is typed."""
+        """The option as people type it."""
         return f"--{self.name}"
 
     @property
@@ -54,7 +54,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class SparkCommand:
-    """One command: what it does in a line, and its options in the order of the help."""
+    """One command: its effect in a line, and its options in the order of the help."""
 
     help: str
     options: tuple[Option, ...]
@@ -69,16 +69,16 @@ PERSONAL_KEY: Final = Option(
     "personal-key", Kind.FILE, "Key that opens personal data, for a trail that has it encrypted."
 )
 PUBLIC_KEY: Final = Option(
-    "public-key", Kind.FILE, "Public key of the gateway, as it was kept elsewhere: one line of hex."
+    "public-key", Kind.FILE, "Public key of the gateway that was kept elsewhere: one line of hex."
 )
-DIGESTS: Final = Option("digests", Kind.FOLDER, "Digests of the trail, as they were copied elsewhere.")
+DIGESTS: Final = Option("digests", Kind.FOLDER, "Copies of the trail's digests that were kept elsewhere.")
 _JSON: Final = Option("json", Kind.FLAG, "Print result.json, not the summary.", destination="as_json")
-#: The bits that files and folders of an output do not get, by who may read it (umask(2)).
+#: The bits that files and folders of an output do not get, by its readers (umask(2)).
 MASKS: Final = {"owner": 0o077, "group": 0o027, "everybody": 0o022}
 READABLE_BY: Final = Option(
     "readable-by",
     Kind.TEXT,
-    "Who may read what is written: owner (files 0600, folders 0700), group or everybody.",
+    "Readers of the output: owner (files 0600, folders 0700), group or everybody.",
     choices=tuple(MASKS),
     default="owner",
 )
@@ -89,7 +89,7 @@ _SPARK: Final = (
     Option(
         "memory",
         Kind.SIZE,
-        "Memory of Spark's driver; on this machine, of all of Spark.",
+        "Memory of Spark's driver, or on this machine of all of Spark.",
         default=MEMORY,
     ),
 )
@@ -103,7 +103,7 @@ _ARCHIVE: Final = Option(
 _MODE: Final = Option(
     "mode",
     Kind.TEXT,
-    "strict copies the nine mapped fields, extended the names of subscriptions too.",
+    "strict copies the nine mapped fields, extended also the names of subscriptions.",
     choices=("strict", "extended"),
     default="strict",
 )
@@ -118,7 +118,7 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
             _REPORT,
             _POLICY,
             Option(
-                "from", Kind.MOMENT, "Findings from this time on (ISO 8601, with its zone).", destination="from_time"
+                "from", Kind.MOMENT, "Findings from this time on (ISO 8601 with its zone).", destination="from_time"
             ),
             Option("until", Kind.MOMENT, "Findings before this time.", destination="until_time"),
             PUBLIC_KEY,
@@ -133,16 +133,14 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
         (
             DATA,
             TRAIL,
-            Option("to", Kind.FOLDER, "Folder of the Parquet, and of nothing else.", is_required=True),
-            Option(
-                "compact", Kind.FLAG, "Merge small files of one date and gateway as soon as there are two, not eight."
-            ),
+            Option("to", Kind.FOLDER, "Folder for the Parquet alone.", is_required=True),
+            Option("compact", Kind.FLAG, "Merge small files of one date and gateway from two on, not from eight on."),
             *_SPARK,
-            Option("json", Kind.FLAG, "Print what was done as one JSON object.", destination="as_json"),
+            Option("json", Kind.FLAG, "Print the result as one JSON object.", destination="as_json"),
         ),
     ),
     "stream": SparkCommand(
-        "audit closed segments as they come",
+        "audit each closed segment when it comes",
         (
             DATA,
             TRAIL,
@@ -150,14 +148,14 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
             Option(
                 "checkpoint",
                 Kind.FOLDER,
-                "Folder that remembers what was read and reported, and holds nothing else.",
+                "Folder for the progress of the stream alone.",
                 is_required=True,
             ),
             Option("every-s", Kind.COUNT, "Seconds between two looks for closed segments.", default=10),
             Option(
                 "history-hours",
                 Kind.COUNT,
-                "Hours before a batch that are read too; what began earlier stays pending.",
+                "Hours before a batch that are also read. Exchanges that began earlier stay pending.",
                 default=6,
             ),
             Option("once", Kind.FLAG, "End when every closed segment was judged."),
@@ -175,12 +173,12 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
             Option(
                 "converted",
                 Kind.FOLDER,
-                "Their conversions, under the same names. Default: column converted, where there is one.",
+                "Their conversions, under the same names. Default: column converted, if there is one.",
             ),
             Option(
                 "to",
                 Kind.TEXT,
-                "Format of the conversions. Default: for each message the format that it does not have.",
+                "Format of the conversions. Default: the format that each message does not have.",
                 choices=_FORMATS,
             ),
             _MODE,
@@ -199,12 +197,12 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
         ),
     ),
 }
-#: Options that say nothing about what is judged.
+#: Options without an effect on the result.
 _OF_THE_RUN: Final = frozenset({"memory", "as_json", "readable_by"})
 
 
 def words_of(command: str, values: Mapping[str, object]) -> Iterator[str]:
-    """The words of a command line with these values; those that are missing, empty or the default are left out."""
+    """The words of a command line with these values, without missing, empty and default values."""
     for option in COMMANDS[command].options:
         value = values.get(option.key)
         if value in (None, False, "", option.default):

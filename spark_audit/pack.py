@@ -1,9 +1,9 @@
 """The evidence pack: one file with all that an auditor needs to judge a trail without the gateway that wrote it.
 
-    README.md          what this is, and how to check it with a few lines of any language
-    public-key.txt     the key that signs now; an anchor only when it is compared with one that came another way
-    policy.toml        the audit's policy, where there is one
-    results/           what the audit on Spark wrote
+    README.md          the purpose of the pack, and how to check it with a few lines of any language
+    public-key.txt     the key that signs now; it is an anchor only after a comparison with a key from elsewhere
+    policy.toml        the audit's policy, if there is one
+    results/           the files that the audit on Spark wrote
     trail/             segments, digests and torn bytes, each digest in front of its segment
 
 The same files give the same bytes: names in a fixed order, no clock, no owner. Members are copied piece by piece.
@@ -37,17 +37,17 @@ _README_TEMPLATE: Final = Path(__file__).with_name("pack_readme.md")
 _COMPRESSION_LEVEL: Final = 6
 _MODE: Final = 0o644
 _COPY_BYTES: Final = 1024 * 1024
-#: What a zip member may have without ZIP64 (2 GiB less one).
+#: The most bytes of a zip member without ZIP64 (2 GiB less one).
 _ZIP32_BYTES: Final = 2**31 - 1
 
 
 class PackError(ValueError):
-    """A pack that cannot be made of what there is."""
+    """The pack cannot be made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What goes into a pack; None is left out."""
+    """The contents of a pack. None means that the pack lacks it."""
 
     trail: Path
     policy: Path | None = None
@@ -58,10 +58,10 @@ class Evidence:
 def write_pack(evidence: Evidence, out: Path) -> int:
     """Writes a pack, zip or tar.gz by its name, whole or not at all; returns its number of files.
 
-    Raises PackError where there is no trail or the name says neither, and OSError.
+    Raises PackError if there is no trail or if the name ends in neither, and OSError.
     """
     if not out.name.endswith((ZIP_SUFFIX, TAR_SUFFIX)):
-        raise PackError(f"{out} ends neither in {ZIP_SUFFIX} nor in {TAR_SUFFIX} (name the pack so)")
+        raise PackError(f"the name {out} must end in {ZIP_SUFFIX} or {TAR_SUFFIX}")
     if not evidence.trail.is_dir():
         raise PackError(f"there is no trail {evidence.trail}")
     if not out.parent.is_dir():
@@ -117,14 +117,14 @@ def _segment_member(segment: SegmentFile) -> tuple[str, AbstractContextManager[B
 
 
 def _files_of(folder: Path | None) -> list[Path]:
-    """The plain files below a folder, sorted; links are nobody's evidence."""
+    """The plain files below a folder, sorted. Links are no evidence."""
     if folder is None or not folder.is_dir():
         return []
     return sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
 def _key_in_force(trail: Path) -> str:
-    """The key that signs the next digest, as the last readable one says; "" where there is none."""
+    """The key that signs the next digest, by the last readable digest; "" if there is none."""
     for number in reversed(digest_numbers(trail / DIGEST_FOLDER)):
         try:
             digest = parse_digest((trail / DIGEST_FOLDER / digest_name(number)).read_bytes())
@@ -140,12 +140,12 @@ def _readme(evidence: Evidence, key: str) -> str:
 
 
 def _size_of(file: BinaryIO) -> int:
-    """How much of a file goes into the pack: an open segment may grow meanwhile."""
+    """The bytes of a file that go into the pack. An open segment may grow meanwhile."""
     return len(file.getbuffer()) if isinstance(file, io.BytesIO) else os.fstat(file.fileno()).st_size
 
 
 class _ZipWriter:
-    """A zip without a clock. What is compressed already is stored as it is."""
+    """A zip without a clock. It stores compressed files as they are."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL)
@@ -158,7 +158,7 @@ class _ZipWriter:
 
     def add(self, name: str, file: BinaryIO, size: int) -> None:
         member = zipfile.ZipInfo(name)  # of 1 January 1980
-        member.create_system = 3  # Unix, whose modes follow
+        member.create_system = 3  # Unix, for the modes below
         member.external_attr = (0o100000 | _MODE) << 16
         member.compress_type = zipfile.ZIP_STORED if name.endswith(".gz") else zipfile.ZIP_DEFLATED
         member.file_size = size
@@ -192,7 +192,7 @@ class _TarWriter:
 
 
 class _Beginning(io.RawIOBase):
-    """The first `size` bytes of a file, for whoever copies it. Raises PackError where they are not there."""
+    """The first `size` bytes of a file, for a copy. Raises PackError if the file is shorter."""
 
     def __init__(self, name: str, file: BinaryIO, size: int) -> None:
         super().__init__()

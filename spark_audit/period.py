@@ -1,7 +1,8 @@
-"""A period of a trail: which records it asks for, and which segments must be read to judge them.
+"""A period of a trail: its records, and the segments that are needed to judge them.
 
-A segment is named after the hour (UTC) in which its first record was noted, and ends within it or soon after. Around a
-period a day is read on both sides: what began or ended there is then known, and what lies further off is pending.
+A segment is named after the hour (UTC) in which its first record was noted, and ends within it or soon after. The audit
+also reads a day on both sides of a period. So it knows exchanges that began or ended there. Those further away are
+pending.
 """
 
 import re
@@ -12,12 +13,13 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-#: Read before and after the period, microseconds: a day.
+#: The time read before and after the period: a day, in microseconds.
 AROUND_US: Final = 24 * 3_600 * 1_000_000
-#: How long a segment may go on after the beginning of its hour, microseconds: it rolls at the next, late when idle.
+#: A segment may go on for so long after the beginning of its hour, microseconds. It rolls at the next hour, or later
+#: when idle.
 _SEGMENT_US: Final = 2 * 3_600 * 1_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: Where the hour stands in a segment's name, counted from 1.
+#: The position of the hour in a segment's name, from 1.
 _HOUR_AT: Final = 14
 _HOUR_CHARACTERS: Final = 11
 _HOUR: Final = re.compile(r"[0-9]{12}-([0-9]{8}T[0-9]{2})")
@@ -44,7 +46,7 @@ class Period:
         return sf.coalesce(within, sf.lit(False))
 
     def concerns_hour(self, hour_us: int) -> bool:
-        """Whether what was begun in the hour that begins then must be read."""
+        """Whether segments of the hour that begins then must be read."""
         is_late_enough = not self.from_us or hour_us + _SEGMENT_US > self.from_us - AROUND_US
         return is_late_enough and (not self.until_us or hour_us < self.until_us + AROUND_US)
 
@@ -59,7 +61,7 @@ class Period:
         return is_concerned
 
     def to_read(self, names: list[str]) -> list[str]:
-        """Of the names of segments in order those that must be read: from the first to the last that is concerned."""
+        """The names of segments to read: from the first to the last that the period concerns."""
         concerned = [place for place, name in enumerate(names) if self.concerns_hour(hour_of(name))]
         return names[concerned[0] : concerned[-1] + 1] if concerned else []
 
@@ -68,7 +70,7 @@ EVERYTHING: Final = Period()
 
 
 def hour_of(segment: str) -> int:
-    """When the hour began that a segment is named after, microseconds; 0 where its name says none that exists."""
+    """The beginning of the hour in a segment's name, microseconds; 0 if the name has no hour that exists."""
     named = _HOUR.match(segment)
     try:
         hour = datetime.strptime(named[1] if named else "", "%Y%m%dT%H").replace(tzinfo=UTC)
@@ -78,7 +80,7 @@ def hour_of(segment: str) -> int:
 
 
 def _hour_text(at_us: int) -> str:
-    """The hour in which a time lies, as names have it."""
+    """The hour of a time, as in names."""
     return f"{_EPOCH + timedelta(microseconds=max(at_us, 0)):%Y%m%dT%H}"
 
 

@@ -1,15 +1,17 @@
-"""Personal data of a trail under a key: hashes that cannot be undone, and bytes that only the key opens. No Spark here.
+"""Personal data of a trail under a key: hashes that cannot be undone, and bytes that only the key opens. Without Spark.
 
-With `[audit] personal_data = "keyed"` no client identifier, topic, user or raw header stands in the trail in clear. The
-chain, the digests and every count can be checked without the key, also when it has been destroyed; re-performing
-conversions needs it. A key is a file of 32 random bytes; four subkeys are HMAC-SHA256 of it over a label.
+With `[audit] personal_data = "keyed"` no client identifier, topic, user or raw header stands in the trail in clear.
+Anybody can check the chain, the digests and every count without the key, even after the key was destroyed. Only the
+re-performance of conversions needs the key. A key is a file of 32 random bytes. Four subkeys are its HMAC-SHA256 over a
+label.
 
     client, topic ...    "k:" and the first 32 hex digits of HMAC-SHA256 over the text in UTF-8
     correlation_id       as many hex digits as it had: the start of HMAC-SHA256 over its bytes
     input, output ...    "e:" and base64 of nonce (12 bytes), AES-256-GCM ciphertext and tag (16 bytes)
 
-The nonce is the start of HMAC-SHA256 over what is encrypted: never the same for different bytes, and the same bytes
-look the same, as the same topics do. ":" is no digit of base64 or hex, so what is keyed is known by its first two.
+The nonce is the start of HMAC-SHA256 over the plain bytes. So different bytes never have the same nonce, and the same
+bytes look the same, as the same topics do. ":" is no digit of base64 or hex, so the first two characters mark a keyed
+value.
 """
 
 import base64
@@ -34,7 +36,7 @@ _PURPOSE: Final = b"rfhbridge trail, version 1"
 
 
 class UnusablePersonalKey(ValueError):
-    """A file that is no key, or a key that is not the one with which a record was written."""
+    """The file is no key, or a record was written with another key."""
 
 
 class PersonalKey:
@@ -50,25 +52,25 @@ class PersonalKey:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The key in a file. Raises UnusablePersonalKey where it has another length, OSError where it is not there."""
+        """The key in a file. Raises UnusablePersonalKey if it has another length, OSError if there is no file."""
         with path.open("rb") as file:
             return cls(file.read(KEY_BYTES + 1))
 
     def name(self, text: str) -> str:
-        """What stands for a client identifier, a topic or a user."""
+        """The keyed hash of a client identifier, a topic or a user."""
         return NAME_PREFIX + hmac.digest(self._names, text.encode(errors="replace"), "sha256").hex()[:_NAME_DIGITS]
 
     def identifier(self, identifier: bytes) -> bytes:
-        """What stands for a CorrelId: it is made from a client identifier, which somebody may guess."""
+        """The keyed hash of a CorrelId, which is made from a client identifier that somebody may guess."""
         return hmac.digest(self._identifiers, identifier, "sha256")[: len(identifier)]
 
     def sealed(self, data: bytes) -> str:
-        """The bytes, for whoever has the key."""
+        """The bytes, encrypted with the key."""
         nonce = hmac.digest(self._nonces, data, "sha256")[:_NONCE_BYTES]
         return SEALED_PREFIX + base64.b64encode(nonce + self._cipher.encrypt(nonce, data, _PURPOSE)).decode()
 
     def opened(self, text: str) -> bytes:
-        """The bytes of a sealed text. Raises UnusablePersonalKey where this is not its key, or it was changed."""
+        """The bytes of a sealed text. Raises UnusablePersonalKey if it has another key, or was changed."""
         try:
             sealed = base64.b64decode(text.removeprefix(SEALED_PREFIX), validate=True)
             return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], _PURPOSE)
@@ -82,7 +84,7 @@ def is_sealed(value: object) -> bool:
 
 
 def opened_record(record: Mapping[str, Any], key: PersonalKey) -> dict[str, Any]:
-    """The record with everything in clear that was encrypted; names stay hashes. Raises UnusablePersonalKey."""
+    """The record with its encrypted fields in clear. Names stay hashes. Raises UnusablePersonalKey."""
     clear = dict(record)
     for field in (*SEALED_BYTES, *SEALED_WORDS):
         if is_sealed(clear.get(field)):

@@ -1,6 +1,6 @@
-"""The audit's policy: what is looked at, how strictly, and by which thresholds. One TOML file, every key optional.
+"""The audit's policy: its scope, severities and thresholds. One TOML file, every key optional.
 
-    [scope]                         findings outside of it are not told; the whole trail is read all the same
+    [scope]                         findings outside of it are not reported; the whole trail is read anyway
     from = 2026-11-01T00:00:00Z     of records noted at or after this time
     until = 2026-12-01T00:00:00Z    and before this one
     gateways = ["0102030405060708090a0b0c"]
@@ -10,7 +10,7 @@
     severity = "error"              error, warning or off
     forwarded_within_s = 600        its parameters, by their names
 
-    [[restore]]                     a gap that the trail tells, and the auditor has looked into (verify/restores.py)
+    [[restore]]                     a gap in the trail that the auditor has looked into (verify/restores.py)
     record = "<hash of the record of kind restored>"
 
 An unknown key is an error that names the nearest one. The file's text and SHA-256 go into the result.
@@ -39,19 +39,19 @@ _LARGEST: Final = 2**63 - 1
 
 
 class PolicyError(ValueError):
-    """The policy file cannot be used: it names the key and what to write instead."""
+    """The policy file cannot be used. The text names the key, and what to write instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A policy as it was read; without a file the standard one, with no name, no text and no hash."""
+    """A policy from a file, or the standard one, which has no name, no text and no hash."""
 
     scope: PolicyScope = field(default_factory=PolicyScope)
-    #: For each control that the file speaks of: its severity and parameters, and what the others have by themselves.
+    #: The severity and parameters of each control in the file. The others keep their defaults.
     changed: Mapping[str, Control] = field(default_factory=dict)
-    #: Hashes of the records of kind restored that it names.
+    #: Hashes of the records of kind restored in the file.
     accepted: frozenset[str] = frozenset()
-    #: The file, as it was named, and what stands in it.
+    #: The name and the text of the file.
     name: str = ""
     text: str = ""
     #: Hex, of the file's bytes.
@@ -59,7 +59,7 @@ class Policy:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """The policy in a file. Raises PolicyError for what is in it, OSError where it cannot be read."""
+        """The policy in a file. Raises PolicyError for its contents, OSError if it cannot be read."""
         with path.open("rb") as file:
             data = file.read(LARGEST_POLICY_BYTES + 1)
         try:
@@ -91,7 +91,7 @@ class Policy:
         )
 
     def controls(self) -> tuple[Control, ...]:
-        """Every control in its order, by this policy; those that are off are among them, to be told as such."""
+        """Every control in order, by this policy. Controls that are off are among them, to be reported so."""
         chosen = tuple(self.changed.get(control.identifier, control) for control in CONTROLS)
         if not self.accepted:
             return chosen
@@ -126,7 +126,7 @@ def _severity(value: object, place: str) -> Severity:
 
 
 def _value(parameter: Parameter, value: object, place: str) -> int | bool:
-    """A value of the parameter's own type; true is no number."""
+    """A value of the parameter's own type. true is not a number."""
     name = f"{place}.{parameter.name}"
     if type(value) is not type(parameter.value) or not isinstance(value, int):
         wanted = "true or false" if isinstance(parameter.value, bool) else f"a whole number of {parameter.unit}"
@@ -140,7 +140,7 @@ def _scope(table: dict[str, Any]) -> PolicyScope:
     _check_names(table, _SCOPE_KEYS, "scope")
     from_us, until_us = (_microseconds(table.get(name), f"scope.{name}") for name in ("from", "until"))
     if from_us and until_us and from_us >= until_us:
-        raise PolicyError("scope.until is not later than scope.from: nothing would be looked at")
+        raise PolicyError("scope.until must be later than scope.from")
     scope = PolicyScope(
         from_us=from_us,
         until_us=until_us,
@@ -153,7 +153,7 @@ def _scope(table: dict[str, Any]) -> PolicyScope:
 
 
 def _microseconds(value: object, place: str) -> int:
-    """A time as records have it; 0 where there is none."""
+    """A time as in records; 0 if there is none."""
     if value is None:
         return 0
     if isinstance(value, datetime) and value.tzinfo is not None:
@@ -179,7 +179,7 @@ def _table(tables: dict[str, Any], name: str, place: str = "") -> dict[str, Any]
 
 
 def _check_names(found: Iterable[str], known: Iterable[str], place: str) -> None:
-    """Raises PolicyError for the first name that is not known."""
+    """Raises PolicyError for the first unknown name."""
     known = tuple(known)
     for name in found:
         if name not in known:

@@ -1,8 +1,9 @@
-"""Which findings a policy asks for: those of a period, of some gateways, of some topics.
+"""The findings that a policy asks for: those of a period, of some gateways, of some topics.
 
-Every control reads the whole trail: a window cut out of it would make gaps and halves of exchanges. The scope is about
-the record that a finding names. Where no topic of it is known, by itself, its exchange or its message, the finding is
-told: a scope must not hide what it cannot place. Faults of digests and lines have no record and are always told.
+Every control reads the whole trail, because a window would cut exchanges and make gaps. The scope is about the record
+that a finding names. If neither the record nor its exchange or message has a known topic, the finding is reported,
+because a scope must not hide findings that it cannot place. Faults of digests and lines have no record, and are always
+reported.
 """
 
 import re
@@ -16,7 +17,7 @@ from spark_audit.controls.control import EXCHANGE, MESSAGE
 from spark_audit.record import Kind
 
 _GATEWAY: Final = re.compile("[0-9a-f]{24}")
-#: What may mean something in a regular expression of Java.
+#: Characters with a meaning in a regular expression of Java.
 _PUNCTUATION: Final = re.compile(r"[!-/:-@\[-^`{-~]")
 
 
@@ -34,7 +35,7 @@ class PolicyScope:
         return self == PolicyScope()
 
     def problem(self) -> str:
-        """What is wrong with it, in words that begin with the key; empty where nothing is."""
+        """The fault of this scope, in words that begin with the key; empty if there is none."""
         for gateway in self.gateways:
             if _GATEWAY.fullmatch(gateway) is None:
                 return f"gateways has {gateway[:60]!r}: write the 24 hex digits that records have"
@@ -47,14 +48,14 @@ class PolicyScope:
         return ""
 
     def within(self, found: DataFrame, records: DataFrame) -> DataFrame:
-        """Of violations those that this scope asks for."""
+        """The violations within this scope."""
         if self.is_everything:
             return found
         outside = self._outside(records).distinct()
         return found.join(outside, ["gateway", "sequence"], "left_anti")
 
     def _outside(self, records: DataFrame) -> DataFrame:
-        """Gateway and sequence of the records that it does not ask for."""
+        """Gateway and sequence of the records outside of this scope."""
         is_outside = sf.lit(False)
         if self.from_us:
             is_outside |= sf.col("at_us") < self.from_us
@@ -84,13 +85,13 @@ class PolicyScope:
 
 
 def _asked_by(records: DataFrame, key: tuple[str, ...], kinds: tuple[Kind, ...], asked: Column) -> DataFrame:
-    """For each exchange or message that has a topic: whether it is asked for."""
+    """Whether each exchange or message with a topic is within this scope."""
     told = records.where(sf.col("kind").isin(*kinds) & sf.col("topic").isNotNull())
     return told.groupBy(*key).agg(sf.bool_or(asked).alias("is_asked"))
 
 
 def _expression(topic_filter: str) -> str:
-    """A regular expression for the topics that a filter matches; filters of subscriptions are matched as text."""
+    """A regular expression for the topics that a filter matches. Filters of subscriptions are compared as text."""
     levels = topic_filter.split("/")
     has_tree = levels[-1] == "#"
     kept = levels[:-1] if has_tree else levels

@@ -1,13 +1,13 @@
-"""Trails as a DataFrame: one row a line, in the order in which it stands; lines that are no records are marked.
+"""Trails as a DataFrame: one row a line, in order. Lines that are no records are marked.
 
 Columns: those of a record, and
 
-    trail          name of the trail, where several are read
+    trail          name of the trail, if several are read
     segment        name of the file
     block, place   order of the line within the file: byte offset of the split, then the row's number in it
     is_record      the line is a JSON object with at least a version, a sequence, a batch, a gateway and a kind
     actual_hash    SHA-256 of the line's bytes without its hash, as record/line.py defines it
-    line           the line itself where it is no record, cut at 200 characters
+    line           the line itself if it is no record, cut at 200 characters
 """
 
 import os
@@ -30,7 +30,7 @@ from spark_audit.schema import CORRUPT, line_schema
 _CLOSED: Final = re.compile(r"[0-9]{12}-[0-9]{8}T[0-9]{2}\.jsonl(\.gz)?")
 _OPEN: Final = re.compile(r"[0-9]{12}-[0-9]{8}T[0-9]{2}\.open")
 _COMPRESSED: Final = ".gz"
-#: A compressed segment holds about so many times its bytes.
+#: A compressed segment holds about so many times its own bytes.
 _RATIO: Final = 10
 _BLOCK_BYTES: Final = 1024 * 1024
 _LINE_SHOWN: Final = 200
@@ -40,10 +40,10 @@ _GLOB_CHARACTERS: Final = re.compile(r"([\\{}\[\]*?])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrailFiles:
-    """What an audit reads of a trail: closed segments, and a copy of the whole lines of the open one.
+    """The files of a trail that an audit reads: closed segments, and a copy of the whole lines of the open one.
 
-    `is_cut`: older segments of the trail are there and are not read. `last_digest` is the number of the last digest
-    that was there before the segments were looked for, 0 for none: what a gateway signs later is not held against them.
+    `is_cut`: the trail has older segments that are not read. `last_digest` is the number of the last digest before the
+    search for segments, 0 for none. So digests that a gateway signs later do not count.
     """
 
     folder: Path
@@ -54,24 +54,24 @@ class TrailFiles:
 
     @property
     def name(self) -> str:
-        """How the trail is called among others."""
+        """The name of the trail among others."""
         return str(self.folder)
 
     @property
     def size_bytes(self) -> int:
-        """Of the files as they are stored."""
+        """The bytes of the files as they are stored."""
         return sum(path.stat().st_size for path in self.segments)
 
     @property
     def text_bytes(self) -> int:
-        """About as many bytes as their lines have."""
+        """About the number of bytes of their lines."""
         return sum(path.stat().st_size * (_RATIO if path.suffix == _COMPRESSED else 1) for path in self.segments)
 
 
 def trail_files(trail_dir: Path, scratch: Path, *, period: Period = EVERYTHING, with_open: bool = True) -> TrailFiles:
-    """The files of a trail. Raises OSError where the folder cannot be read; a segment may be closed meanwhile.
+    """The files of a trail. Raises OSError if the folder cannot be read. A gateway may close a segment meanwhile.
 
-    `scratch` takes the copy of an open segment. Where workers do not see it, leave the open segment out.
+    `scratch` takes the copy of an open segment. If workers cannot see that folder, leave the open segment out.
     """
     last_digest = max(digest_numbers(trail_dir / DIGEST_FOLDER), default=0)
     names = sorted(path.name for path in trail_dir.iterdir())
@@ -91,7 +91,7 @@ def trail_files(trail_dir: Path, scratch: Path, *, period: Period = EVERYTHING, 
 
 
 def closed_segments(trail_dir: Path) -> list[Path]:
-    """The files of closed segments in a folder, in no order; none where it cannot be read."""
+    """The files of closed segments in a folder, in any order; none if it cannot be read."""
     try:
         return [path for path in trail_dir.iterdir() if _CLOSED.fullmatch(path.name)]
     except OSError:
@@ -99,7 +99,10 @@ def closed_segments(trail_dir: Path) -> list[Path]:
 
 
 def _whole_lines(path: Path, folder: Path) -> Path:
-    """A closed segment; of an open one a copy up to its last line feed, or the closed one where it was closed now."""
+    """A closed segment, or a copy of an open one up to its last line feed.
+
+    If it was closed just now, the closed one.
+    """
     if not _OPEN.fullmatch(path.name):
         return path
     copy = folder / path.name
@@ -113,7 +116,7 @@ def _whole_lines(path: Path, folder: Path) -> Path:
 
 
 def _end_of_last_line(file: BinaryIO) -> int:
-    """The offset behind the last line feed, 0 where there is none; looked for from the end."""
+    """The offset behind the last line feed, 0 if there is none. The search begins at the end."""
     end = file.seek(0, os.SEEK_END)
     while end:
         start = max(0, end - _BLOCK_BYTES)
@@ -126,7 +129,7 @@ def _end_of_last_line(file: BinaryIO) -> int:
 
 
 def literal_path(path: Path) -> str:
-    """A path for Spark, which takes some characters for patterns."""
+    """A path for Spark, which reads some characters as patterns."""
     return _GLOB_CHARACTERS.sub(r"\\\1", str(path))
 
 
@@ -140,7 +143,7 @@ def read_trails(spark: SparkSession, trails: Sequence[TrailFiles]) -> DataFrame:
 
 
 def read_lines(spark: SparkSession, files: TrailFiles) -> DataFrame:
-    """Every line of a trail. Nothing in a line makes this fail: what cannot be read is marked."""
+    """Every line of a trail. No line makes this fail; unreadable ones are marked."""
     paths = [literal_path(path) for path in files.segments]
     text = spark.read.option("lineSep", "\n").text(paths)
     placed = text.select(
@@ -172,7 +175,7 @@ def _is_record() -> Column:
 
 
 def _actual_hash() -> Column:
-    """sha2 of the stored bytes up to and without the hash field, with the closing brace put back."""
+    """sha2 of the stored bytes before the hash field, with the closing brace added again."""
     stored = sf.col("value").cast("binary")
     length = sf.octet_length("value") - HASH_SUFFIX_BYTES
     body = sf.substring(stored, sf.lit(1), sf.greatest(length, sf.lit(0)))

@@ -1,7 +1,7 @@
 """The result of an audit: result.json as typed values. Raise RESULT_VERSION when a field changes its meaning.
 
 Its JSON Schema stands in report/result.schema.json; a test holds the two together. Times are microseconds since 1970
-UTC, 0 where there is none; bytes are base64; counts speak of everything that was read, samples are the first of it.
+UTC, 0 for none. Bytes are base64. Counts include everything that was read; samples are its beginning.
 """
 
 import json
@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 RESULT_VERSION: Final = 2
-#: Beside result.json. Spark replaces the whole folder, so its name is one that nobody has for anything else.
+#: The folder beside result.json. Spark replaces it as a whole, so its name must have no other use.
 EXCEPTIONS_FOLDER: Final = "exceptions.parquet"
 SWITCHED_OFF: Final = "off"
 NOT_CHECKED: Final = "not checked"
@@ -22,7 +22,7 @@ def counted(number: int, noun: str) -> str:
 
 
 class Verdict(StrEnum):
-    """CLEAN: no control of severity error found anything. NOT_EVALUABLE: there was nothing that could be judged."""
+    """CLEAN: no control of severity error found anything. NOT_EVALUABLE: nothing could be judged."""
 
     CLEAN = "clean"
     VIOLATIONS = "violations"
@@ -34,9 +34,9 @@ class Verdict(StrEnum):
 
 
 class Subject(StrEnum):
-    """What was audited: trails of gateways, or an archive of captured messages.
+    """The subject of an audit: trails of gateways, or an archive of captured messages.
 
-    Of an archive `records` are messages, `segment_count` counts files, and what was not read counts as set aside.
+    For an archive, `records` counts messages, `segment_count` counts files, and unread files count as set aside.
     """
 
     TRAIL = "trail"
@@ -53,7 +53,7 @@ class ControlStatus(StrEnum):
 
 
 class PersonalData(StrEnum):
-    """How the trail names clients and topics. KEYED: by keyed hashes alone; MIXED: some records so, some plainly."""
+    """The way in which the trail names clients and topics. KEYED: only keyed hashes; MIXED: some records each way."""
 
     PLAIN = "plain"
     KEYED = "keyed"
@@ -85,10 +85,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One finding: the record that shows it, what it speaks of, what is wrong, and where the record stands.
+    """One finding: the record that shows it, its subject, its fault, and the place of the record.
 
-    `sequence` is 0 where a line is no record; `segment` is "" and `line` 0 where the place is not known; lines count
-    from 1. `evidence` is there for a record of a conversion.
+    `sequence` is 0 if the line is no record. `segment` is "" and `line` 0 if the place is unknown; lines count from 1.
+    A record of a conversion has `evidence`.
     """
 
     gateway: str
@@ -117,10 +117,10 @@ class ParameterInForce:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlResult:
-    """What a control found: `violations` counts all, `sample` holds the first of them.
+    """The findings of a control: `violations` counts all, and `sample` has the first.
 
-    `severity` is error, warning, or off: then it was not run. `not_evaluable` says why it could not judge, "" where it
-    did.
+    `severity` is error, warning, or off. A control that is off did not run. `not_evaluable` says why it could not
+    judge; "" if it did.
     """
 
     identifier: str
@@ -148,7 +148,7 @@ class ControlResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionCount:
-    """How many conversions of a kind had an outcome; `same_bytes` says whether layout agreed too."""
+    """The number of conversions of a kind with an outcome; `same_bytes`: the layout agreed too."""
 
     conversion: str
     status: str
@@ -158,7 +158,7 @@ class ConversionCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """A number of records, exchanges or copies: `group` and `what` say of which."""
+    """A number of records, exchanges or copies, as `group` and `what` say."""
 
     group: str
     what: str
@@ -189,7 +189,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """What there is of one gateway: `missing` sequence numbers lie between its first and its last record."""
+    """The records of one gateway; `missing` counts sequence numbers without a record between the first and the last."""
 
     gateway: str
     records: int
@@ -202,7 +202,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What was read. `from_us` and `until_us` are the period that was asked for, 0 for no limit.
+    """The extent of the audit. `from_us` and `until_us` are the wanted period, 0 for no limit.
 
     `segments` and `coverage` are the first of them by name; `segment_count` and `gateway_count` are all.
     """
@@ -224,7 +224,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntegrityProblem:
-    """Something of the trail's files that does not hold: `finding` is its kind, as spark_audit.verify names it.
+    """A fault in the trail's files; `finding` is its kind, as spark_audit.verify names it.
 
     `line` counts from 1, 0 speaks of the whole file; `offset` (bytes, uncompressed) is where the line begins.
     """
@@ -238,7 +238,7 @@ class IntegrityProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntegrityGap:
-    """A gap that the trail itself tells: `record` is the hash of the record of kind restored that tells it.
+    """A gap that the trail itself records: `record` is the hash of its record of kind restored.
 
     `is_accepted`: the policy names that record.
     """
@@ -251,9 +251,9 @@ class IntegrityGap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Integrity:
-    """What the check without Spark says (spark_audit.verify), in its words; NOT_CHECKED where it was not asked.
+    """The result of the check without Spark (spark_audit.verify), in its words; NOT_CHECKED if it did not run.
 
-    `anchors`: what from outside the folder the trail was held against. `head` is the hash of the last record,
+    `anchors`: things from outside the folder that the trail was compared with. `head` is the hash of the last record,
     `digest_head` that of the last digest. `records_without_digest` are chained and not signed yet; `segments_removed`
     are known by their digests alone. `gaps` are the first of those that the trail tells, `gap_count` counts all.
     """
@@ -310,7 +310,7 @@ class Balances:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """What was noted within an interval from `at_us` on. `ended_otherwise`: refused, dead-lettered or dropped."""
+    """The records of an interval from `at_us` on. `ended_otherwise`: refused, dead-lettered or dropped."""
 
     at_us: int
     accepted: int
@@ -330,7 +330,7 @@ class Volumes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """How long one step took, microseconds between two records. `qos` is -1 where it does not matter."""
+    """The duration of one step, microseconds between two records. `qos` is -1 if it does not matter."""
 
     step: str
     qos: int
@@ -343,7 +343,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramStart:
-    """A start of the gateway within the trail: what ran, by which table, with which configuration."""
+    """A start of the gateway in the trail: its version, its table and its configuration."""
 
     gateway: str
     at_us: int
@@ -354,11 +354,11 @@ class ProgramStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult:
-    """Everything an audit says; the reports and the summary are made from this alone.
+    """The whole result of an audit. The reports and the summary use nothing else.
 
-    `command` repeats the audit; `policy` names the policy file, `policy_sha256` is of its bytes and `policy_text` is
-    what stands in it, "" without one; `exceptions` is the folder beside result.json that holds every violation as
-    Parquet, "" where it was not written.
+    `command` repeats the audit. `policy` names the policy file, `policy_sha256` is the hash of its bytes, and
+    `policy_text` its text; all are "" without one. `exceptions` is the folder beside result.json with every violation
+    as Parquet, "" if it was not written.
     """
 
     verdict: Verdict
@@ -391,5 +391,5 @@ class AuditResult:
         return {**asdict(self), "controls": controls, "versions": dict(self.versions)}
 
     def as_json(self) -> str:
-        """result.json, in ASCII: what a stranger wrote steers no terminal, and a lone surrogate does no harm."""
+        """result.json, in ASCII, so that a stranger's text steers no terminal, and a lone surrogate does no harm."""
         return json.dumps(self.as_dict(), indent=2, ensure_ascii=True) + "\n"

@@ -15,22 +15,22 @@ _TYPES: Final[dict[str, DataType]] = {
     "array<array<string>>": ArrayType(ArrayType(StringType())),
 }
 
-#: The column that holds a line which is no record.
+#: The column for a line that is no record.
 CORRUPT: Final = "corrupt"
 
 
 def record_schema() -> StructType:
-    """Every field of a record, all nullable: what does not apply is left out of the line."""
+    """Every field of a record. All are nullable, because a line leaves out fields that do not apply."""
     return StructType([StructField(field.name, _TYPES[field.type]) for field in FIELDS])
 
 
 def ingested_schema() -> StructType:
-    """A line of a trail as `read.read_lines` gives it, with the trail's name: what `ingest` keeps as Parquet."""
+    """A line of a trail from `read.read_lines`, with the trail's name. `ingest` keeps these as Parquet."""
     placed = record_schema().add("segment", StringType()).add("block", LongType()).add("place", LongType())
     checked = placed.add("is_record", BooleanType()).add("actual_hash", StringType()).add("line", StringType())
     return checked.add("trail", StringType())
 
 
 def line_schema() -> StructType:
-    """A record and, where the line is none, the line."""
+    """A record; and the line, if it is no record."""
     return record_schema().add(CORRUPT, StringType())

@@ -1,6 +1,6 @@
-"""The Spark session of an audit, or the one that is there already: nothing else of this package makes a session.
+"""The Spark session of an audit, new or existing. No other module of this package makes a session.
 
-    nothing said            local, on loopback, without a web page, and with this interpreter for its workers
+    no place                local, on loopback, without a web page, and with this interpreter for its workers
     a master                the same program as the driver of a cluster: `spark://host:7077`
     under spark-submit      the session that spark-submit has prepared, with its master, memory and addresses
     a remote                Spark Connect: `sc://host:15002`
@@ -24,33 +24,35 @@ from spark_audit.options import MEMORY
 
 #: Rows handed to a Python worker at once; a record is about 1 kB.
 _ARROW_ROWS: Final = 5_000
-#: Below this it is faster to interpret plans than to compile each to Java first (measured at 0.3 MB: 9 s, not 21 s).
+#: Below this size Spark interprets plans, which is faster than to compile each to Java (measured at 0.3 MB: 9 s, not 21
+#: s).
 _COMPILED_FROM_BYTES: Final = 16 * 1024 * 1024
 _INTERPRETED: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-#: For as little a plan costs more than its rows: fewer filters are inferred, and no more tasks begin than are needed.
+#: For so little data a plan costs more than its rows. So Spark infers fewer filters, and begins no more tasks than
+#: needed.
 _FEW_TASKS: Final = {
     "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.files.minPartitionNum": "1",
     "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.limit.initialNumPartitions": "100",
 }
-#: Whether each call of a DataFrame's method looks for the line that makes it, which only an error would name.
+#: Whether each call of a DataFrame's method looks for its line in the program, which only an error would name.
 _LINES_OF_CALLS: Final = "spark.sql.dataFrameQueryContext.enabled"
 _PYTHON_LINES_OF_CALLS: Final = "spark.python.sql.dataFrameDebugging.enabled"
-#: For as little Java's second compiler never pays, nor do its collector's threads (measured on two busy cores: an audit
-#: of 0.2 MB in 80 and 106 s, and in 121 and 227 s without these). The first compiler has room for what it made.
+#: For so little data Java's second compiler and its collector's threads never pay (measured on two busy cores: an audit
+#: of 0.2 MB in 80 and 106 s, and in 121 and 227 s without these options). The first compiler gets enough room.
 _SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m -XX:+UseSerialGC"
 #: Bytes of trail for each shuffle partition.
 _PARTITION_BYTES: Final = 32 * 1024 * 1024
-#: How long Python and Java wait for each other when a result is handed over, seconds: on a busy machine one of them may
-#: stand still for longer than the 15 s that Spark gives them.
+#: Seconds for which Python and Java wait for each other at a result. On a busy machine one of them may stand still for
+#: longer than Spark's 15 s.
 _HANDOVER_S: Final = 300
 _CONFIGURATION: Final = Path(__file__).parent / "conf"
-#: Where the project's set-up notes the Java that it found or installed, beside the interpreter.
+#: The file beside the interpreter in which the project's set-up notes its Java.
 _JAVA_HOME_NOTE: Final = Path(sys.prefix) / "java-home"
 #: Set by spark-submit for the program that it starts.
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
@@ -61,7 +63,7 @@ _LOOPBACK: Final = ("//127.", "//localhost", "//[::1]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkPlace:
-    """Where Spark runs: at a master, at a remote (Spark Connect), or, with neither, here; and its driver's memory."""
+    """The place of Spark: a master, a remote (Spark Connect), or else this machine; and its driver's memory."""
 
     master: str = ""
     remote: str = ""
@@ -69,14 +71,14 @@ class SparkPlace:
 
     @property
     def is_here(self) -> bool:
-        """Whether all of Spark runs on this machine: then it reads what lies in this machine's scratch folders."""
+        """Whether all of Spark runs on this machine. Then it can read this machine's scratch folders."""
         if self.remote:
             return False
         return self.master.startswith(_LOCAL) if self.master else not _is_submitted()
 
     @property
     def is_on_loopback(self) -> bool:
-        """Whether every process of Spark is reached by this machine's loopback address."""
+        """Whether this machine's loopback address reaches every process of Spark."""
         return self.is_here or any(host in self.master for host in _LOOPBACK)
 
 
@@ -84,9 +86,9 @@ HERE: Final = SparkPlace()
 
 
 def start_session(scratch: Path, *, trail_bytes: int, place: SparkPlace = HERE, java_options: str = "") -> SparkSession:
-    """Start or reach Spark; temporary files go to `scratch`. Without Java, or without an answer, PySpark raises.
+    """Starts or reaches Spark. Temporary files go to `scratch`. PySpark raises if there is no Java, or no answer.
 
-    `java_options`: for the Java that starts here, instead of those that let it read the archive of classes.
+    `java_options`: those of the Java that starts here, instead of those for the archive of classes.
     """
     # PySpark 4.3 warns of pandas 3 whenever a frame is made of rows; nothing here uses pandas.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
@@ -109,7 +111,7 @@ def _is_submitted() -> bool:
 
 
 def _prepare_environment(place: SparkPlace) -> None:
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # else the workers take whatever python3 is on PATH
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # otherwise the workers use the python3 of PATH
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if place.is_on_loopback:
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK_ADDRESS)
@@ -119,7 +121,7 @@ def _prepare_environment(place: SparkPlace) -> None:
 
 
 def _options_of_plans(trail_bytes: int) -> dict[str, str]:
-    """What any session may be told while it runs."""
+    """Options that any session takes while it runs."""
     sized = _INTERPRETED | _FEW_TASKS if trail_bytes < _COMPILED_FROM_BYTES else {}
     return {
         **sized,
@@ -138,14 +140,14 @@ def _java_options(trail_bytes: int, said: str) -> str:
 
 
 def _umask() -> int:
-    """The mask of this process; Java's files get theirs from Hadoop, which has one of its own."""
+    """The mask of this process. Java's files get theirs from Hadoop, which has a mask of its own."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
 def _options_of_a_driver(scratch: Path, trail_bytes: int, place: SparkPlace) -> dict[str, str]:
-    """What must be said before Java starts."""
+    """Options that must be set before Java starts."""
     addresses = ("spark.driver.host", "spark.driver.bindAddress") if place.is_on_loopback else ()
     return {
         **dict.fromkeys(addresses, _LOOPBACK_ADDRESS),

@@ -1,16 +1,19 @@
-"""Closed segments audited as they come, by the same controls: each finding is told once, through kills and restarts.
+"""Closed segments, audited by the same controls when they come.
 
-The checkpoint is a folder as `ingest` makes it, so a segment is taken exactly once and a changed one is noticed, which
-Spark's own file stream, knowing names alone, does not do. What was taken and not reported yet is the next batch.
+Each finding is reported once, through kills and restarts.
+
+The checkpoint is a folder as `ingest` makes it. So a segment is taken exactly once, and a changed segment is noticed.
+Spark's own file stream knows only names, and cannot do this. Segments that were taken but not reported yet are the next
+batch.
 
     controls of one record, and of conversions    look at the records of the batch
     all others                                    look at the batch and at the history before it, some hours
     integrity.agreement                           compares whole trails, and is not for a batch
 
-An exchange that is open at the beginning of the history is pending, as at the edge of a period: what takes longer than
-the history is for `run`. A finding is known by control, gateway, sequence and subject; it stands in the report of the
-batch that showed it first. Findings are written in three steps: the batch's folder, the same findings in the
-checkpoint, the number of the batch. A kill before the last repeats the batch and replaces its folder.
+An exchange that is open at the beginning of the history is pending, as at the edge of a period. Only `run` judges
+exchanges that take longer than the history. Control, gateway, sequence and subject identify a finding. It stands in the
+report of the batch that showed it first. Findings are written in three steps: the batch's folder, the same findings in
+the checkpoint, the number of the batch. A kill before the last repeats the batch and replaces its folder.
 """
 
 import json
@@ -45,17 +48,17 @@ from spark_audit.result import AuditResult, ControlResult
 STREAM_VERSION: Final = 1
 FINDINGS_FILE: Final = "findings.jsonl"
 _REPORTED: Final = "reported"
-#: Controls whose violations are of one record alone.
+#: Controls whose violations concern one record alone.
 OF_ONE_RECORD: Final = frozenset({"integrity.values", "integrity.hash", "reasons"})
 _HOUR_US: Final = 3_600_000_000
-#: Kept beyond the history: files are of whole days, and some records lie beside their segment's hour.
+#: Time kept beyond the history, because files hold whole days, and some records are outside their segment's hour.
 _MARGIN_DAYS: Final = 2
 _IDENTITY: Final = "control string, gateway string, sequence long, subject string"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """How far a stream has come: batches that are reported, and the segments in them."""
+    """The progress of a stream: the reported batches, and the segments in them."""
 
     version: int = STREAM_VERSION
     batches: int = 0
@@ -63,7 +66,7 @@ class Reported:
 
     @classmethod
     def load(cls, checkpoint: Path) -> Self:
-        """What a checkpoint says; the beginning for a new one. Raises UnusableManifest, OSError."""
+        """The progress in a checkpoint; the beginning if it is new. Raises UnusableManifest, OSError."""
         path = checkpoint / STREAM_FILE
         if not path.exists():
             return cls()
@@ -73,18 +76,18 @@ class Reported:
         except (orjson.JSONDecodeError, TypeError) as error:
             raise UnusableManifest(f"{path} is no checkpoint of a stream: {error}") from None
         if reported.version != STREAM_VERSION:
-            raise UnusableManifest(f"{path} is of another version: begin a new checkpoint")
+            raise UnusableManifest(f"{path} has another version: begin a new checkpoint")
         return reported
 
     def save(self, checkpoint: Path) -> None:
-        """Replaces what a checkpoint says. Raises OSError."""
+        """Replaces the progress in a checkpoint. Raises OSError."""
         values = {"version": self.version, "batches": self.batches, "segments": self.segments}
         replace_file(checkpoint / STREAM_FILE, orjson.dumps(values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """What stays the same from batch to batch."""
+    """The part that stays the same from batch to batch."""
 
     checkpoint: Path
     out: Path
@@ -157,7 +160,7 @@ class Stream:
         return replace(audit_input, more_is_to_come=True, unverified="it is for whole trails, and this is a batch")
 
     def _write(self, batch: int, result: AuditResult, found: Sequence[tuple[ControlResult, DataFrame]]) -> None:
-        """The batch's folder, then its findings in the checkpoint. Raises OSError."""
+        """Writes the batch's folder, then its findings in the checkpoint. Raises OSError."""
         folder = self.out / f"{batch:08d}"
         unfinished = self.out / f".{batch:08d}.part"
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -179,7 +182,7 @@ class Stream:
             kept.with_suffix(".part").replace(kept)
 
     def tidied(self, spark: SparkSession, manifest: Manifest) -> Manifest:
-        """The history without what is too old, and in fewer files."""
+        """The history without old lines, and in fewer files."""
         newest: dict[str, int] = {}
         for segment in manifest.segments:
             newest[segment.trail] = max(newest.get(segment.trail, 0), hour_of(segment.stem))
@@ -203,14 +206,14 @@ def _since(names: list[str], earliest_us: int) -> list[str]:
 
 
 def _as_stem(date: str) -> str:
-    """A name with the first hour of a date, as segments have it."""
+    """A segment's name with the first hour of a date."""
     return f"{0:012d}-{date.replace('-', '')}T00"
 
 
 def _not_in(folder: Path, batches: int, spark: SparkSession) -> Callable[[str, DataFrame], DataFrame] | None:
-    """A function that leaves out the findings of so many batches; None where they have none.
+    """A function that leaves out the findings of so many batches; None if they have none.
 
-    What lies there of a later batch was written before a kill: that batch is told anew.
+    Findings of a later batch were written before a kill. That batch is reported again.
     """
     kept = [path for path in folder.glob("*.jsonl") if int(path.stem) <= batches]
     if not kept:
@@ -230,7 +233,7 @@ def _not_in(folder: Path, batches: int, spark: SparkSession) -> Callable[[str, D
 
 
 def _findings(batch: int, found: Sequence[tuple[ControlResult, DataFrame]]) -> Iterator[bytes]:
-    """Every finding as a line of JSON, in ASCII. Those that a sample holds whole are not asked for again."""
+    """Every finding as a line of JSON, in ASCII. A complete sample is not computed again."""
     for result, frame in found:
         if not result.violations:
             continue

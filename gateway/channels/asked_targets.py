@@ -2,7 +2,7 @@
 
 A state queue holds the gateway's progress at its last delivery there. So it shows if the whole data folder went back,
 which no file in that folder can show. A target has a short time to answer (`ask_at_start_s`). If it does not, its
-channel always asks later, and then only that channel stops (mq_adapters/channel/in_doubt.py).
+channel asks later, and then only that channel stops (mq_adapters/channel/in_doubt.py).
 """
 
 import asyncio
@@ -71,7 +71,7 @@ def _questions(engine: Engine, settings: Settings, target: TargetSettings) -> Pr
 
 
 async def _ask(questions: ProcessSettings, command: tuple[str, ...]) -> list[bytes]:
-    """The lines of a process that asks, as far as they came in time."""
+    """The lines of an asking process that came in time."""
     lines: list[bytes] = []
     name = questions.target.name
     try:

@@ -26,9 +26,12 @@ _log = logging.getLogger(__name__)
 
 
 def tell_states(settings: ProcessSettings, connect: ConnectRemote, write: Callable[[bytes], None]) -> int:
-    """Writes a report for each shard. Exit 0: all were told; 1: the target did not answer, and the log says why."""
+    """Writes a report for each shard.
+
+    Exit 0: all reports are written; 1: the target did not answer, and the log says why.
+    """
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(ceil(settings.ask_s))  # ends a call that hangs in IBM's library, whoever still waits for it
+    signal.alarm(ceil(settings.ask_s))  # ends a call that hangs in IBM's library
     try:
         queue_manager = connect(settings.target)
     except QueueManagerError as error:

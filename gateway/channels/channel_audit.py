@@ -81,7 +81,7 @@ class ChannelAudit:
                     self._keep(unit, target, message, sent)
 
     def _read(self, message: Message) -> Transmission | None:
-        """The content of a message on a transmission queue; None where a channel cannot have sent it."""
+        """The content of a message on a transmission queue; None if a channel cannot have sent it."""
         try:
             return read_transmission(message, now_us=self._engine.now_us())
         except QueueManagerError:
@@ -111,7 +111,7 @@ class ChannelAudit:
             _log.warning("sent message not kept target=%s reason=%s", target.name, str(error))
 
     def _note_dead_letter(self, unit: UnitOfWork, queue: Queue, message: Message, letter: Message) -> None:
-        """The dead letter of a channel has come through a socket: here it gets back where it came from."""
+        """Notes the dead letter of a channel, which came through a socket, with its origin from the store."""
         letter.origin = message.origin
         unit.notes.append(
             (
@@ -147,7 +147,10 @@ class ChannelAudit:
 
 
 def _passage(queue_name: str, state: LocalState) -> Passage:
-    """On the way in a batch is stored while it is in doubt there; on the way out it leaves when it is settled."""
+    """The passage of a message. Inbound, a batch is stored while it is in doubt there.
+
+    Outbound, it leaves when it is settled.
+    """
     batch = state.batch if state.doubtful is None else state.doubtful.number
     return Passage(queue=queue_name, queue_manager=state.queue_manager, channel=state.channel, batch=batch)
 

@@ -102,7 +102,7 @@ class ChannelCommands:
 
 
 def _ranges(messages: list[int | str]) -> str:
-    """Numbers as ranges, 4709-4711 4720; MsgIds that are not the store's own as they are."""
+    """Numbers as ranges, such as 4709-4711 4720. MsgIds of others stay as they are."""
     numbers = sorted(message for message in messages if isinstance(message, int))
     starts = [number for before, number in pairwise([-1, *numbers]) if number != before + 1]
     ends = [number for number, after in pairwise([*numbers, 0]) if after != number + 1]

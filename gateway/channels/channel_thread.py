@@ -1,4 +1,4 @@
-"""One channel in a thread of its own: runs while it may, rests while the operator has stopped it."""
+"""One channel in a thread of its own. It rests while the operator has stopped it, and runs otherwise."""
 
 import logging
 import threading
@@ -21,10 +21,10 @@ class Runnable(Protocol):
 
 
 class ChannelThread:
-    """Runs a channel. Its methods are for another thread; none of them waits.
+    """Runs a channel. Another thread calls its methods, and none of them waits.
 
-    `on_store_lost` is called in the channel's thread when the channel ended because the store is gone, or by a defect.
-    Then the whole process must end, and the gateway, if it still runs, starts another.
+    The channel's thread calls `on_store_lost` when the channel ended by a defect, or because the store is gone. Then
+    the whole process must end, and the gateway, if it still runs, starts another.
     """
 
     def __init__(self, channel: Runnable, *, is_stopped: bool, on_store_lost: Callable[[], None]) -> None:
@@ -32,7 +32,7 @@ class ChannelThread:
         self._on_store_lost = on_store_lost
         self._changed = threading.Condition()
         self._may_run = not is_stopped
-        #: The operator has started it when it was known to have failed: perhaps before its thread has come to rest.
+        #: The operator started the channel after a failure, perhaps before its thread has come to rest.
         self._is_started_again = False
         self._has_ended = False
         self._stop = threading.Event()

@@ -50,11 +50,11 @@ class Channels:
             )
 
     def begin(self) -> None:
-        """Starts the channels; the gateway's socket must be there."""
+        """Starts the channels. The gateway's socket must exist."""
         self._supervisor.begin()
 
     def tick(self) -> None:
-        """To be called several times a second."""
+        """Call it several times a second."""
         self._supervisor.tick()
 
     def disk_space_changed(self, is_short: bool) -> None:

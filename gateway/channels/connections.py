@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 def connect_ibm_mq(target: TargetSettings) -> QueueManager:
     """A connection to the target's queue manager. Raises QueueManagerError with the reason if it fails."""
-    from mq_adapters.ibm_mq import ConnectionSettings, IbmMq  # where IBM's libraries are missing, this says so
+    from mq_adapters.ibm_mq import ConnectionSettings, IbmMq  # raises an error if IBM's libraries are missing
 
     return IbmMq(
         ConnectionSettings(
@@ -47,7 +47,10 @@ def connect_ibm_mq(target: TargetSettings) -> QueueManager:
 
 
 def password_of(target: TargetSettings) -> str:
-    """The password, read anew for each connection: it may change while the gateway runs. 2035 where there is none."""
+    """The password. It is read for each connection, because it may change while the gateway runs.
+
+    2035 if there is none.
+    """
     if target.password_environment:
         password = os.environ.get(target.password_environment)
         if password is None:
@@ -100,7 +103,7 @@ class Connections:
         )
 
     def _limits(self, queue_manager: QueueManager) -> dict[str, int]:
-        """The longest message of each queue that publications go to; nothing of a queue that may not be inquired."""
+        """The longest message of each queue for publications, except queues that may not be inquired."""
         limits: dict[str, int] = {}
         for name in self._settings.publication_queues:
             try:

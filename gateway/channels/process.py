@@ -74,7 +74,7 @@ class Process:
         }
 
     def begin(self) -> None:
-        """Tells how each channel stands, and starts those that may run. QueueManagerError 2059 without a store."""
+        """Reports the state of each channel, and starts those that may run. QueueManagerError 2059 without a store."""
         with self._connections.local() as store:
             self._reports.gateway = store.incarnation
             doubtful = _doubtful(LocalStates(store))
@@ -189,10 +189,10 @@ class Lines:
         os.set_blocking(wake_writer, False)
         signal.set_wakeup_fd(wake_writer)
         signal.signal(signal.SIGTERM, self._on_signal)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal also sends it to the gateway, and the gateway ends us
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal also sends it to the gateway, which ends this process
 
     def wait(self, seconds: float) -> list[bytes] | None:
-        """The lines that came within that time; None when there will be no more, or the end was asked for."""
+        """The lines that came within that time; None if no more will come, or if the process should end."""
         ready, _, _ = select.select([self._input, self._wake], [], [], seconds)
         if self.is_asked_to_end:
             return None
@@ -217,7 +217,7 @@ def _doubtful(states: LocalStates) -> Mapping[str, Batch | None]:
 
 
 def run(connect: ConnectRemote = connect_ibm_mq) -> int:
-    """The process. Exit 0: it was told to end; 1: the store has gone, or the settings were none."""
+    """The process. Exit 0: it was told to end; 1: the store has gone, or there were no settings."""
     forbid_inspection()  # the settings name passwords of queue managers
     parent = os.getppid()
     lines = Lines()
@@ -243,12 +243,12 @@ def run(connect: ConnectRemote = connect_ibm_mq) -> int:
     has_ended = process.end()
     reports.flush()
     if not has_ended:
-        os._exit(1)  # a thread in a call that hangs would be waited for
+        os._exit(1)  # a normal exit would wait for a thread whose call hangs
     return int(process.is_over.is_set())
 
 
 def _first(lines: Lines) -> list[bytes]:
-    """The first lines; none where the end comes before them."""
+    """The first lines; none if the end comes before them."""
     while (received := lines.wait(_TURN_S)) is not None:
         if received:
             return received

@@ -1,9 +1,9 @@
 """The lines of JSON that the daemon and a channel process exchange over the process's standard streams.
 
     daemon to process   the settings, once; then commands
-    process to daemon   reports: a channel's status, the queue manager that it found, what became of a resolution
+    process to daemon   reports: a channel's status, the queue manager that it found, the outcome of a resolution
 
-A password is never in them: the process reads it where the settings say.
+They never carry a password. The process reads it from the file or variable in the settings.
 """
 
 from dataclasses import dataclass
@@ -41,10 +41,10 @@ class Order(StrEnum):
 class ProcessSettings:
     """Everything that the process of a target needs.
 
-    `data` is the gateway's data folder; `subscriber_queue` and `reply_queue` are the queues here; `publication_queues`
-    those at the target of which it is to find out how long a message may be; `stopped` the channels that do not start
-    by themselves; `now_us` the daemon's plausible time, by which the process measures its clock. A process with `ask_s`
-    runs no channel: it tells what the state queues hold, and ends at the latest after so many seconds.
+    `data` is the gateway's data folder; `subscriber_queue` and `reply_queue` are the queues here. `publication_queues`
+    are queues at the target whose longest message the process finds out. `stopped` are channels that do not start by
+    themselves. `now_us` is the daemon's plausible time, by which the process measures its clock. A process with `ask_s`
+    runs no channel. It reports the contents of the state queues, and ends after at most so many seconds.
     """
 
     data: str

@@ -50,13 +50,13 @@ class Reports:
             self._tell(status)
 
     def queue_manager_changed(self, channel: str, *, before: str, now: str) -> None:
-        """The daemon hears of it when the channel runs: it knows the identifier before by itself."""
+        """The daemon hears of it when the channel runs. It knows the earlier identifier."""
 
     def action_taken(self, channel: str, action: StartAction, *, batch: int, messages: int) -> None:
-        """The channel has logged it."""
+        """Does nothing, because the channel has logged it."""
 
     def found(self, channel: str, queue_manager: FoundQueueManager) -> bool:
-        """A channel has connected. False where the target's other channels are connected to another queue manager."""
+        """A channel has connected. False if the target's other channels are connected to another queue manager."""
         with self._lock:
             others = {found.identifier for other, found in self._found.items() if other != channel}
             if others and queue_manager.identifier not in others:
@@ -65,7 +65,7 @@ class Reports:
             return True
 
     def stands(self, channel: str, status: ChannelStatus, in_doubt: Batch | None) -> None:
-        """How a channel stands before it runs, with what the store knows of it."""
+        """Reports the state of a channel before it runs, as the store knows it."""
         self.status_changed(replace(status, channel=channel, in_doubt=in_doubt))
 
     def resolved(self, channel: str, *, succeeded: bool, text: str) -> None:

@@ -62,21 +62,24 @@ class TargetProcess:
         self._task = asyncio.create_task(self._keep_running())
 
     def tick(self) -> None:
-        """Another number of shards needs another process; to be called several times a second."""
+        """Starts another process if the number of shards has changed. Call it several times a second."""
         self.target.tick()
         if self._shards not in (0, self.target.shards):
             self._shards = 0
             self._terminate()
 
     def order(self, order: Order, channel: str, **values: object) -> bool:
-        """Sends an order; False while no process is there to take it."""
+        """Sends an order; False while there is no process."""
         process = self._process
         if process is None or process.returncode is not None:
             return False
         return _tell(process, line_of(order=order, channel=channel, **values))
 
     async def end(self, *, kill: bool = False) -> None:
-        """Returns when the process has ended: told to, or killed at once, or killed because it took too long."""
+        """Ends the process and returns when it has ended.
+
+        It is told to end, or killed at once, or killed when it takes too long.
+        """
         self._stop.set()
         if self._task is None:
             return
@@ -113,7 +116,7 @@ class TargetProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=LONGEST_LINE_BYTES,
-            cwd=self._folder,  # IBM's library looks for others beside itself there: nobody else may write into it
+            cwd=self._folder,  # nobody else may write there, because IBM's library looks there for other libraries
             start_new_session=True,
         )
         _tell(process, self._settings_of(self.target).to_line())
@@ -179,14 +182,14 @@ class TargetProcess:
 
 
 def _shows_store_behind(status: dict[str, Any]) -> str:
-    """Why a channel does not go on, where that shows that the store went back; else ""."""
+    """Why a channel does not go on, if that shows that the store went back; else ""."""
     problem = status["problem"]
     shows = status["state"] == ChannelState.FAILED and problem and problem["cause"] == RefusalCause.OLDER_STORE
     return str(problem["text"]) if shows else ""
 
 
 def _tell(process: asyncio.subprocess.Process, line: bytes) -> bool:
-    """Writes a line; False where the process reads no more: it has ended, which may not be known yet."""
+    """Writes a line. False if the process reads no more, because it has ended."""
     assert process.stdin is not None, "it is a pipe"
     if process.stdin.is_closing():
         return False
@@ -201,15 +204,15 @@ class Supervisor:
         self.processes = tuple(processes)
 
     def begin(self) -> None:
-        """Starts the processes; the gateway's socket must be there."""
+        """Starts the processes. The gateway's socket must exist."""
         for process in self.processes:
             process.begin()
 
     def tick(self) -> None:
-        """To be called several times a second."""
+        """Call it several times a second."""
         for process in self.processes:
             process.tick()
 
     async def end(self, *, kill: bool = False) -> None:
-        """Ends the processes and returns when they have ended: what they did is in the store then."""
+        """Ends the processes, and returns when they have ended. Then all their work is in the store."""
         await asyncio.gather(*(process.end(kill=kill) for process in self.processes))

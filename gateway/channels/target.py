@@ -1,4 +1,4 @@
-"""A target as the daemon's event loop knows it: its transmission queues, how full they are, and its last report.
+"""A target as the daemon's event loop knows it: its transmission queues, their fill, and its last report.
 
 Everything for a target is put on one of its transmission queues here, and a channel takes it from there to the queue
 manager (gateway/channels/process.py). A client's messages are always on the same one, so they stay in order. The
@@ -62,7 +62,7 @@ class TargetState:
 
 
 def known_of(engine: Engine, settings: TargetSettings) -> TargetState:
-    """The knowledge of a target in the store; StoreError where it cannot be read."""
+    """The knowledge of a target in the store. StoreError if it cannot be read."""
     packed = engine.state(StateSpace.GATEWAY, _key_of(settings))
     return TargetState(shards=settings.shards) if packed is None else TargetState.unpack(packed, settings.name)
 
@@ -72,7 +72,7 @@ def _key_of(settings: TargetSettings) -> bytes:
 
 
 class Target:
-    """One target of the configuration, for the event loop's thread. Makes its local queues where they are missing.
+    """One target of the configuration, for the event loop's thread. It makes missing local queues.
 
     `on_room` is called when the target was full and is no longer; `on_new_queue_manager` when another queue manager
     than before answers (the first one too): its subscriptions are due anew, in the unit of work that it is given.
@@ -101,7 +101,7 @@ class Target:
     # -- putting -------------------------------------------------------------------------------------------------------
 
     def transmission_queue(self, client: str) -> Queue:
-        """Where messages of that MQTT client wait; always the same queue for the same client."""
+        """The queue on which messages of an MQTT client wait. It is always the same for the same client."""
         queues = self._transmission_queues
         return queues[0] if len(queues) == 1 else queues[shard_of(client, len(queues))]
 
@@ -122,19 +122,22 @@ class Target:
 
     @property
     def is_full(self) -> bool:
-        """Whether publishers must be held back: from `hold_bytes` on, until `on_room` is called."""
+        """Whether publishers must wait: from `hold_bytes` on, until `on_room` is called."""
         if not self._is_full and self.waiting_bytes >= self.settings.hold_bytes:
             self._is_full = True
             _log.warning("target full target=%s waiting_bytes=%s", self.name, self.waiting_bytes)
         return self._is_full
 
     def paused_queue(self, client: str) -> Queue | None:
-        """The transmission queue of that MQTT client, where the operator has closed it for puts."""
+        """The transmission queue of an MQTT client, if the operator has closed it for puts."""
         queue = self.transmission_queue(client)
         return queue if queue.is_put_inhibited else None
 
     def tick(self) -> None:
-        """Sees whether there is room again, and whether a new number of shards may count; several times a second."""
+        """Looks whether there is room again, and whether a new number of shards may count.
+
+        Call it several times a second.
+        """
         if self.shards != self.settings.shards:
             self._settle_shards()
         if self.is_full and self.waiting_bytes < self.settings.hold_bytes * ROOM_PERCENT // 100:
@@ -147,7 +150,7 @@ class Target:
 
     @property
     def queue_manager_name(self) -> str:
-        """The queue manager's name as it last said; "" before the first connection."""
+        """The queue manager's last known name; "" before the first connection."""
         return self._state.queue_manager_name
 
     @property
@@ -156,11 +159,11 @@ class Target:
         return self._state.queue_manager_identifier
 
     def maximum_message_bytes(self, queue_name: str) -> int:
-        """The longest message that a queue there takes, in bytes, as it last said; 4 MiB where it never did."""
+        """The last known length of the longest message that a queue there takes, in bytes; 4 MiB if unknown."""
         return self._state.maximum_message_bytes.get(queue_name, DEFAULT_MAXIMUM_MESSAGE_BYTES)
 
     def heard_from(self, name: str, identifier: str, maximum_message_bytes: Mapping[str, int]) -> None:
-        """A channel connected: takes over what the queue manager says of itself, durably where it is new."""
+        """Takes over the data of a queue manager to which a channel connected. New data go to the store."""
         known = self._state
         said = replace(
             known,
@@ -182,7 +185,7 @@ class Target:
     # -- what the operator said ----------------------------------------------------------------------------------------
 
     def is_stopped(self, channel: str) -> bool:
-        """Whether the operator stopped the channel: it stays so over a restart."""
+        """Whether the operator stopped the channel. It stays stopped over a restart."""
         return channel in self._state.stopped
 
     def set_stopped(self, channel: str, *, stopped: bool) -> None:
@@ -212,7 +215,7 @@ class Target:
 
 
 def _ensure(engine: Engine, name: str, usage: str, description: str) -> Queue:
-    """A queue of the gateway's own, first in, first out; defined where it is missing."""
+    """A queue of the gateway, first in, first out; it is defined if it is missing."""
     if name not in engine.objects.queues:
         said = {"DESCR": description, "MSGDLVSQ": "FIFO", "USAGE": usage}
         engine.objects.define(Definition(object_type=ObjectType.QLOCAL, name=name, said=said))

@@ -1,9 +1,9 @@
 """A trial of a target, for `rfhbridge check --connect`: can the gateway connect, and open what it needs there?
 
 Each target is tried in a process of its own, `python -m gateway.channels.trial`, because a call of IBM's library may
-hang: the process is then ended, and what it was at is told. It opens queues for browsing and for putting and closes
-them again. Nothing is read, put or altered, and no queue is opened for input: a gateway that runs holds them, and one
-that starts must not be kept from them. Its settings are one line on standard input; it answers in lines of JSON.
+hang. Then the command ends the process, and names its last step. The process opens queues for browsing and for putting,
+and closes them again. It reads, puts and alters nothing. It opens no queue for input, because a running gateway has
+them open, and a starting one must be able to. Its settings are one line on standard input; it answers in lines of JSON.
 """
 
 import subprocess
@@ -22,15 +22,15 @@ from mq_adapters.attributes import ObjectType
 from mq_adapters.ibm_mq import IbmMq, Use
 from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_do
 
-if TYPE_CHECKING:  # the command has them; the process knows its target alone
+if TYPE_CHECKING:  # for the command; the process knows only its target
     from gateway.config import Settings
 
 _COMMAND: Final = (sys.executable, "-P", "-m", "gateway.channels.trial")
-#: IBM's library looks for others beside itself in the working folder, and nobody but root may write there.
+#: The working folder, in which IBM's library looks for other libraries. Only root may write there.
 _FOLDER: Final = "/"
-#: The connection is gone or going: every further call would say so again.
+#: Reasons of a lost connection, which every further call would return again.
 _IS_OVER: Final = (Action.OUTCOME_UNKNOWN, Action.RECONNECT)
-_SLOW: Final = "is its address right, and does a firewall drop what is sent there? --timeout gives it more time"
+_SLOW: Final = "check the address, and whether a firewall drops packets to it; --timeout gives it more time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ def run() -> int:
 
 
 def _is_opened(queue_manager: IbmMq, queue_name: str, uses: Iterable[Use]) -> bool:
-    """Whether a queue can be used as it must. Raises QueueManagerError where the connection is over."""
+    """Whether a queue can be used as needed. Raises QueueManagerError if the connection is lost."""
     _tell("step", operation=f"open {queue_name}")
     troubles = list(_troubles(queue_manager, queue_name, uses))
     for error in troubles:
@@ -182,7 +182,9 @@ def _troubles(queue_manager: IbmMq, queue_name: str, uses: Iterable[Use]) -> Ite
         except QueueManagerError as error:
             yield error
             return
-    with suppress(QueueManagerError):  # who may not inquire may put all the same, and a cluster's queue has no answer
+    with suppress(
+        QueueManagerError
+    ):  # a put may be allowed without an inquiry; a cluster's queue has no attributes here
         queue = queue_manager.inquire(queue_name)
         is_local = queue.object_type == ObjectType.QLOCAL
         if is_local and "browse" in uses and queue.text("GET") == "DISABLED":

@@ -1,7 +1,7 @@
 """The command line: `rfhbridge`, one module for each command.
 
-A command ends with 0 when it did what was asked, 1 when that failed, 2 when it was asked wrongly; the audit commands
-end with 0 clean, 1 violations, 2 not evaluable, 3 asked wrongly. Errors are one line on standard error.
+A command ends with 0 for success, 1 for failure, and 2 for wrong use. The audit commands end with 0 for clean, 1 for
+violations, 2 for not evaluable, and 3 for wrong use. An error is one line on standard error.
 """
 
 import signal
@@ -17,9 +17,9 @@ def main() -> None:
     """The entry point `rfhbridge`."""
     try:
         _start()
-    except KeyboardInterrupt:  # before the commands are there to see to it
+    except KeyboardInterrupt:  # the commands do the same, but are not loaded yet
         sys.exit(_INTERRUPTED)
-    finally:  # what came of the command stands: a second Ctrl-C while Python ends is not to make another of it
+    finally:  # the exit code of the command stands: a second Ctrl-C while Python ends must not change it
         for number in _ENDING_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
 

@@ -1,4 +1,4 @@
-"""`python -m gateway.cli`: the command line where the entry point `rfhbridge` is not installed."""
+"""`python -m gateway.cli`: the command line without the installed entry point `rfhbridge`."""
 
 from gateway.cli import main
 

@@ -1,4 +1,4 @@
-"""What holds for every command: its exit code, and one line on standard error for whatever goes wrong."""
+"""The frame of every command: its exit code, and one line on standard error for each failure."""
 
 import contextlib
 import importlib.metadata
@@ -21,13 +21,13 @@ from mq_adapters.reasons import QueueManagerError, StoreError
 
 #: 128 + SIGINT, as shells count.
 INTERRUPTED: Final = 130
-#: What pydantic puts before the words of a validator.
+#: The words that pydantic puts before those of a validator.
 _PYDANTIC_WORDS: Final = "Value error, "
 _log = logging.getLogger(__name__)
 
 
 class ExitCode(IntEnum):
-    """How a command ends, the audit commands excepted."""
+    """The exit codes of all commands except the audit commands."""
 
     DONE = 0
     FAILED = 1
@@ -35,7 +35,7 @@ class ExitCode(IntEnum):
 
 
 class AuditExitCode(IntEnum):
-    """How an audit command ends."""
+    """The exit codes of audit commands."""
 
     CLEAN = 0
     VIOLATIONS = 1
@@ -44,18 +44,21 @@ class AuditExitCode(IntEnum):
 
 
 class CommandFailed(Exception):
-    """A command could not do what was asked; the text says why and what to do about it."""
+    """A command failed. The text says why, and what to do about it."""
 
 
 class UnreadableConfiguration(CommandFailed):
-    """The file of --config cannot be read: exit code 2 in every command, the audit commands among them."""
+    """The file of --config cannot be read. Every command, even an audit command, then ends with exit code 2."""
 
 
 class NotEvaluable(CommandFailed):
-    """A command that judges has found nothing to judge: exit code 2, as its 1 says that something is wrong."""
+    """A command that judges has found nothing to judge.
+
+    It ends with exit code 2, because 1 means a fault in the subject.
+    """
 
 
-#: What may go wrong with a right program: the peer's, the operator's or the disk's fault.
+#: Errors that are no fault of the program, but of the peer, the operator or the disk.
 _EXPECTED: Final = (
     CommandFailed,
     ConfigurationError,
@@ -90,7 +93,7 @@ class Application(TyperGroup):
             code = ExitCode.FAILED
         except KeyboardInterrupt:
             code = INTERRUPTED
-        except typer.Abort:  # a question was answered with no, or with the end of the input
+        except typer.Abort:  # somebody answered a question with no, or ended the input
             _tell("not done")
             code = AuditExitCode.NOT_EVALUABLE if is_audit else ExitCode.FAILED
         except typer.TyperException as error:
@@ -103,7 +106,7 @@ class Application(TyperGroup):
             for line in error.complaints if isinstance(error, ConfigurationError) else (_sentence(error),):
                 _tell(line)
             code = AuditExitCode.NOT_EVALUABLE if is_audit else ExitCode.FAILED
-        except Exception as error:  # a fault of this program; the border where it becomes a line
+        except Exception as error:  # the border where a fault of this program becomes a line
             _tell(f"fault of this program: {error!r} (report it, with what --log-level debug shows)")
             _log.debug("command crashed", exc_info=error)
             code = AuditExitCode.NOT_EVALUABLE if is_audit else ExitCode.FAILED
@@ -132,7 +135,7 @@ def version() -> str:
 
 
 def _tell(text: str) -> None:
-    """One line on standard error, or one event where the log is JSON."""
+    """Writes one line to standard error, or one event if the log is JSON."""
     if log.is_json():
         _log.error("command failed error=%s", text)
     else:
@@ -140,7 +143,7 @@ def _tell(text: str) -> None:
 
 
 def _sentence(error: Exception) -> str:
-    """What an error says, on one line."""
+    """The text of an error, on one line."""
     if isinstance(error, OSError) and error.strerror:
         names = " and ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
         return f"{names}: {error.strerror}" if names else error.strerror
@@ -153,6 +156,6 @@ def _where_help_is(error: typer.TyperException) -> str:
 
 
 def _forget_standard_output() -> None:
-    """Who read our output has gone: what is still buffered goes nowhere, in silence."""
+    """Discards buffered output silently, because its reader has gone."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

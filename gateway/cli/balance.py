@@ -1,4 +1,4 @@
-"""`rfhbridge balance`: whether what came in is what went out, waits, or ended for a reason."""
+"""`rfhbridge balance`: whether every message that came in went out, waits, or ended for a reason."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -13,7 +13,7 @@ from mq_adapters.reasons import StoreError
 if TYPE_CHECKING:
     from mq_adapters.embedded.balance import Balance, Messages, PublicationBalance, QueueBalance
 
-#: Columns that are shown only where some line has a number in them.
+#: Columns that are shown only if a line has a number in them.
 _RARE: Final = frozenset(
     {"begin", "forwarded", "redriven", "expired", "cleared", "dead_lettered", "dropped_by_rule", "session_ended"}
     | {"gone_at_a_stop"}
@@ -25,9 +25,9 @@ def balance(
     config: ConfigOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every counter.")] = False,
 ) -> None:
-    """Show what became of every message, and what is missing.
+    """Show the fate of all messages, and how many are missing.
 
-    The command works beside a running gateway and without one. Exit code 0 it adds up, 1 it does not, or the store went
+    The command works with or without a running gateway. Exit code 0 it adds up, 1 it does not add up or the store went
     back to an earlier state, 2 there is nothing to judge.
     """
     found = _read(data, config)
@@ -41,7 +41,7 @@ def balance(
 
 
 def _read(data: DataOption, config: ConfigOption) -> "Balance":
-    """Raises NotEvaluable where there is no balance."""
+    """Reads the balance. Raises NotEvaluable if there is none."""
     from mq_adapters.embedded.balance import read_balance
 
     try:
@@ -54,7 +54,7 @@ def _read(data: DataOption, config: ConfigOption) -> "Balance":
 
 
 def _check_not_gone_back(folder: Path) -> None:
-    """CommandFailed where it did: its counters went back with its messages, so they add up whatever is missing."""
+    """Raises CommandFailed if the store went back. Its counters went back with its messages, so they always add up."""
     from mq_adapters.embedded.store.verification import contradictions_of
 
     found, _ = contradictions_of(folder)
@@ -88,7 +88,7 @@ def _lines(queue: "QueueBalance") -> list[tuple[str, str, "Messages"]]:
     return [(queue.name, "persistent", queue.persistent), (queue.name, "not persistent", queue.not_persistent)]
 
 
-#: What is shown of publications also where it is 0.
+#: Counters of publications that are shown even if they are 0.
 _ALWAYS: Final = frozenset({"received", "published", "refused", "held"})
 
 

@@ -15,10 +15,10 @@ from gateway.cli.terminal import Json, write_json, write_line, write_table
 from mq_adapters.mqsc import MqscAnswer, quoted, read_command
 from mq_adapters.queue_manager import QueueAdministration
 
-#: How long `stop` and `resolve` wait for what they asked for, and how often they look, seconds.
+#: Seconds for which `stop` and `resolve` wait for their effect, and seconds between two looks.
 _WAIT_S: Final = 15.0
 _LOOK_AGAIN_S: Final = 0.1
-#: What DISPLAY CHSTATUS shows, by the names that `--json` has for it.
+#: The attributes of DISPLAY CHSTATUS, by their names in `--json`.
 _FIELDS: Final = {
     "channel": "CHSTATUS",
     "type": "CHLTYPE",
@@ -53,13 +53,13 @@ _NUMBERS: Final = frozenset(
         "reason_code",
     )
 )
-#: Every channel; and what DISPLAY CHSTATUS answers where there is none.
+#: The name for every channel, and the answer of DISPLAY CHSTATUS if there is none.
 _ALL: Final = "*"
 _NOT_FOUND: Final = "AMQ8420I"
 _TYPES: Final = {"SDR": "outbound", "RCVR": "inbound"}
 
 ChannelName = Annotated[
-    str, typer.Argument(metavar="CHANNEL", help="Name of the channel, as `channel list` shows it: CENTRAL.OUT.0.")
+    str, typer.Argument(metavar="CHANNEL", help="Name of the channel as in `channel list`, for example CENTRAL.OUT.0.")
 ]
 Status = dict[str, Json]
 
@@ -71,7 +71,7 @@ channel = typer.Typer(
 
 
 class Action(StrEnum):
-    """What an operator says of a channel that cannot find out by itself."""
+    """An operator's decision about a batch that the channel cannot decide itself."""
 
     COMMIT = "commit"
     BACKOUT = "backout"
@@ -89,7 +89,7 @@ def list_channels(data: DataOption = None, config: ConfigOption = None, as_json:
     columns = ("channel", "state", "queue_manager", "waiting_messages", "waiting_bytes", "is_in_doubt", "problem")
     headings = ("channel", "state", "queue manager", "waiting", "bytes", "in doubt", "problem")
     if not found:
-        write_line("there are no channels: no gateway runs here, or its configuration names no target")
+        write_line("there are no channels, because no gateway runs here, or its configuration names no target")
         return
     write_table(headings, [[_words(status[column]) for column in columns] for status in found])
 
@@ -111,8 +111,8 @@ def show(name: ChannelName, data: DataOption = None, config: ConfigOption = None
 def start(name: ChannelName, data: DataOption = None, config: ConfigOption = None) -> None:
     """Start a channel.
 
-    The channel was stopped, or has a problem that it cannot end by itself. It starts at once, and at every start of the
-    gateway.
+    It starts at once, and at every start of the gateway. Use this after 'channel stop', or after solving a problem that
+    the channel cannot solve itself.
     """
     with connected(folder_with_store(config, data)) as queue_manager:
         _carry_out(queue_manager, f"START CHANNEL({quoted(name)})")
@@ -144,9 +144,9 @@ def resolve(
 ) -> None:
     """Decide about a batch in doubt.
 
-    Stop the channel first. commit: the batch was delivered; its messages are removed here. backout: it was not
-    delivered; its messages are delivered again. reset: nothing is in doubt here; the channel forgets what the state
-    queue of the target says.
+    Stop the channel first. commit: the batch was delivered, so its messages are removed here. backout: it was not
+    delivered, so its messages are delivered again. reset: no batch is in doubt, and the channel ignores the message on
+    the target's state queue.
     """
     with connected(folder_with_store(config, data)) as queue_manager:
         _carry_out(queue_manager, f"RESOLVE CHANNEL({quoted(name)}) ACTION({action.value})")
@@ -161,7 +161,7 @@ def resolve(
 
 
 def _carry_out(queue_manager: QueueAdministration, command: str) -> tuple[str, ...]:
-    """The answer to an MQSC command. CommandFailed with the answer where it was refused."""
+    """The answer to an MQSC command. CommandFailed with the answer if it was refused."""
     return _lines_of(queue_manager.mqsc(command))
 
 
@@ -176,7 +176,10 @@ def _status(queue_manager: QueueAdministration, name: str) -> Status:
 
 
 def statuses(queue_manager: QueueAdministration, pattern: str) -> list[Status]:
-    """Channels as DISPLAY CHSTATUS shows them, one list of attributes behind each heading; of `*` there may be none."""
+    """Channels as DISPLAY CHSTATUS shows them, one list of attributes behind each heading.
+
+    For `*` the list may be empty.
+    """
     answer = queue_manager.mqsc(f"DISPLAY CHSTATUS({quoted(pattern)})")
     if pattern == _ALL and not answer.succeeded and answer.lines[0].startswith(_NOT_FOUND):
         return []
@@ -190,7 +193,7 @@ def statuses(queue_manager: QueueAdministration, pattern: str) -> list[Status]:
 
 
 def _status_of(lines: list[str]) -> Status:
-    """The attributes of one channel: they are written as parameters of an MQSC command are."""
+    """The attributes of one channel, which are written like parameters of an MQSC command."""
     parameters = read_command("DISPLAY CHSTATUS " + " ".join(lines)).parameters
     values = {parameter.keyword: (parameter.items or ("",))[0] for parameter in parameters}
     status: Status = {name: values.get(keyword, "") for name, keyword in _FIELDS.items()}

@@ -30,23 +30,25 @@ def check(
     ] = False,
     timeout_s: Annotated[
         int,
-        typer.Option("--timeout", metavar="SECONDS", min=1, max=3600, help="Time for each target, with --connect."),
+        typer.Option(
+            "--timeout", metavar="SECONDS", min=1, max=3600, help="Time limit for each target with --connect."
+        ),
     ] = 30,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Name each risk, on one machine too; end with 1 for any."),
+        typer.Option("--strict", help="Name risks that only this machine reaches too; end with 1 for any risk."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the effective settings as one JSON object.")] = False,
 ) -> None:
     """Validate configuration and mapping tables.
 
     The command also reads the files that the configuration names: users, access list, keys of tokens, certificates of
-    listeners, keys of the trail, passwords of targets. It warns of a configuration that works and may not be meant: a
-    client library of IBM MQ that is missing, a route that nobody can subscribe to, a client whose identifier belongs to
-    another user; and of risks, as a port that is open to everybody, or a key that others may read. With --strict it
-    ends with 1 where there is a risk. An unknown key is an error that names the nearest known key; the second of
-    several tables is named with #2. --connect may run beside the gateway: it takes, puts and alters nothing at a
-    target, and holds no queue. Exit code 1 when something is wrong.
+    listeners, keys of the trail, passwords of targets. It warns of settings that work but may be mistakes: a missing
+    client library of IBM MQ, a route that nobody can subscribe to, a client whose identifier belongs to another user.
+    It also warns of risks, such as a port that is open to everybody, or a key that others may read. With --strict it
+    ends with 1 if there is a risk. An unknown key is an error that names the nearest known key. #2 stands for the
+    second of several tables. --connect may run beside the gateway: it takes, puts and alters nothing at a target, and
+    keeps no queue from others. Exit code 1 if something is wrong.
     """
     if example:
         sys.stdout.write(example_toml())
@@ -105,7 +107,7 @@ def _trials(settings: Settings, timeout_s: int) -> "list[Trial]":
 
 
 def _missing_libraries(settings: Settings) -> Iterator[str]:
-    """What the channels of targets would miss: a sentence for each package that is asked for and does not load."""
+    """A sentence for each package of a target that does not load."""
     from mq_adapters.ibm_mq.binding import load
 
     for binding in dict.fromkeys(target.binding for target in settings.target):
@@ -117,7 +119,7 @@ def _missing_libraries(settings: Settings) -> Iterator[str]:
 
 
 def _routes_without_subscribers(settings: Settings) -> list[str]:
-    """Routes that publications can take, and whose topics no client can subscribe to, not even with a `#`."""
+    """Routes that publications can take, but whose topics no client can subscribe to, not even with `#`."""
     from gateway.config.routes import Routes
 
     return [
@@ -129,7 +131,7 @@ def _routes_without_subscribers(settings: Settings) -> list[str]:
 
 
 def _reserved_in_store(settings: Settings) -> list[str]:
-    """Subscriptions and retained messages of the store, where there is one, whose topics are reserved."""
+    """Subscriptions and retained messages of the store (if there is one) whose topics are reserved."""
     from gateway.access.dollar_topics import DollarTopics
     from gateway.bridge.sessions.session_store import SessionRow, SubscriptionRow
     from gateway.mqtt.topics import share_of
@@ -153,7 +155,7 @@ def _reserved_in_store(settings: Settings) -> list[str]:
         names = [key.decode().split("\0") for key in keys_of(settings.data, StateSpace.BROKER_RETAINED)]
         shares = [(group.client, share) for group in groups_of(settings.data) if (share := share_of(group.client))]
     except StoreError as error:
-        return [f"what the store has of reserved topics is not known: {error}"]
+        return [f"the store could not be searched for reserved topics: {error}"]
     subscriptions += [(name, share.topic_filter) for name, share in shares]
     retained = [topic for where, topic, *_ in names if where == space]
     return list(DollarTopics.of(settings.mqtt).cautions(subscriptions, retained))

@@ -1,4 +1,4 @@
-"""What works as it is configured, and may not be what the operator means: warnings of `check`, lines of `run`'s log."""
+"""Warnings of settings that work but may be mistakes, for `check` and for `run`'s log."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from gateway.config import Settings
 
 
 def configuration_warnings(settings: Settings) -> Iterator[str]:
-    """A sentence for each: the risks that the settings alone show, and a limit that can count nobody."""
+    """A sentence for each risk that the settings alone show, and for a limit that can count nobody."""
     yield from limits_without_users(settings)
     for risk in RISKS:
         if risk.is_logged:
@@ -15,7 +15,7 @@ def configuration_warnings(settings: Settings) -> Iterator[str]:
 
 
 def limits_without_users(settings: Settings) -> Iterator[str]:
-    """Limits for each user where the gateway tells no users apart."""
+    """Limits for each user of a gateway that tells no users apart."""
     tells_users = settings.access.tells_users or settings.has_certificate_users
     if settings.mqtt.maximum_connections_per_user and not tells_users:
         yield "mqtt.maximum_connections_per_user counts nobody: the gateway knows no users (see [access])"

@@ -1,7 +1,7 @@
-"""What a configuration names beside itself: keys, passwords, users and rules, read as the gateway would read them.
+"""The files that a configuration names: keys, passwords, users and rules, read as the gateway would read them.
 
-Each reader gives lines for people, and raises ConfigurationError for what would stop the gateway or a target. Nothing
-is made or changed: a key that the first start makes is said to be made then.
+Each reader returns lines for people, and raises ConfigurationError for a fault that would stop the gateway or a target.
+Nothing is made or changed. If the first start makes a key, the line says so.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +23,7 @@ _REPOSITORY_ENDINGS: Final = (".kdb", ".p12", "")
 
 
 def configured_files(settings: Settings) -> list[str]:
-    """A line for each file that is in order. Raises CommandFailed with every one that is not."""
+    """A line for each file that is in order. Raises CommandFailed with all faults of the others."""
     lines: list[str] = []
     problems: list[str] = []
     for place, read in _readers(settings):
@@ -31,7 +31,7 @@ def configured_files(settings: Settings) -> list[str]:
             lines += read()
         except (ConfigurationError, StoreError) as error:
             problems.append(f"{place}{error}")
-        except OSError as error:  # of a data folder, which may be the gateway's user's alone
+        except OSError as error:  # such as a data folder that only the gateway's user may read
             problems.append(f"{place}{error.filename}: {error.strerror} (run this as the gateway's user)")
     if problems:
         raise CommandFailed("; ".join(problems))
@@ -39,7 +39,7 @@ def configured_files(settings: Settings) -> list[str]:
 
 
 def warnings_about_files(settings: Settings) -> list[str]:
-    """What works as it is, and should be another way."""
+    """Warnings of settings that work but should be changed."""
     of_targets = [warning for target in settings.target for warning in _warnings_about(target)]
     return [
         *of_targets,
@@ -49,7 +49,7 @@ def warnings_about_files(settings: Settings) -> list[str]:
 
 
 def _readers(settings: Settings) -> Iterator[tuple[str, Callable[[], Iterable[str]]]]:
-    """What reads each file, and who names it, to stand in front of what is wrong with it."""
+    """The reader of each file, and the words that stand in front of its faults."""
     access = settings.access
     yield "data: ", lambda: _data_folder(settings.data)
     if access.password_file:
@@ -63,14 +63,14 @@ def _readers(settings: Settings) -> Iterator[tuple[str, Callable[[], Iterable[st
     for listener in settings.listeners:
         if listener.is_secure:
             yield f"listener {listener.name}: ", partial(_certificates, listener)
-    yield "", lambda: _keys(settings)  # whose errors name their keys themselves
+    yield "", lambda: _keys(settings)  # their errors name the keys themselves
     yield "", lambda: _passwords(settings)
 
 
 def _data_folder(folder: Path) -> Iterator[str]:
     """No line; the first start makes the folder."""
     if folder.exists() and not folder.is_dir():
-        raise ConfigurationError(str(folder), ("is there and no folder",), "name another one, or remove it")
+        raise ConfigurationError(str(folder), ("is not a folder",), "name another one, or remove it")
     yield from ()
 
 
@@ -107,7 +107,7 @@ def _access_list(access: AccessSettings) -> Iterator[str]:
 
 
 def _certificates(listener: ListenerSettings) -> Iterator[str]:
-    """The certificates of a listener, which must fit their keys and be valid today."""
+    """Checks the certificates of a listener, which must fit their keys and be valid today."""
     from gateway.listener.certificate_files import today
     from gateway.listener.tls import load_tls
 
@@ -124,21 +124,20 @@ def _warnings_about_rules(access: AccessSettings) -> Iterator[str]:
     for number, rule in enumerate(AccessList.read(Path(access.access_file)).rules if access.access_file else (), 1):
         if rule.names_a_share:
             yield (
-                f"access list: rule#{number} names $share, which means nothing to MQTT 5: there the filter behind the"
-                " group's name is asked for"
+                f"access list: rule#{number} names $share; for MQTT 5 rules check the filter behind the group's name"
             )
 
 
 def _warnings_about_copies(audit: AuditSettings) -> Iterator[str]:
     if not (audit.enabled and audit.copy_folder):
         return
-    with suppress(PermissionError):  # the gateway's user may see it
+    with suppress(PermissionError):  # perhaps only the gateway's user may look there
         if not Path(audit.copy_folder).is_dir():
-            yield f"audit.copy_folder: there is no folder {audit.copy_folder}; the trail is copied once it is there"
+            yield f"audit.copy_folder: there is no folder {audit.copy_folder}; copying begins once it exists"
 
 
 def _keys(settings: Settings) -> Iterator[str]:
-    """The key that signs digests, and the key of personal data, where there is a trail to need them."""
+    """The key that signs digests, and the key of personal data, if there is a trail that needs them."""
     from gateway.audit_trail.digests import key_in_force
     from gateway.audit_trail.exporter import TRAIL_FOLDER
     from gateway.audit_trail.personal_key import check_personal_key

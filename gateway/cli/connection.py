@@ -1,4 +1,4 @@
-"""The queue manager of a data folder, for commands: the gateway's where one runs, else the command's own."""
+"""The queue manager of a data folder, for commands: that of a running gateway, or else the command's own."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ _OWNER_WAIT_S: Final = 10.0
 
 @contextmanager
 def connected(folder: Path) -> Iterator[QueueAdministration]:
-    """A connection; without a gateway, what the operator does is noted for its audit trail all the same."""
+    """A connection. The operator's acts are noted for the audit trail, even without a gateway."""
     from mq_adapters import connect_prepared
 
     with connect_prepared(folder, _prepare, application_name=_APPLICATION_NAME) as queue_manager:
@@ -26,7 +26,7 @@ def connected(folder: Path) -> Iterator[QueueAdministration]:
 
 
 def tell_act(folder: Path, command: str, *, messages: int, reason: str) -> None:
-    """Notes what a command has done to a store that nobody else owns. QueueManagerError 2042, StoreError."""
+    """Notes an act of a command on a store that nobody else owns. Raises QueueManagerError 2042, StoreError."""
     from mq_adapters.embedded.direct import Direct
     from mq_adapters.embedded.operators_act import OperatorsAct, tell_alone
     from mq_adapters.embedded.socket.peer import own_name

@@ -13,5 +13,5 @@ def seconds_of(text: str) -> int:
     """A time like 30d or 12h in seconds."""
     number, unit = text[:-1], text[-1:]
     if unit not in _UNITS_S or not (number.isascii() and number.isdigit()) or len(number) > _LONGEST_NUMBER:
-        raise typer.BadParameter(f"{text!r} is no time: write a number with d, h, m or s, 30d for example")
+        raise typer.BadParameter(f"{text!r} is not a time: write a number with d, h, m or s, for example 30d")
     return int(number) * _UNITS_S[unit]

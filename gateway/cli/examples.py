@@ -1,4 +1,4 @@
-"""How the help of a command ends: its examples, and the options that every command takes."""
+"""The end of a command's help: its examples, and the options that every command takes."""
 
 from typing import Final
 
@@ -10,6 +10,6 @@ Everywhere:
 
 
 def epilog(*examples: str) -> str:
-    """The end of a command's help; each example is a command line that works as it stands."""
+    """The end of a command's help. Each example is a command line that works as written."""
     lines = "\n".join(f"  {example}" for example in examples)
     return f"\b\nExample:\n{lines}\n\n{_EVERYWHERE}"

@@ -1,4 +1,4 @@
-"""`rfhbridge explain`: what a topic becomes at a queue manager, to the byte, and what that queue manager needs."""
+"""`rfhbridge explain`: the exact messages for a topic at a queue manager, and the set-up that it needs."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,8 +30,8 @@ def explain(
         typer.Option(
             "--property",
             metavar="NAME=VALUE",
-            help="Property of MQTT 5, named as mosquitto_pub names it; repeat it for several: content-type=text/plain, "
-            "user-property=unit=bar.",
+            help="Property of MQTT 5 by its name in mosquitto_pub: content-type=text/plain or user-property=unit=bar. "
+            "Repeat it for several.",
         ),
     ] = None,
     mqsc: Annotated[
@@ -41,7 +41,7 @@ def explain(
 ) -> None:
     """Show the way of a topic: route, queues, header bytes, MQSC.
 
-    The command reads the configuration alone: it opens no store and connects to nobody. Without a configuration it
+    The command reads only the configuration. It opens no store and connects to nobody. Without a configuration it
     assumes one IBM MQ target with the default names. MsgId and CorrelId are those of the first session of a new store.
     """
     from gateway.cli.explanation_view import explanation_json, explanation_lines, set_up_text
@@ -59,7 +59,7 @@ def explain(
         typer.echo(set_up_text(settings), nl=False)
         return
     if topic is None:
-        raise typer.BadParameter("name a topic, for example plant/boiler/temperature, or give --mqsc")
+        raise typer.BadParameter("give a topic, for example plant/boiler/temperature, or --mqsc")
     question = _question(topic, client=client, user=user, qos=qos, retain=retain, properties=properties or [])
     explanation = _explanation(settings, question)
     if as_json:

@@ -1,4 +1,4 @@
-"""How an explanation is shown: lines that are never wrapped, JSON, and the set-up as MQSC."""
+"""The forms of an explanation: lines that are never wrapped, JSON, and the set-up as MQSC."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -14,7 +14,7 @@ _MESSAGE_TYPES: Final = {MQMT_REQUEST: "MQMT_REQUEST", MQMT_DATAGRAM: "MQMT_DATA
 _PERSISTENCES: Final = ("MQPER_NOT_PERSISTENT", "MQPER_PERSISTENT")
 _REPORTS: Final = {0: "MQRO_NONE", 2: "MQRO_NAN"}
 _SHARED: Final = "one subscriber at MQTT 5, registered by its first member; before, a filter like any other"
-_ASSUMED: Final = "no configuration names a target: one with the default names is assumed"
+_ASSUMED: Final = "no configuration names a target, so one with the default names is assumed"
 
 
 def set_up_text(settings: Settings) -> str:
@@ -34,7 +34,7 @@ def set_up_text(settings: Settings) -> str:
 
 
 def explanation_lines(explanation: Explanation, *, is_assumed: bool) -> Iterator[str]:
-    """An explanation for reading, then the MQSC for the topic as it stands in a file."""
+    """An explanation for people, and behind it the MQSC for the topic as in a file."""
     question = explanation.question
     yield f"{'filter' if question.is_filter else 'topic'}   {question.topic}"
     if question.is_shared:
@@ -83,13 +83,13 @@ def _route_text(explanation: Explanation) -> str:
     route = explanation.route
     assert route is not None, "a filter has no route of its own"
     if route.target is None:
-        return "none takes it: it stays at the embedded broker"
+        return "no route takes it, so it stays at the embedded broker"
     return f"{', '.join(route.topics)} to target {route.target.name}, queue {route.queue}"
 
 
 def _target_text(target: TargetSettings) -> str:
     way = target.ccdt_url or f"{', '.join(target.connections)}, channel {target.channel}"
-    name = target.queue_manager or "whichever queue manager answers"
+    name = target.queue_manager or "any queue manager that answers"
     return f"{target.name}: {name}, {way if target.mode == 'client' else 'bindings'}, {target.header.upper()}"
 
 

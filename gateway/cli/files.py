@@ -1,4 +1,4 @@
-"""What commands read and write: files and standard streams; a file that is written appears whole or not at all."""
+"""The files and standard streams that commands read and write. A written file appears whole or not at all."""
 
 import errno
 import os
@@ -16,7 +16,10 @@ STANDARD_STREAM: Final = "-"
 
 
 def read_input(name: str) -> bytes:
-    """The bytes of a file, or of standard input for `-`. Raises OSError, EFBIG for more than a message may have."""
+    """The bytes of a file, or of standard input for `-`.
+
+    Raises OSError; EFBIG if they are longer than a message may be.
+    """
     if name == STANDARD_STREAM:
         return _read_message(sys.stdin.buffer, "standard input")
     with Path(name).open("rb") as file:
@@ -24,7 +27,7 @@ def read_input(name: str) -> bytes:
 
 
 def _read_message(file: BinaryIO, name: str) -> bytes:
-    """All of a file; of an endless one no more than shows that it is too long."""
+    """The bytes of a file, up to a length that shows that it is too long."""
     data = file.read(DEFAULT_MAXIMUM_MESSAGE_BYTES + 1)
     if len(data) > DEFAULT_MAXIMUM_MESSAGE_BYTES:
         raise OSError(errno.EFBIG, f"larger than the largest message, {DEFAULT_MAXIMUM_MESSAGE_BYTES >> 20} MiB", name)
@@ -32,7 +35,7 @@ def _read_message(file: BinaryIO, name: str) -> bytes:
 
 
 def write_output(data: bytes) -> None:
-    """Bytes to standard output, through to whoever reads it. Raises OSError, which names it, or BrokenPipeError."""
+    """Writes bytes to standard output, and flushes. Raises OSError, which names it, or BrokenPipeError."""
     try:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
@@ -42,11 +45,11 @@ def write_output(data: bytes) -> None:
 
 
 def write_whole(path: Path, data: bytes, *, mode: int | None = None) -> None:
-    """A file with these bytes: a reader sees the old file or the new one, also after a crash. Raises OSError.
+    """Writes a file. A reader sees the old file or the new one, even after a crash. Raises OSError.
 
-    `mode`: who may use it; None: as before, or as the umask says.
+    `mode`: the permissions; None: as before, or as the umask says.
 
-    What is there and is no regular file (a device, a pipe) is written to as it stands.
+    A device or a pipe is not replaced but written to.
     """
     if path.exists() and not path.is_file():
         path.write_bytes(data)
@@ -58,9 +61,9 @@ def write_whole(path: Path, data: bytes, *, mode: int | None = None) -> None:
 
 
 def replace_whole(path: Path, pieces: Iterable[bytes], *, mode: int | None = None) -> None:
-    """The same for a file that is written piece by piece; it appears when the last one is on the disk.
+    """Replaces a file piece by piece. The new file appears when its last piece is on the disk.
 
-    What root replaces stays its owner's.
+    A file that root replaces keeps its owner.
     """
     before = path.stat() if path.exists() else None
     if mode is None:
@@ -82,7 +85,7 @@ def replace_whole(path: Path, pieces: Iterable[bytes], *, mode: int | None = Non
 
 
 def _default_mode() -> int:
-    """What a new file may be used for: everything that the umask leaves of rw-rw-rw-."""
+    """The permissions of a new file: rw-rw-rw- without those that the umask removes."""
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

@@ -19,7 +19,7 @@ Choice = TypeVar("Choice", bound=str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """A command line without those options, and what they said; None where one was not given."""
+    """A command line without those options, and their values; None if one was not given."""
 
     arguments: tuple[str, ...]
     log_level: log.Level | None = None

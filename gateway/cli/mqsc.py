@@ -1,4 +1,4 @@
-"""`rfhbridge mqsc`: objects of the embedded queue manager by MQSC commands, from a file or as they are typed."""
+"""`rfhbridge mqsc`: objects of the embedded queue manager by MQSC commands, from a file or a terminal."""
 
 import shlex
 import sys
@@ -18,13 +18,13 @@ from mq_adapters.queue_manager import QueueAdministration
 
 _PROMPT: Final = "mqsc> "
 _ENDS: Final = ("END", "QUIT")
-#: What begins a command that only asks: with it alone no store is made.
+#: The words that begin a command that only asks. Such commands alone make no store.
 _DISPLAY: Final = "DIS"
 
 
 def mqsc(
     file: Annotated[
-        str | None, typer.Argument(metavar="[FILE|-]", help="File of MQSC commands; - or nothing for standard input.")
+        str | None, typer.Argument(metavar="[FILE|-]", help="File of MQSC commands. Default: - for standard input.")
     ] = None,
     data: DataOption = None,
     config: ConfigOption = None,
@@ -50,18 +50,18 @@ def mqsc(
 
 
 def _read(name: str) -> str:
-    """The text of a file. CommandFailed where the name of no file looks like a command."""
+    """The text of a file. CommandFailed if the file is missing; it has a hint if the name looks like a command."""
     try:
         return read_input(name).decode(errors="replace")
     except FileNotFoundError as error:
         if " " not in name:
             raise
-        hint = f"a command comes from standard input: echo {shlex.quote(name)} | rfhbridge mqsc"
+        hint = f"give a command on standard input: echo {shlex.quote(name)} | rfhbridge mqsc"
         raise CommandFailed(f"{name}: {error.strerror} ({hint})") from None
 
 
 def _commands(lines: Iterable[str]) -> Iterator[str]:
-    """The commands up to END, one after another as they are typed."""
+    """The commands up to END, each as soon as it is complete."""
     for command in commands_of(lines):
         if command.strip().rstrip(";").upper() in _ENDS:
             return

@@ -1,6 +1,6 @@
-"""Where the password of an MQTT user comes from: a file, a prompt, standard input.
+"""The sources of an MQTT user's password: a file, a prompt, standard input.
 
-Never the command line, which everybody on the machine can read.
+It never comes from the command line, which everybody on the machine can read.
 """
 
 import sys
@@ -12,7 +12,7 @@ from gateway.mqtt.wire import MAXIMUM_FIELD_BYTES
 
 
 def read_password(file: Path) -> str:
-    """The first line of a file. Raises CommandFailed, and ConfigurationError for a file that cannot be read."""
+    """The first line of a file. Raises CommandFailed, and ConfigurationError if the file cannot be read."""
     return _first_line(read_text_file(file), str(file))
 
 
@@ -40,7 +40,7 @@ def _first_line(text: str, source: str) -> str:
 
 
 def _checked(password: str, source: str) -> str:
-    """A password that a CONNECT can carry: its length has two bytes there (MQTT 3.1.1 section 3.1.3.5)."""
+    """A password that a CONNECT can carry, which has two bytes for its length (MQTT 3.1.1 section 3.1.3.5)."""
     if not password:
         raise CommandFailed(f"the password from {source} is empty (give one)")
     if len(password.encode(errors="surrogateescape")) > MAXIMUM_FIELD_BYTES:

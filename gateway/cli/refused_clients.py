@@ -1,4 +1,4 @@
-"""Clients of the store that the configuration no longer lets in, because of their client identifiers."""
+"""Clients of the store that the configuration no longer admits, because of their client identifiers."""
 
 import time
 from pathlib import Path
@@ -25,7 +25,7 @@ def refused_clients(settings: Settings) -> list[str]:
     try:
         _, sessions = sessions_of(settings.data)
     except StoreError as error:
-        return [f"whose client identifiers the store has is not known: {error}"]
+        return [f"the store could not be searched for client identifiers: {error}"]
     known = _Known(settings, {session.user for session in sessions})
     found = [
         f"session {session.client!r} of {_named(session.user)}: CONNECT will be refused: {reason}; 'rfhbridge sessions"

@@ -1,6 +1,7 @@
-"""The risks that `rfhbridge check` names: one table. It warns of each, and with --strict it ends with 1 for any.
+"""The table of risks. `rfhbridge check` warns of each, and with --strict it ends with 1 if there is one.
 
-To add a risk: write what finds it, and a row. The reference page is made of the rows, and a test plants each.
+To add a risk, write a function that finds it, and a row. The reference page comes from the rows, and a test plants
+each.
 """
 
 import ipaddress
@@ -22,23 +23,23 @@ _WRITABLE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is looked at: the settings, and the file that they come from, where there is one."""
+    """The subject of the search: the settings, and the file that they come from, if there is one."""
 
     settings: Settings
     file: Path | None = None
 
     @property
     def is_on_a_network(self) -> bool:
-        """Whether another machine reaches some port for MQTT."""
+        """Whether another machine reaches a port for MQTT."""
         return not all(is_of_this_machine(listener.address) for listener in self.settings.listeners)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
-    """A row. `find` gives a sentence for each place where the risk is.
+    """A row. `find` returns a sentence for each place that has the risk.
 
-    `counts_on_networks`: without --strict it is named only where another machine reaches a port. `is_logged`: the
-    settings alone show it, and a gateway that starts says so in its log.
+    `counts_on_networks`: without --strict the risk is named only if another machine reaches a port. `is_logged`: the
+    settings alone show the risk, and a gateway logs it at its start.
     """
 
     name: str
@@ -59,7 +60,7 @@ class FoundRisk:
 
 
 def found_risks(subject: Subject, *, strict: bool) -> list[FoundRisk]:
-    """Every risk of the table, where it is. The files must have been read before: they are there, and in order."""
+    """Every risk of the table with its places. The files must have been read without errors before."""
     is_exposed = strict or subject.is_on_a_network
     rows = [row for row in RISKS if is_exposed or not row.counts_on_networks]
     return [FoundRisk(risk=row, sentence=sentence) for row in rows for sentence in row.find(subject)]
@@ -85,7 +86,7 @@ def _anonymous_ports(subject: Subject) -> Iterator[str]:
         if not access.access_file and (access.publish, access.subscribe) == (_EVERYTHING, _EVERYTHING):
             yield f"{where}: everybody who reaches it may publish and subscribe anything (set access.password_file)"
         else:
-            yield f"{where}: clients without a user name may connect, and only the rules of [access] hold them"
+            yield f"{where}: clients without a user name may connect, and only the rules of [access] limit them"
 
 
 def _admits_strangers(listener: ListenerSettings, settings: Settings) -> bool:
@@ -109,7 +110,7 @@ def _passwords_in_clear(subject: Subject) -> Iterator[str]:
 def _open_http(subject: Subject) -> Iterator[str]:
     http = subject.settings.http
     if http.enabled and not is_of_this_machine(http.address):
-        yield f"http, {http.listen}: everybody who reaches it may read the metrics and have messages converted"
+        yield f"http, {http.listen}: everybody who reaches this port may read the metrics and convert messages"
 
 
 def _proxies_of_anybody(subject: Subject) -> Iterator[str]:
@@ -122,7 +123,7 @@ def _proxies_of_anybody(subject: Subject) -> Iterator[str]:
 
 
 def _files_of(subject: Subject) -> Iterator[tuple[str, Path]]:
-    """What is the operator's alone to write, with its name for people."""
+    """Files and folders that only the operator may write, with their names for people."""
     settings = subject.settings
     if subject.file is not None and subject.file.is_file():
         yield "configuration", subject.file
@@ -138,7 +139,7 @@ def _files_of(subject: Subject) -> Iterator[tuple[str, Path]]:
 
 
 def _secrets_of(subject: Subject) -> Iterator[tuple[str, Path]]:
-    """What is the gateway's alone to read."""
+    """Files that only the gateway may read."""
     from gateway.access.token_keys import holds_secret
 
     settings, access = subject.settings, subject.settings.access
@@ -168,7 +169,7 @@ def _keys_of_the_trail(settings: Settings) -> Iterator[tuple[str, Path]]:
 
 
 def _mode(path: Path) -> int:
-    """The permissions of a file; 0 for one that is not there, or may not be seen."""
+    """The permissions of a file; 0 if it does not exist, or may not be seen."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except OSError:
@@ -184,7 +185,7 @@ def _writable_files(subject: Subject) -> Iterator[str]:
         mode = _mode(folder)
         if mode & _WRITABLE and not mode & stat.S_ISVTX and folder not in told:
             told.add(folder)
-            yield f"{kind}: others may put another file in the place of {path} (mode {mode:03o}): chmod go-w {folder}"
+            yield f"{kind}: others may replace {path} (mode {mode:03o}): chmod go-w {folder}"
 
 
 def _readable_secrets(subject: Subject) -> Iterator[str]:
@@ -203,14 +204,14 @@ def _unbound_identifiers(subject: Subject) -> Iterator[str]:
     numbers = [number for number, rule in enumerate(rules, 1) if rule.trusts_client_identifier]
     if numbers:
         which = ", ".join(f"rule#{number}" for number in numbers)
-        yield f"access list: {which} goes by the client identifier, and any user may take another's"
+        yield f"access list: {which} depends on the client identifier, and any user may take another's"
 
 
 def _tokens_of_anybody(subject: Subject) -> Iterator[str]:
     token = subject.settings.access.token
     for key, holder in (("issuer", "another issuer"), ("audience", "another service")):
         if token.key_files and not getattr(token, key):
-            yield f"access.token.{key}: is not set, so a token of the same key for {holder} is taken too"
+            yield f"access.token.{key}: it is not set, so the gateway also accepts tokens of the same key for {holder}"
 
 
 def _expiring_certificates(subject: Subject) -> Iterator[str]:
@@ -226,7 +227,7 @@ def _expiring_certificates(subject: Subject) -> Iterator[str]:
 
 def _no_trail(subject: Subject) -> Iterator[str]:
     if not subject.settings.audit.enabled:
-        yield "audit.enabled: is false, so nothing that happens can be proved"
+        yield "audit.enabled: it is false, so nothing can be proved later"
 
 
 def _weak_signing(subject: Subject) -> Iterator[str]:
@@ -237,20 +238,20 @@ def _weak_signing(subject: Subject) -> Iterator[str]:
         return
     key = Path(TrailPlan.of(settings).signing_key)
     if key.resolve().is_relative_to(settings.data.resolve()):
-        yield f"audit.signing_key: {key} lies beside the trail: whoever copies or writes the folder can sign another"
+        yield f"audit.signing_key: {key} is beside the trail, so anybody with the folder can sign another trail"
 
 
 def _no_copy(subject: Subject) -> Iterator[str]:
     audit = subject.settings.audit
     if audit.enabled and not audit.copy_folder and not audit.digest_target:
-        yield "audit: no digest is kept elsewhere, so whoever has the data folder can put another trail in its place"
+        yield "audit: no digest is kept elsewhere, so anybody with the data folder can replace the trail"
 
 
 RISKS: Final = (
     Risk(
         name="anonymous",
         looks_at="ports that other machines reach, and who may connect without a user name",
-        meaning="A stranger may connect, and publish and subscribe what [access] does not forbid.",
+        meaning="A stranger may connect, and may publish and subscribe any topic that [access] does not forbid.",
         what_to_do="Set `access.password_file` or `[access.token]`, or `anonymous = false` for the listener.",
         find=_anonymous_ports,
         is_logged=True,
@@ -258,7 +259,7 @@ RISKS: Final = (
     Risk(
         name="passwords-in-clear",
         looks_at="ports without TLS that other machines reach, where passwords or tokens tell users apart",
-        meaning="Whoever listens on the network learns passwords.",
+        meaning="Anybody who listens on the network learns passwords.",
         what_to_do="Name `tls.certificate` and `tls.key` of the listener.",
         find=_passwords_in_clear,
         is_logged=True,
@@ -282,21 +283,21 @@ RISKS: Final = (
     Risk(
         name="writable-files",
         looks_at="configuration, data folder, access list, users, keys, certificates, and the folders that hold them",
-        meaning="Whoever may write one of them decides what the gateway does, or signs for it.",
+        meaning="Anybody who may write one of them controls the gateway, or signs for it.",
         what_to_do="`chmod go-w` the file and its folder.",
         find=_writable_files,
     ),
     Risk(
         name="readable-secrets",
         looks_at="password file, secrets and tokens, keys of listeners and of the trail, passwords of targets",
-        meaning="Every user of the machine may read a secret.",
+        meaning="Every user of the machine may read the secret.",
         what_to_do="`chmod 600` the file.",
         find=_readable_secrets,
     ),
     Risk(
         name="unbound-identifiers",
         looks_at="rules of the access list with `%c` or `client`, and `access.bind_client_identifier`",
-        meaning="A user takes another's client identifier, and with it the topics that a rule gives that one.",
+        meaning="A user takes another's client identifier, and with it the topics that a rule gives it.",
         what_to_do="Set `bind_client_identifier = true`, or write the rules with `%u` and `user`.",
         find=_unbound_identifiers,
     ),
@@ -304,7 +305,7 @@ RISKS: Final = (
         name="tokens",
         looks_at="`access.token.issuer` and `access.token.audience`",
         meaning="A token that the same key signed for something else lets its holder in.",
-        what_to_do="Set both to what your issuer writes into tokens for this gateway.",
+        what_to_do="Set both to the values that your issuer writes into tokens for this gateway.",
         find=_tokens_of_anybody,
         counts_on_networks=True,
     ),
@@ -312,7 +313,7 @@ RISKS: Final = (
         name="expiring-certificates",
         looks_at=f"the certificates of listeners, {EXPIRY_WARNING.days} days ahead",
         meaning="From that day on no client connects.",
-        what_to_do="Put a new certificate in its place: a running gateway takes it up.",
+        what_to_do="Replace the certificate. A running gateway takes the new one up.",
         find=_expiring_certificates,
     ),
     Risk(
@@ -326,7 +327,7 @@ RISKS: Final = (
     Risk(
         name="weak-signing",
         looks_at="the place of `audit.signing_key`",
-        meaning="Who gets the data folder, or a backup of it, gets the key that signs its digests.",
+        meaning="Anybody who gets the data folder, or a backup of it, gets the key that signs its digests.",
         what_to_do="Set `audit.signing_key` to a file outside the data folder, and keep its public key elsewhere.",
         find=_weak_signing,
         counts_on_networks=True,

@@ -45,8 +45,8 @@ def run(
 ) -> None:
     """Run the gateway.
 
-    SIGTERM and Ctrl-C make it finish what it has begun, and stop. SIGHUP makes it read the password file, the access
-    list, the keys of tokens and the certificates again.
+    At SIGTERM and Ctrl-C it finishes its work and stops. At SIGHUP it reads the password file, the access list, the
+    keys of tokens and the certificates again.
     """
     invocation = context.find_root().obj
     assert isinstance(invocation, Invocation)
@@ -75,7 +75,7 @@ def _run(config: Path | None, options: Mapping[str, object]) -> int:
 
 @contextlib.contextmanager
 def _hang_ups_ignored() -> Iterator[None]:
-    """SIGHUP ends no gateway that is about to listen for it: what it would read again, it reads then anyway."""
+    """Ignores SIGHUP until the gateway listens for it. A starting gateway reads all these files anyway."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         yield
@@ -84,7 +84,10 @@ def _hang_ups_ignored() -> Iterator[None]:
 
 
 def _announce(listeners: "Sequence[OpenListener]") -> None:
-    """Says where the gateway listens, once it does: with port 0 nobody else knows. Nobody has to read it."""
+    """Prints the addresses once the gateway listens, because with port 0 nobody else knows them.
+
+    Nobody has to read this.
+    """
     with contextlib.suppress(OSError):
         for listener in listeners:
             write_line(listener.announcement)

@@ -1,4 +1,4 @@
-"""One MQTT session of a running gateway, as `rfhbridge sessions show` tells it."""
+"""One MQTT session of a running gateway, as `rfhbridge sessions show` shows it."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,7 +16,10 @@ Status = dict[str, Json]
 
 
 def carry_out(queue_manager: QueueAdministration, verb: str, client: str) -> tuple[str, ...]:
-    """The answer to STOP or PURGE of a client, or its status. CommandFailed with the answer where it is refused."""
+    """The answer to STOP or PURGE of a client, or its status.
+
+    CommandFailed with the answer if the command is refused.
+    """
     what = "CHSTATUS(*)" if verb == "DISPLAY" else "CHANNEL(MQTT)"
     answer = queue_manager.mqsc(f"{verb} {what} CHLTYPE(MQTT) CLIENTID({quoted(client)})")
     if not answer.succeeded:
@@ -25,13 +28,13 @@ def carry_out(queue_manager: QueueAdministration, verb: str, client: str) -> tup
 
 
 def purge_idle(queue_manager: QueueAdministration, client: str, idle_s: int) -> bool:
-    """Ends a client's session. False: the client has come back, or has no session any more."""
+    """Ends a client's session. False if the client has come back, or has no session any longer."""
     answer = queue_manager.mqsc(f"PURGE CHANNEL(MQTT) CHLTYPE(MQTT) CLIENTID({quoted(client)}) IDLE({idle_s})")
     return answer.succeeded
 
 
 def session_status(queue_manager: QueueAdministration, client: str) -> Status:
-    """Everything that the gateway says of a client; None for what it has not, or is not."""
+    """Everything that the gateway says about a client; None for attributes that it does not have."""
     _, *lines = carry_out(queue_manager, "DISPLAY", client)
     shown = read_command("DISPLAY CHSTATUS " + " ".join(lines), maximum_characters=_LONGEST_ANSWER_CHARACTERS)
     items = {parameter.keyword: parameter.items or () for parameter in shown.parameters}

@@ -1,4 +1,4 @@
-"""`rfhbridge sessions`: the MQTT sessions of a gateway, and registrations that none of them has."""
+"""`rfhbridge sessions`: the MQTT sessions of a gateway, and registrations without a session."""
 
 import time
 from pathlib import Path
@@ -28,18 +28,18 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 _US: Final = 1_000_000
 _DISPLAY: Final = "DISPLAY SUB(*) ALL"
-#: What DISPLAY SUB answers where there is no subscription: as good as an empty list.
+#: The answer to DISPLAY SUB without a subscription. It stands for an empty list.
 _NONE_FOUND: Final = "AMQ8147"
 
 
 def client_identifier(text: str) -> str:
-    """A name that a session can have: a client that sends an empty one is given another."""
+    """A name that a session can have. A client that sends an empty one gets another name."""
     if not text:
         raise typer.BadParameter("a client identifier has at least one character (see 'rfhbridge sessions list')")
     return text
 
 
-_CLIENT_HELP: Final = "Client identifier of the session, pump-7 for example: see sessions list."
+_CLIENT_HELP: Final = "Client identifier of the session, for example pump-7 (see sessions list)."
 Client = Annotated[str, typer.Argument(metavar="CLIENT", callback=client_identifier, help=_CLIENT_HELP)]
 OptionalClient = Annotated[
     str | None,
@@ -58,12 +58,12 @@ sessions = typer.Typer(
 
 @sessions.command("list", epilog=epilog("rfhbridge sessions list", "rfhbridge sessions list --json"))
 def list_sessions(data: DataOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> None:
-    """List the sessions, and what each has at targets."""
+    """List the sessions, and the subscriptions of each at targets."""
     from gateway.operations.sweep import sessions_of
 
     folder = folder_with_store(config, data)
     _, found = sessions_of(folder)
-    runs = _gateway_runs(folder)  # else its sessions stand there as they were when it stopped
+    runs = _gateway_runs(folder)  # without a gateway, the store has the sessions as they were when it stopped
     if as_json:
         write_json(
             [
@@ -98,7 +98,8 @@ def list_sessions(data: DataOption = None, config: ConfigOption = None, as_json:
 def show(client: Client, data: DataOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Show a session of a running gateway.
 
-    Its connection, subscriptions and will, what waits for it, and what is on its way to and from it.
+    It shows the connection, subscriptions and will, the waiting messages, and the messages on their way to and from the
+    client.
     """
     with connected(folder_with_store(config, data)) as queue_manager:
         status = session_status(queue_manager, client)
@@ -115,8 +116,8 @@ def disconnect(
 ) -> None:
     """End a client's connection; its session stays.
 
-    MQTT 5 is told reason code 98 hex (administrative action). The client's will is published, as it says. Nothing keeps
-    the client from connecting again: see 'rfhbridge user' and the access list.
+    A client of MQTT 5 gets reason code 98 hex (administrative action). The client's will is published. The client may
+    connect again; 'rfhbridge user' and the access list can prevent that.
     """
     _act("STOP", "disconnected", client, folder_with_store(config, data), as_json=as_json)
 
@@ -136,10 +137,10 @@ def expire(
             "--idle",
             parser=seconds_of,
             metavar="TIME",
-            help="End all sessions that have had no connection for so long: 30d, 12h, 45m or 90s.",
+            help="End all sessions without a connection for this long: 30d, 12h, 45m or 90s.",
         ),
     ] = None,
-    user: Annotated[str | None, typer.Option("--user", help="Of these only the sessions of this user.")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="End only the sessions of this user.")] = None,
     dry: Annotated[bool, typer.Option("--dry-run", help="Only show which sessions would end.")] = False,
     data: DataOption = None,
     config: ConfigOption = None,
@@ -147,8 +148,8 @@ def expire(
 ) -> None:
     """End a session and its connection, or many idle sessions.
 
-    Its subscriptions are deregistered wherever they are, its will is published, and what waits for it or is on its way
-    to it is destroyed, each message with its record in the audit trail.
+    All its subscriptions are deregistered, and its will is published. Messages that wait for it or are on their way to
+    it are destroyed, each with a record in the audit trail.
     """
     folder = folder_with_store(config, data)
     if idle_s is not None and client is None:
@@ -173,19 +174,19 @@ def sweep(
     target_name: Annotated[
         str | None,
         typer.Option(
-            "--target", metavar="TARGET", help="Target that the output is of; needed where there are several."
+            "--target", metavar="TARGET", help="Target that wrote the output; needed if there are several targets."
         ),
     ] = None,
-    dry: Annotated[bool, typer.Option("--dry-run", help="Only show what would be ended.")] = False,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Only show which registrations would end.")] = False,
     as_json: JsonOption = False,
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:
     """End registrations without a session.
 
-    Without options these are registrations at the embedded broker. The broker of a target cannot be asked for them, so
-    they come with --registrations. Only registrations with a queue of the gateway are its own. A DeregSub for each
-    waits in the transmission queue of the target.
+    Without options the command looks at the embedded broker. It cannot ask the broker of a target, so --registrations
+    names a file with that broker's registrations. Only registrations with a queue of the gateway belong to it. For a
+    target, a DeregSub for each waits in the transmission queue.
     """
     from gateway.operations.sweep import (
         NoRegistrations,
@@ -235,7 +236,7 @@ def _act(verb: str, done: str, client: str, folder: Path, *, as_json: bool) -> N
 
 
 def _expire_idle(folder: Path, idle_s: int, user: str | None, *, dry: bool, as_json: bool) -> None:
-    """Ends the sessions without a connection for so long. The gateway looks again at each: it may be back by now."""
+    """Ends the sessions without a connection for so long. The gateway looks again at each, which may be back by now."""
     from gateway.operations.sweep import sessions_of
 
     before_us = time.time_ns() // 1_000 - idle_s * _US
@@ -258,7 +259,7 @@ def _expire_idle(folder: Path, idle_s: int, user: str | None, *, dry: bool, as_j
 
 
 def _gateway_runs(folder: Path) -> bool:
-    """Whether somebody serves the data folder, be it another user's gateway."""
+    """Whether any gateway serves the data folder, even that of another user."""
     from mq_adapters.embedded.socket.socket_file import connected_socket
 
     try:

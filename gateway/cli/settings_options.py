@@ -1,4 +1,4 @@
-"""Where the settings of a command come from: `--config`, and `--data` which goes before it."""
+"""The sources of a command's settings: `--config`, and `--data`, which overrides it."""
 
 import errno
 import os
@@ -12,14 +12,14 @@ from gateway.config import Settings
 
 
 def data_folder(text: str) -> Path:
-    """A folder's name; an empty one, which a shell makes of a variable that is not set, is nobody's wish."""
+    """A folder's name. An empty one is an error, because a shell makes it from a variable that is not set."""
     if not text:
         raise typer.BadParameter("the name of the data folder is empty")
     return Path(text)
 
 
 def configuration_file(text: str) -> Path:
-    """A file that can be read. It is not opened here: it may be a pipe, which can be read once."""
+    """A file that can be read. It is not opened here, because a pipe can be read only once."""
     path = Path(text)
     if path.is_dir():
         problem = errno.EISDIR
@@ -59,14 +59,14 @@ def settings_for(config: Path | None, data: Path | None) -> Settings:
 
 
 def folder_with_store(config: Path | None, data: Path | None) -> Path:
-    """The data folder of a command that makes no store. Raises CommandFailed where there is none."""
+    """The data folder of a command that makes no store. Raises CommandFailed if there is none."""
     folder = settings_for(config, data).data
     check_store(folder)
     return folder
 
 
 def check_store(folder: Path) -> None:
-    """CommandFailed where a data folder has no store."""
+    """Raises CommandFailed if a data folder has no store."""
     if not has_store(folder):
         raise CommandFailed(f"there is no store in {folder} (name the gateway's folder with --data)")
 
@@ -74,7 +74,7 @@ def check_store(folder: Path) -> None:
 def has_store(folder: Path) -> bool:
     """Whether a gateway, or a command that puts or defines, has ever worked on a data folder.
 
-    Raises CommandFailed where that cannot be seen, and OSError.
+    Raises CommandFailed if nobody may look there, and OSError.
     """
     from mq_adapters.embedded.store.store import FILE_NAME
 

@@ -1,7 +1,7 @@
-"""The three standard streams where whoever started the command closed some of them (`>&-`, `<&-`).
+"""The three standard streams, if the caller of a command has closed some of them (`>&-`, `<&-`).
 
-A closed input is an empty one, and what would go to a closed standard error goes nowhere. A closed output is an error
-as soon as something is to be written: `queue get` must not take a message off its queue for nobody.
+A closed input counts as empty, and text for a closed standard error is lost. Writing to a closed output is an error,
+because `queue get` must not take a message that nobody gets.
 """
 
 import errno
@@ -15,7 +15,7 @@ _NUMBERS: Final = (0, 1, 2)
 
 
 class _ClosedOutput(io.RawIOBase):
-    """Refuses what is written to it."""
+    """An output that refuses every write."""
 
     def writable(self) -> bool:
         return True
@@ -25,16 +25,16 @@ class _ClosedOutput(io.RawIOBase):
 
 
 def open_closed_streams() -> None:
-    """Puts something in the place of each stream that is closed.
+    """Replaces each closed stream.
 
-    Their descriptors become /dev/null: else the next file that is opened, the store for example, has the number of a
-    standard stream, and a child process writes into it.
+    Their descriptors become /dev/null. Otherwise the next file to be opened, for example the store, would get the
+    number of a standard stream, and a child process would write into it.
     """
     for number in _NUMBERS:
         try:
             os.fstat(number)
         except OSError:
-            opened = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, which is this one
+            opened = os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
             os.set_inheritable(opened, True)
     if sys.stdin is None:
         sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115  # as long as the process

@@ -1,4 +1,4 @@
-"""What commands show: rich on a terminal; where it is piped, plain lines that are not wrapped."""
+"""The output of commands: rich on a terminal; in a pipe plain lines that are not wrapped."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ _GAP: Final = 2
 
 
 def write_line(text: str = "") -> None:
-    """One line of text; control characters in it, which may come from a message, are shown as escapes."""
+    """Writes one line of text. Control characters, which may come from a message, are shown as escapes."""
     write_output(f"{printable(text)}\n".encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
 
 
@@ -33,7 +33,7 @@ def write_json(value: Json) -> None:
 
 
 def write_json_array(values: Iterable[Json]) -> None:
-    """An array whose elements are written as they come."""
+    """Writes an array, each element as it comes."""
     separator = "["
     for value in values:
         write_output(f"{separator}\n{json_text(value)}".encode("utf-8", "backslashreplace"))
@@ -58,14 +58,14 @@ def counted(number: int, noun: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Text that moves no cursor and rings no bell: what is not printable is written as an escape."""
+    """Text that moves no cursor and rings no bell. Characters that are not printable become escapes."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def _write_rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Only the last column is folded; on a terminal too narrow for the others the terminal itself wraps the lines."""
+    """Folds only the last column. If a terminal is too narrow for the others, the terminal wraps the lines."""
     from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table

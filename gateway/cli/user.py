@@ -28,7 +28,7 @@ from gateway.cli.settings_options import ConfigOption, JsonOption
 from gateway.cli.terminal import write_json, write_line, write_table
 from gateway.config import Settings
 
-#: The owner alone may read hashes, or a group too that was given that right: the one of the gateway, for example.
+#: The owner may read hashes, and perhaps a group, such as that of the gateway.
 _MODE: Final = 0o600
 _MODE_WITH_GROUP: Final = 0o640
 
@@ -49,7 +49,7 @@ FileOption = Annotated[
 ]
 
 user = typer.Typer(
-    help="Keep the password file. A running gateway takes up the change within two seconds.",
+    help="Maintain the password file. A running gateway takes a change up within two seconds.",
     epilog=epilog("rfhbridge user add pump-7 --file users", "rfhbridge user list --file users"),
     rich_markup_mode=None,
 )
@@ -78,11 +78,11 @@ def add(
     On a terminal the command asks for the password; elsewhere it reads the first line of standard input. The file keeps
     the Argon2id hash of the password.
     """
-    if context.args:  # not repeated: it is a password
-        raise typer.BadParameter("a password does not belong on the command line, where others see it", context)
+    if context.args:  # the message does not repeat the word, which is a password
+        raise typer.BadParameter("never give a password on the command line, where others see it", context)
     path = _password_file(file, config)
     if path.exists():
-        Users.read(path)  # what is wrong in it is said before a password is asked for
+        Users.read(path)  # errors in the file come before the question for a password
     password = ask_password(name) if password_file is None else read_password(password_file)
     entry = PasswordHash.of(password.encode(errors="surrogateescape"))
     with _locked(path):
@@ -115,7 +115,7 @@ def list_users(
 ) -> None:
     """List the users and the cost of their hashes.
 
-    Checking a password takes m KiB of memory and t passes over it in p lanes. Hashes are not shown.
+    A check of a password takes m KiB of memory, and t passes over it in p lanes. The command does not show hashes.
     """
     users = Users.read(_password_file(file, config))
     if as_json:
@@ -125,7 +125,7 @@ def list_users(
 
 
 token = typer.Typer(
-    help="Keep the tokens of applications that use the queues. A running gateway takes up a change in two seconds.",
+    help="Maintain the tokens of applications. A running gateway takes a change up within two seconds.",
     epilog=epilog("rfhbridge user token add billing --file tokens", "rfhbridge user token list --file tokens"),
     rich_markup_mode=None,
 )
@@ -144,8 +144,8 @@ ApplicationName = Annotated[
 def add_token(name: ApplicationName, file: TokenFileOption = None, config: ConfigOption = None) -> None:
     """Make a token for an application, and print it.
 
-    The application shows it when it connects: rfhbridge.connect(FOLDER, token=TOKEN). The file keeps its hash alone, so
-    nobody can show the token again. A second token takes the place of the first, and ends its connections.
+    The application gives it when it connects: rfhbridge.connect(FOLDER, token=TOKEN). The file has only its hash, so
+    nobody can show the token again. A second token replaces the first, and ends its connections.
     """
     made = new_token()
     path = _token_file(file, config)
@@ -202,14 +202,17 @@ def _password_file(file: Path | None, config: Path | None) -> Path:
 
 
 def _mode(path: Path) -> int:
-    """Who may use the file from now on. One that everybody could read was made without a thought of it."""
+    """The permissions of the new file. A file that everybody may read was made by mistake, so it does not stay so."""
     is_a_groups = path.exists() and stat.S_IMODE(path.stat().st_mode) == _MODE_WITH_GROUP
     return _MODE_WITH_GROUP if is_a_groups else _MODE
 
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """One command at a time in the file's folder: each replaces the whole file. The lock goes with the process."""
+    """Admits one command at a time to the file's folder, because each replaces the whole file.
+
+    The lock ends with the process.
+    """
     descriptor = os.open(path.resolve().parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

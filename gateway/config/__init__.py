@@ -1,7 +1,7 @@
 """The settings of the gateway: one TOML file to frozen values, checked before anything starts.
 
-A name is loaded when it is first used: the exporter and the channel processes know ConfigurationError, and never load
-what reads and checks settings.
+A name is loaded when it is first used. So the exporter and the channel processes know ConfigurationError, but never
+load the code that reads and checks settings.
 """
 
 from importlib import import_module

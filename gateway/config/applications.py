@@ -20,19 +20,19 @@ _SYSTEM_USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}\$?")
 
 def _checked_application_name(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name of an application: 1 to 12 characters, letters, digits, . _ and -")
+        raise ValueError(f"{name!r} is not a name of an application: 1 to 12 characters, letters, digits, . _ and -")
     return name
 
 
 def _checked_queue_pattern(pattern: str) -> str:
     if not _PATTERN.fullmatch(pattern):
-        raise ValueError(f"{pattern!r} is no name of a queue, and no beginning of one with * behind it")
+        raise ValueError(f"{pattern!r} must be the name of a queue, or its beginning and *")
     return pattern
 
 
 def _checked_system_user(name: str) -> str:
     if not _SYSTEM_USER.fullmatch(name):
-        raise ValueError(f"{name!r} is no user of the operating system: a name or a number")
+        raise ValueError(f"{name!r} is not a user of the operating system: a name or a number")
     return name
 
 
@@ -60,7 +60,7 @@ class ApplicationSettings(Table):
 
 
 def application_problems(settings: "Settings") -> Iterator[str]:
-    """Applications of the same name or user, and such as nobody can be."""
+    """Problems of applications: two of the same name or user, or one that nobody can be."""
     names: set[str] = set()
     taken: dict[str, str] = {}
     for number, application in enumerate(settings.application, 1):
@@ -75,4 +75,4 @@ def application_problems(settings: "Settings") -> Iterator[str]:
                 f"application#{number}: nobody can be it; name its users, or queue_manager.token_file with its token"
             )
     if settings.queue_manager.token_file and not settings.application:
-        yield "queue_manager.token_file: is of no use without an [[application]]"
+        yield "queue_manager.token_file: has no effect without an [[application]]"

@@ -21,7 +21,7 @@ _OWN_OUTPUT: Final = frozenset(_TAKEN) - {CONTROL_QUEUE}
 def problems_of(settings: "Settings") -> Iterator[str]:
     """Every problem, as a sentence that begins with the key."""
     if settings.rescue is not None and settings.rescue.is_relative_to(settings.data.absolute()):
-        yield f"rescue_folder: {settings.rescue_folder!r} lies in the data folder, and would be gone with it"
+        yield f"rescue_folder: {settings.rescue_folder!r} is in the data folder, and would disappear with it"
     yield from listener_problems(settings)
     yield from _queue_problems(settings)
     yield from application_problems(settings)
@@ -32,7 +32,7 @@ def problems_of(settings: "Settings") -> Iterator[str]:
 
 
 def _queue_problems(settings: "Settings") -> Iterator[str]:
-    """The gateway's own queues under a name that is taken, and addresses that are given twice."""
+    """Problems of the gateway's own queues with a name that is taken, and of addresses that are given twice."""
     own = {
         "publish.stream": settings.publish.stream,
         "subscribe.queue": settings.subscribe.queue,
@@ -54,7 +54,7 @@ def _queue_problems(settings: "Settings") -> Iterator[str]:
 
 
 def _conversion_problems(settings: "Settings") -> Iterator[str]:
-    """Conversions from a queue that is taken, to a queue that is reserved, or in a circle."""
+    """Problems of conversions from a queue that is taken, to a queue that is reserved, or in a circle."""
     if not settings.conversion:
         return
     streams = (DEFAULT_STREAM, settings.publish.stream, *settings.broker.all_input_queues)
@@ -70,12 +70,12 @@ def _conversion_problems(settings: "Settings") -> Iterator[str]:
         if source in taken:
             yield f"conversion#{index + 1}.from: {source!r} cannot be converted: {taken[source]}"
         if target in _OWN_OUTPUT:
-            yield f"conversion#{index + 1}.to: {target!r} takes nothing but what the gateway itself puts there"
+            yield f"conversion#{index + 1}.to: {target!r} takes only messages of the gateway itself"
         if source in targets:
             yield f"conversion#{index + 1}.from: {source!r} has a conversion already; one queue, one conversion"
         targets.setdefault(source, target)
         if _leads_back(targets, source):
-            yield f"conversion#{index + 1}: what leaves {source!r} comes back to it, again and again"
+            yield f"conversion#{index + 1}: messages from {source!r} come back to it, again and again"
 
 
 def _leads_back(targets: Mapping[str, str], source: str) -> bool:
@@ -89,7 +89,7 @@ def _leads_back(targets: Mapping[str, str], source: str) -> bool:
 
 
 def _target_problems(settings: "Settings") -> Iterator[str]:
-    """Targets and routes that contradict each other."""
+    """Problems of targets and routes that contradict each other."""
     names = [target.name for target in settings.target]
     for index, name in enumerate(names):
         if name in names[:index]:
@@ -109,7 +109,7 @@ def _target_problems(settings: "Settings") -> Iterator[str]:
 
 
 def _route_queue_problems(index: int, route: "RouteSettings", targets: "tuple[TargetSettings, ...]") -> Iterator[str]:
-    """Routes to a queue that the gateway itself needs: publications would come back, or forge a channel's state."""
+    """Problems of routes to a queue of the gateway. Publications would come back, or forge a channel's state."""
     for target in (each for each in targets if each.name == route.target):
         taken = {target.subscriber_queue: "subscriber_queue", target.reply_queue: "reply_queue"}
         taken |= {f"{target.state_queue}.{shard}": "a state queue" for shard in range(target.shards)}
@@ -119,7 +119,7 @@ def _route_queue_problems(index: int, route: "RouteSettings", targets: "tuple[Ta
 
 
 def _audit_problems(settings: "Settings") -> Iterator[str]:
-    """Digests for an unknown target, and copies of the trail in the folder that they protect."""
+    """Problems of digests for an unknown target, and of copies of the trail in the folder that they protect."""
     audit = settings.audit
     names = [target.name for target in settings.target]
     if audit.digest_target and audit.digest_target not in names:
@@ -131,7 +131,7 @@ def _audit_problems(settings: "Settings") -> Iterator[str]:
 
 
 def _access_problems(settings: "Settings") -> Iterator[str]:
-    """Rules for users without anything that tells users apart."""
+    """Problems of rules for users if nothing tells users apart."""
     access = settings.access
     has_users = access.tells_users or settings.has_certificate_users
     if not has_users and (access.anonymous is False or access.bind_client_identifier is True):

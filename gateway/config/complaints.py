@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic_core import ErrorDetails
 
-#: Words for those kinds of pydantic's errors that speak of Python instead of TOML.
+#: Words for errors of pydantic whose own words are about Python instead of TOML.
 _IN_TOML_TERMS: Final = {
     "model_type": "must be a table",
     "tuple_type": "must be an array",
@@ -21,7 +21,10 @@ _KEY: Final = re.compile(r"unknown key '([^']+)'|([\w.#-]+): ")
 
 
 def sentence(problem: ErrorDetails, known_keys: tuple[str, ...]) -> str:
-    """One problem that pydantic found, with the key; for an unknown key the nearest known one."""
+    """The sentence of a problem that pydantic found, with its key.
+
+    For an unknown key it names the nearest known one.
+    """
     path = _path(problem["loc"])
     without_index = ".".join(part for part in problem["loc"] if isinstance(part, str))
     if problem["type"] == "extra_forbidden":
@@ -42,21 +45,21 @@ def sentence(problem: ErrorDetails, known_keys: tuple[str, ...]) -> str:
 
 
 def unusable_values(tables: Mapping[str, object]) -> Iterator[str]:
-    """Values that tomllib reads and nothing can use: integers past the 64 bits of TOML 1.0, texts with U+0000."""
+    """Problems of values that tomllib reads but nothing can use: integers beyond 64 bits, texts with U+0000."""
     values: list[tuple[str, object]] = list(tables.items())
-    for path, value in values:  # which grows meanwhile: keys with dots may be deeper than calls
+    for path, value in values:  # a list that grows, because keys with dots may be deeper than calls
         if isinstance(value, dict):
             values += [(f"{path}.{key}", inner) for key, inner in value.items()]
         elif isinstance(value, list):
             values += [(f"{path}#{number}", inner) for number, inner in enumerate(value, 1)]
         elif isinstance(value, int) and value.bit_length() > _INTEGER_BITS:
-            yield f"{path}: has more than the 64 bits of an integer"
+            yield f"{path}: does not fit into the 64 bits of an integer"
         elif isinstance(value, str) and "\0" in value:
-            yield f"{path}: holds U+0000"
+            yield f"{path}: has the character U+0000"
 
 
 def key_of(problem: str) -> str:
-    """The key that a sentence begins with, or that it calls unknown; "" where it names none."""
+    """The key at the beginning of a sentence, or the unknown key; "" if the sentence names no key."""
     found = _KEY.match(problem)
     return "" if found is None else found[1] or found[2]
 

@@ -1,10 +1,10 @@
-"""The operator's fault. Alone in a module that loads nothing: short-lived processes know it, and read no settings."""
+"""The operator's fault. This module loads nothing else, because short-lived processes use it and read no settings."""
 
 
 class ConfigurationError(Exception):
-    """The configuration is wrong: the operator's fault. `problems` are complete sentences, `hint` says what to do.
+    """The configuration is wrong, by the operator's fault. `problems` are complete sentences; `hint` says what to do.
 
-    `lines` are those of the file that the problems stand on, from 1; 0, or none at all, where no line is known.
+    `lines` are the lines of the problems in the file, from 1. 0 or an empty tuple means that no line is known.
     """
 
     def __init__(self, source: str, problems: tuple[str, ...], hint: str, lines: tuple[int, ...] = ()) -> None:

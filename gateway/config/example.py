@@ -38,7 +38,7 @@ _EXAMPLE_VALUES: Final = {
 
 
 def _example_table(name: str, table: type[Table]) -> Iterator[str]:
-    """The keys of a table, and behind them the tables in it."""
+    """The keys of a table, and then the tables in it."""
     inner: list[str] = []
     for key, field in table.model_fields.items():
         written = field.alias or key

@@ -1,4 +1,4 @@
-"""A row of the table of limits (limits.py): its key, its range, what a client past it is told, and whom it bounds."""
+"""A row of the table of limits (limits.py): its key, its range, the answer to a client past it, and its scope."""
 
 from enum import Enum
 from typing import Any, Final, NamedTuple
@@ -7,7 +7,7 @@ from pydantic import Field
 
 
 class LimitAnswer(NamedTuple):
-    """What a client past a limit is told.
+    """The answer to a client past a limit.
 
     `reason_code` is a name of gateway.mqtt.reason_codes, and the label of the metric. `packets` are those that carry it
     at MQTT 5; none: the client is closed without an answer, or nobody is refused anything.
@@ -18,7 +18,7 @@ class LimitAnswer(NamedTuple):
 
 
 class Scope(Enum):
-    """Whom a limit bounds together, the narrowest first. The value is the end of the key.
+    """The clients that a limit bounds together, the narrowest scope first. The value is the end of the key.
 
     A client with a user counts for its user, any other client for its address and its network.
     """
@@ -50,13 +50,12 @@ _SHARED: Final = f"{LEAST_SHARES} times that of one client, or 1/{SESSIONS_OF_SH
 class LimitRow(NamedTuple):
     """One limit.
 
-    `key`: the key of [mqtt], "listener." in front of it where it is one of [[listener]], "access." where it is one of
-    [access]; "": the value is fixed.
-    `least`, `most`: the range of its values, both allowed; None: that of the key's type. `meaning`: the limited thing,
-    and what happens past the limit. `answers`: what a client is told, the usual answer first; none: nobody is refused
-    anything. `told`: the Reason String; "": that of the reason code, or what was wrong with the packet. It tells the
-    client what to do, and nothing about other clients. `where`: the module of the gateway that enforces the limit.
-    `scope`: whom it bounds together.
+    `key`: the key of [mqtt]. "listener." in front means a key of [[listener]], "access." a key of [access]; "": the
+    value is fixed. `least`, `most`: the range of its values, both allowed; None: that of the key's type. `meaning`: the
+    limited thing, and what happens past the limit. `answers`: what a client is told, the usual answer first; none:
+    nobody is refused anything. `told`: the Reason String; "": that of the reason code, or what was wrong with the
+    packet. It tells the client what to do, and nothing about other clients. `where`: the module of the gateway that
+    enforces the limit. `scope`: whom it bounds together.
     """
 
     key: str
@@ -90,10 +89,10 @@ class LimitRow(NamedTuple):
         )
 
 
-#: What happens to whoever is past a rate.
+#: The treatment of a client past a rate.
 SLOWER: Final = (
-    "after a quiet time those of ten seconds come at once; past it the client is read more slowly, and who is a minute"
-    " ahead nevertheless is disconnected; 0: no limit"
+    "after a quiet time those of ten seconds come at once; past it the client is read more slowly, and one that is"
+    " still a minute ahead is disconnected; 0: no limit"
 )
 #: The answers about a topic name and a topic filter.
 TOPIC: Final = (

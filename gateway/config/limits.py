@@ -25,7 +25,7 @@ _TOO_FAST: Final = (LimitAnswer("MESSAGE_RATE_TOO_HIGH", ("DISCONNECT",)),)
 
 
 class Limit(Enum):
-    """What there is a limit of."""
+    """The things that have a limit."""
 
     CONNECTIONS = connection_limits.CONNECTIONS
     CONNECTIONS_OF_LISTENER = connection_limits.CONNECTIONS_OF_LISTENER
@@ -329,7 +329,7 @@ class Limit(Enum):
         key="dead_letter_expiry_s",
         default=2_592_000,  # thirty days
         least=0,
-        most=99_999_999,  # an MQMD says tenths of a second, up to 999,999,999
+        most=99_999_999,  # MQMD.Expiry has tenths of a second, up to 999,999,999
         unit="seconds",
         meaning="seconds that a dead letter is kept if no header can carry the client's message, so that it would be"
         " refused again; the trail records its end; other dead letters never expire; 0: for ever",

@@ -14,7 +14,7 @@ from gateway.config.values import MAXIMUM_WAIT_S, Address, ListenText, Table, li
 if TYPE_CHECKING:
     from gateway.config.settings import Settings
 
-#: The listener that `listen` is the short form of.
+#: The name of the listener that `listen` describes.
 DEFAULT_LISTENER: Final = "default"
 DEFAULT_PATH: Final = "/mqtt"
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,32}")
@@ -27,25 +27,25 @@ _ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s]+/?|null")
 
 def _checked_name(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name of a listener: 1 to 32 characters, letters, digits, . _ and -")
+        raise ValueError(f"{name!r} is not a name of a listener: 1 to 32 characters, letters, digits, . _ and -")
     return name
 
 
 def _checked_host_name(name: str) -> str:
     if len(name) > 253 or not _HOST_NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no host name: mqtt.example.com or *.example.com")
+        raise ValueError(f"{name!r} is not a host name such as mqtt.example.com or *.example.com")
     return name.lower().rstrip(".")
 
 
 def _checked_path(path: str) -> str:
     if not _PATH.fullmatch(path) or "?" in path or "#" in path:
-        raise ValueError(f"{path!r} is no path of a URL: it begins with / and holds no blank, ? or #")
+        raise ValueError(f"{path!r} is not a path of a URL: it must begin with / and have no blank, ? or #")
     return path
 
 
 def _checked_origin(origin: str) -> str:
     if not _ORIGIN.fullmatch(origin):
-        raise ValueError(f"{origin!r} is no origin of a web page: https://HOST or https://HOST:PORT")
+        raise ValueError(f"{origin!r} is not an origin of a web page: https://HOST or https://HOST:PORT")
     return origin
 
 
@@ -61,7 +61,7 @@ def _checked_network(text: str) -> str:
     try:
         return str(ipaddress.ip_network(text))
     except ValueError as problem:
-        raise ValueError(f"{text!r} is no address and no network: {problem}") from None
+        raise ValueError(f"{text!r} must be an address or a network: {problem}") from None
 
 
 Networks = Annotated[tuple[Annotated[str, AfterValidator(_checked_network)], ...], BeforeValidator(listed)]
@@ -117,14 +117,16 @@ class TlsSettings(Table):
                 key for key in type(self).model_fields if getattr(self, key) != type(self).model_fields[key].default
             ]
             if given:
-                raise ValueError(f"certificate: is missing, and without one there is no TLS and no {given[0]}")
+                raise ValueError(f"certificate: is missing; {given[0]} needs TLS, and TLS needs a certificate")
             return self
         if not self.key:
             raise ValueError("key: is missing; name the file of the certificate's private key")
         if self.client_certificate == "none" and (self.client_authority or self.user_from_certificate):
             raise ValueError("client_certificate: must be 'optional' or 'required' for clients to show one")
         if self.client_certificate != "none" and not self.client_authority:
-            raise ValueError("client_authority: is missing; name the file of those who sign the clients' certificates")
+            raise ValueError(
+                "client_authority: is missing; name the file of the authorities of the clients' certificates"
+            )
         names = [server.name for server in self.server_name]
         for index, name in enumerate(names):
             if name in names[:index]:
@@ -202,9 +204,9 @@ class ListenerSettings(Table):
 
 
 def listener_problems(settings: "Settings") -> Iterator[str]:
-    """Listeners of the same name or at the same address; no listener at all; repeats without clients for them."""
+    """Problems of listeners: a name or address twice, no listener at all, repeats without clients of MQTT 3.1."""
     if not settings.listeners:
-        yield "listen: must be an address where there is no [[listener]]"
+        yield "listen: must be an address, because there is no [[listener]]"
     names = {DEFAULT_LISTENER} if settings.listen else set()
     taken = [(Address.parse(settings.listen), DEFAULT_LISTENER)] if settings.listen else []
     for index, listener in enumerate(settings.listener):
@@ -225,4 +227,4 @@ def listener_problems(settings: "Settings") -> Iterator[str]:
 def _why_taken(wanted: Address, taken: Address, listener: str) -> str:
     if wanted == taken:
         return f"is the address of listener {listener!r} already"
-    return f"cannot be opened beside {taken} of listener {listener!r}: one is every address, with the other"
+    return f"cannot be opened beside {taken} of listener {listener!r}: one stands for every address, also the other"

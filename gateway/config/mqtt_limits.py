@@ -1,11 +1,11 @@
-"""The keys of [mqtt] that are limits: each is a row of `Limit`, which says its default, its range and its meaning."""
+"""The keys of [mqtt] that are limits. Each is a row of `Limit`, with its default, range and meaning."""
 
 from gateway.config.limits import Limit
 from gateway.config.values import Seconds, Table
 
 
 class ConnectionLimits(Table):
-    """How many may connect, how often, and how slow they may be."""
+    """Limits on the number, the rate and the slowness of connections."""
 
     maximum_connections: int = Limit.CONNECTIONS.field
     maximum_connections_per_user: int = Limit.CONNECTIONS_PER_USER.field
@@ -23,7 +23,7 @@ class ConnectionLimits(Table):
 
 
 class SessionLimits(Table):
-    """What one session may ask for, and what may be kept for it and for all of them."""
+    """Limits on the wishes of one session, and on the room of one session and of all."""
 
     maximum_packet_bytes: int = Limit.PACKET_BYTES.field
     maximum_in_flight: int = Limit.IN_FLIGHT.field
@@ -98,4 +98,4 @@ class SessionLimits(Table):
 
 
 class MqttLimits(ConnectionLimits, SessionLimits):
-    """All of them."""
+    """All limits of [mqtt]."""

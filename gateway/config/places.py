@@ -1,7 +1,7 @@
 """The lines of a TOML file by the paths of its values, which tomllib does not tell.
 
-The file is read again line by line: what is wrong stands where its path first exists. So the one grammar of TOML that
-counts is tomllib's own. It is done for files with a problem only.
+The file is read again line by line, and a path belongs to the line where it first exists. So tomllib's grammar of TOML
+alone counts. Only files with a problem are read again.
 """
 
 import tomllib
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Final
 
 Path = tuple[str | int, ...]
-#: Files with more lines get no places: each line is read with all lines before it.
+#: Files with more lines get no places, because each line is read with all lines before it.
 _MOST_LINES: Final = 2_000
 
 
 def lines_of(text: str, paths: list[Path]) -> list[int]:
-    """The line (from 1) of each path; of its table where the path is missing; 0 where no line is known."""
+    """The line (from 1) of each path. It is that of the table if the path is missing, and 0 if no line is known."""
     found: dict[Path, int] = {}
     wanted = {path[:length] for path in paths for length in range(1, len(path) + 1)}
     for line, tables in _beginnings(text):

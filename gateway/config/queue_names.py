@@ -10,7 +10,7 @@ REPLY_QUEUE: Final = "RFHBRIDGE.REPLY"
 
 
 def shard_of(client: str, shards: int) -> int:
-    """The shard of an MQTT client, from 0: always the same one for the same number of shards."""
+    """The shard of an MQTT client, from 0. It is always the same for the same number of shards."""
     return zlib.crc32(client.encode()) % shards
 
 
@@ -20,10 +20,10 @@ def transmission_queue_name(target: str, shard: int) -> str:
 
 
 def sent_queue_name(target: str) -> str:
-    """The local queue that keeps what was delivered for a while: a broker refuses after the put has succeeded."""
+    """The local queue that keeps delivered messages for a while, because a broker may refuse one after its put."""
     return f"RFHBRIDGE.SENT.{target}"
 
 
 def state_queue_name(prefix: str, shard: int) -> str:
-    """The queue there that says what a shard's channel has delivered; `prefix` is the target's `state_queue`."""
+    """The queue at a target with the state of a shard's channel; `prefix` is the target's `state_queue`."""
     return f"{prefix}.{shard}"

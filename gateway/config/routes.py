@@ -1,14 +1,14 @@
 """Routes: the broker that a topic belongs to, and the brokers that a subscription must be registered at.
 
-Step 3 on the way of a PUBLISH. The first route with a filter that matches the topic counts; what no route takes belongs
-to the embedded broker. A subscription goes to every destination that may have topics of it, and asks there for no more
-than the destination's routes bring: an overlap of two filters is again one filter. So each topic comes from one broker
-alone, and the gateway needs authority there for its own topics only.
+Step 3 on the way of a PUBLISH. The first route with a filter that matches the topic counts. A topic without a route
+belongs to the embedded broker. A subscription goes to every destination that may have topics of it. There it asks only
+for topics of the destination's routes; the overlap of two filters is again one filter. So each topic comes from one
+broker alone, and the gateway needs authority there only for its own topics.
 
-Here it is decided too, before anything is acknowledged, whether MQ can say a topic: as it stands in its header, behind
-the prefix of its stream and in MQRFH with escapes for `%`, `*` and `?`, it has at most 10,240 characters, and an MQRFH2
-holds those of XML 1.0 alone. The properties of MQTT 5 can always be said (usr_folder.py).
-Sources: MQTT 3.1.1 section 4.7; IBM MQ, "Streams and topics", and MQ_TOPIC_STR_LENGTH.
+This module also decides, before anything is acknowledged, whether MQ can carry a topic. In its header it has at most
+10,240 characters, with the prefix of its stream, and in MQRFH with escapes for `%`, `*` and `?`. An MQRFH2 carries only
+characters of XML 1.0. MQ can always carry the properties of MQTT 5 (usr_folder.py). Sources: MQTT 3.1.1 section 4.7;
+IBM MQ, "Streams and topics", and MQ_TOPIC_STR_LENGTH.
 """
 
 from collections.abc import Iterable
@@ -24,12 +24,12 @@ from mappings.topics.streams import StreamStyle, StreamTopic
 from mappings.topics.topics import Scheme, character_patterns, escape_topic, matches
 from mq_adapters.system_queues import DEFAULT_STREAM
 
-#: Topics whose route is kept; past it the cache is emptied.
+#: The most topics whose route is kept. Past it the cache is emptied.
 _KNOWN_TOPICS: Final = 10_000
-#: Longer topics, in characters, are looked up anew each time: they would fill the memory.
+#: Longer topics (characters) are not kept, because they would fill the memory.
 _LONGEST_KEPT_TOPIC: Final = 1_024
 _WILDCARDS: Final = ("+", "#")
-#: `streams` of a target whose streams are queues, and no prefixes.
+#: `streams` of a target whose streams are queues, not prefixes.
 _STREAM_IS_QUEUE: Final = "queue"
 
 
@@ -37,8 +37,9 @@ _STREAM_IS_QUEUE: Final = "queue"
 class Destination:
     """A topic space of a broker: the embedded broker's (`target` is None), or one stream at a target.
 
-    `key` names it in the store, and alone makes two of them equal. `stream_name` is what commands say of the stream, if
-    anything; `prefix` stands in front of its topics there. `topics` are the filters of its routes, in their order.
+    `key` names it in the store; two destinations with the same key are equal. `stream_name` is the name of the stream
+    in commands, if they name it. `prefix` stands in front of its topics there. `topics` are the filters of its routes,
+    in order.
     """
 
     key: str
@@ -49,9 +50,10 @@ class Destination:
 
     @property
     def why_nobody_can_subscribe(self) -> str:
-        """Why a SUBSCRIBE that concerns this stream is refused, and what to do; "" where it is not.
+        """Why a SUBSCRIBE to this stream is refused, and what to do; "" if it is not refused.
 
-        A Publish names its stream by its queue. A RegSub goes to the broker's own, and MQRFH2 has no field for it.
+        A Publish names its stream by its queue. A RegSub goes to the control queue, and MQRFH2 has no field for the
+        stream.
         """
         if self.target is None or self.target.header != "mqrfh2" or self.stream_name is None:
             return ""
@@ -61,9 +63,9 @@ class Destination:
         )
 
     def pattern_texts(self, topic_filter: str) -> tuple[str, ...]:
-        """What is registered at a target for a topic filter: with its prefix, and in the scheme of its header.
+        """The patterns to register at a target for a topic filter: with its prefix, and in the scheme of its header.
 
-        Raises MappingError where the target's header cannot say it.
+        Raises MappingError if the target's header cannot carry one.
         """
         assert self.target is not None, "the embedded broker's patterns are the gateway's own"
         if self.why_nobody_can_subscribe:
@@ -83,7 +85,7 @@ class Destination:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Where publications of some topics go: the queue there, and the topic space in which they are published.
+    """The way of publications of some topics: the queue there, and the topic space in which they are published.
 
     `target` is None for the embedded broker.
     """
@@ -99,7 +101,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """What a topic filter means at one destination: the filters of it that its routes bring, and their patterns."""
+    """The meaning of a topic filter at one destination: its overlaps with the routes' filters, and their patterns."""
 
     destination: Destination
     topic_filters: tuple[str, ...]
@@ -120,7 +122,7 @@ class Routes:
         *,
         own_dialect: Dialect = Dialect.MQRFH2,
     ) -> None:
-        """`own_dialect`: of the commands that the gateway writes for the embedded broker."""
+        """`own_dialect`: that of commands to the embedded broker."""
         by_name = {target.name: target for target in targets}
         self._routes = tuple(route_of(route, by_name[route.target]) for route in routes)
         self._own_dialect = own_dialect
@@ -134,7 +136,7 @@ class Routes:
 
     @property
     def has_prefixes(self) -> bool:
-        """Whether topics of some target have a prefix that MQTT clients do not see."""
+        """Whether topics of any target have a prefix that MQTT clients do not see."""
         return bool(self._prefixes)
 
     @property
@@ -158,7 +160,7 @@ class Routes:
         return bool(self._routes) and self.of(topic).target is not None
 
     def check_name(self, topic: str) -> None:
-        """TopicError for a topic name that the header of its route cannot say, with the prefix of its stream."""
+        """Raises TopicError if the header of the route cannot carry the topic name with the prefix of its stream."""
         destination = self.of(topic).destination if self._routes else EMBEDDED
         dialect, name = self._dialect_at(destination), destination.prefix + topic
         check_topic_text(escape_topic(name) if dialect is Dialect.MQRFH else name, dialect)
@@ -167,13 +169,13 @@ class Routes:
         return self._own_dialect if destination.target is None else Dialect(destination.target.header)
 
     def concerned(self, topic_filter: str) -> tuple[Destination, ...]:
-        """Every destination that a subscription must be registered at, in the order of the routes."""
+        """Every destination where a subscription must be registered, in the order of the routes."""
         return tuple(registration.destination for registration in self.registrations(topic_filter))
 
     def registrations(self, topic_filter: str) -> tuple[Registration, ...]:
-        """What a topic filter means at each destination that it concerns; the embedded broker comes last.
+        """The meaning of a topic filter at each destination that it concerns. The embedded broker comes last.
 
-        Raises MappingError where a destination's header cannot say it.
+        Raises MappingError if a destination's header cannot carry it.
         """
         filters: dict[Destination, dict[str, None]] = {}
         is_covered = False
@@ -209,8 +211,8 @@ class Routes:
 def route_of(route: RouteSettings, target: TargetSettings) -> Route:
     """A route of the configuration with its target.
 
-    Where a stream is its queue, that is the queue of its publications; where it is a prefix of the topic, they go to
-    the queue of the default stream, which adds none of its own.
+    If a stream is its queue, its publications go to that queue. If it is a prefix of the topic, they go to the queue of
+    the default stream, which adds no prefix.
     """
     style = _stream_style(target)
     is_named = style is None and route.stream != DEFAULT_STREAM
@@ -226,12 +228,12 @@ def route_of(route: RouteSettings, target: TargetSettings) -> Route:
 
 
 def _stream_style(target: TargetSettings) -> StreamStyle | None:
-    """How a target's streams stand in front of its topics; None where a stream is a queue."""
+    """The style of stream prefixes at a target; None if a stream is a queue."""
     return None if target.streams == _STREAM_IS_QUEUE else StreamStyle(target.streams)
 
 
 def overlap(first: str, second: str) -> str | None:
-    """The filter that matches what two MQTT topic filters both match; None where there is no such topic."""
+    """The filter of the topics that match two MQTT topic filters; None if there are no such topics."""
     ours, theirs = first.split("/"), second.split("/")
     begins = (ours[0], theirs[0])
     if any(level in _WILDCARDS for level in begins) and any(level.startswith("$") for level in begins):

@@ -42,7 +42,7 @@ from gateway.config.values import FolderPath, Table, listed
 
 #: The place in an error of tomllib.
 _PLACE: Final = re.compile(r"at line (\d+)")
-#: A larger file is somebody's mistake.
+#: A larger file is a mistake.
 _MAXIMUM_CHARACTERS: Final = 16_777_216
 _HINT: Final = "'rfhbridge check --example' prints every key with its default"
 
@@ -104,24 +104,24 @@ class Settings(Table):
 
     @property
     def listeners(self) -> tuple[ListenerSettings, ...]:
-        """Every listener, that of `listen` first: plain TCP with the rules of [mqtt] and [access]."""
+        """Every listener. That of `listen` comes first: plain TCP with the rules of [mqtt] and [access]."""
         if not self.listen:
             return self.listener
         return (ListenerSettings(name=DEFAULT_LISTENER, listen=self.listen), *self.listener)
 
     @property
     def rescue(self) -> Path | None:
-        """The rescue folder, where there is one."""
+        """The rescue folder; None if there is none."""
         return Path(self.rescue_folder).absolute() if self.rescue_folder else None
 
     @property
     def has_certificate_users(self) -> bool:
-        """Whether some listener takes its users from the certificates of clients."""
+        """Whether any listener takes its users from the certificates of clients."""
         return any(listener.tls.user_from_certificate for listener in self.listeners)
 
     @property
     def routes(self) -> tuple[RouteSettings, ...]:
-        """The routes in force: where none is given, every topic goes to the only target."""
+        """The routes in force. If none is given, every topic goes to the only target."""
         if self.target and not self.route:
             return (RouteSettings(target=self.target[0].name),)
         return self.route
@@ -135,7 +135,9 @@ class Settings(Table):
 
     @classmethod
     def load(cls, path: Path | None = None, overrides: Mapping[str, object] | None = None) -> Self:
-        """The settings of a TOML file (None: the defaults), with overrides by dotted key; None overrides nothing.
+        """The settings of a TOML file (None: the defaults), with overrides by dotted key.
+
+        An override of None has no effect.
 
         Raises ConfigurationError for a file that cannot be read, an unknown key or a wrong value.
         """
@@ -175,7 +177,7 @@ def _known_keys() -> Iterator[str]:
     yield from keys_of(Settings, "")
 
 
-#: Tables of which a file may have any number, by their full key.
+#: Tables that a file may have any number of times, by their full key.
 TABLE_ARRAYS: Final[dict[str, type[Table]]] = {
     "listener": ListenerSettings,
     "listener.tls.server_name": ServerNameSettings,
@@ -189,7 +191,7 @@ TABLE_ARRAYS: Final[dict[str, type[Table]]] = {
 def _read(path: Path) -> str:
     """The text of a file. Raises ConfigurationError."""
     try:
-        with path.open(encoding="utf-8-sig") as file:  # editors of Windows put a mark in front
+        with path.open(encoding="utf-8-sig") as file:  # Windows editors put a mark in front
             text = file.read(_MAXIMUM_CHARACTERS + 1)
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
@@ -198,7 +200,7 @@ def _read(path: Path) -> str:
         raise ConfigurationError(str(path), (f"is not TOML: {error}",), "correct the file at that place") from None
     if len(text) > _MAXIMUM_CHARACTERS:
         problem = f"has more than {_MAXIMUM_CHARACTERS} characters"
-        raise ConfigurationError(str(path), (problem,), "is it the right file?")
+        raise ConfigurationError(str(path), (problem,), "name the right file with --config")
     return text
 
 

@@ -25,7 +25,7 @@ from mq_adapters.system_queues import DEFAULT_STREAM
 
 def _checked_dollar_filter(topic_filter: str) -> str:
     if not topic_filter.startswith("$"):
-        raise ValueError(f"{topic_filter!r} does not begin with $, and other topics are not reserved")
+        raise ValueError(f"{topic_filter!r} must begin with $, because other topics are not reserved")
     return topic_filter
 
 
@@ -67,12 +67,12 @@ class BrokerSettings(Table):
         default=False, description="with wmb, an MQRFH publication that names no stream is on that of its queue's name"
     )
     subscription_points: dict[MqName, SubscriptionPoint] = Field(
-        default={}, description="subscription point of what is published on a queue, by the name of the queue"
+        default={}, description="subscription point of the publications on a queue, by the name of the queue"
     )
 
     @property
     def all_input_queues(self) -> tuple[str, ...]:
-        """Every queue that publications are taken from, beside the default stream and publish.stream."""
+        """Every queue from which publications are taken, except the default stream and publish.stream."""
         return (*self.streams, *self.input_queues, *self.subscription_points)
 
     @model_validator(mode="after")
@@ -142,8 +142,8 @@ class AccessSettings(Table):
     )
     bind_client_identifier: Literal[True, False, "reserved"] = Field(
         default="reserved",
-        description="whose a client identifier is; true: a client identifier must be the user name, alone or with ':'"
-        ' and more behind it; "reserved": only nobody else may have these of a known user; false: the first that comes',
+        description="owner of a client identifier; true: it must be the user name, alone or with ':' and more behind;"
+        ' "reserved": no other user may have those of a known user; false: the first client that comes owns it',
     )
     maximum_waiting_logins: int = Limit.WAITING_LOGINS.field
     access_file: str = Field(
@@ -223,7 +223,7 @@ class AuditSettings(Table):
     )
 
     def digest_queue_at(self, target: str) -> str:
-        """The queue at a target that digests are put on; "" where that target gets none."""
+        """The queue at a target for digests; "" if that target gets none."""
         return self.digest_queue if target == self.digest_target else ""
 
 

@@ -1,8 +1,8 @@
 """Targets and routes: the IBM MQ queue managers that publications go to, and which topics go where.
 
 A target is one queue manager with a publish/subscribe broker, reached through channels of the gateway
-(mq_adapters/channel). A route says which topics go to which stream there; the first that matches counts. What no route
-takes stays at the embedded broker.
+(mq_adapters/channel). A route says which topics go to which stream there. The first route that matches counts. A topic
+without a route stays at the embedded broker.
 """
 
 import re
@@ -15,7 +15,7 @@ from gateway.config.queue_names import REPLY_QUEUE, SUBSCRIBER_QUEUE
 from gateway.config.values import MqName, Seconds, Table, TopicFilters, listed
 from mq_adapters.system_queues import CONTROL_QUEUE, DEFAULT_STREAM
 
-#: A channel's batch with the state message that is got and put stays below MAXUMSGS, whose default is 10,000.
+#: A channel's batch, with the state message got and put, must stay below MAXUMSGS, whose default is 10,000.
 MAXIMUM_BATCH_MESSAGES: Final = 9_998
 #: IBM MQ, MQ_USER_ID_LENGTH: MQMD.UserIdentifier.
 USER_IDENTIFIER_CHARACTERS: Final = 12
@@ -26,19 +26,19 @@ _CONNECTION_NAME: Final = re.compile(r"[A-Za-z0-9._:\-]{1,253}(\([0-9]{1,5}\))?"
 
 def _checked_target_name(name: str) -> str:
     if not _TARGET_NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name of a target: 1 to 12 characters, A to Z, digits, . and _")
+        raise ValueError(f"{name!r} is not a name of a target: 1 to 12 characters, A to Z, digits, . and _")
     return name
 
 
 def _checked_connection_name(name: str) -> str:
     if not _CONNECTION_NAME.fullmatch(name):
-        raise ValueError(f'{name!r} is no connection name: HOST(PORT), for example "mq1.example.com(1414)"')
+        raise ValueError(f'{name!r} is not a connection name: HOST(PORT), for example "mq1.example.com(1414)"')
     return name
 
 
 def _checked_user_identifier(user: str) -> str:
     if not 1 <= len(user.encode()) <= USER_IDENTIFIER_CHARACTERS:
-        raise ValueError(f"{user!r} is no UserIdentifier: 1 to {USER_IDENTIFIER_CHARACTERS} characters")
+        raise ValueError(f"{user!r} is not a UserIdentifier: 1 to {USER_IDENTIFIER_CHARACTERS} characters")
     return user
 
 
@@ -164,7 +164,7 @@ class TargetSettings(Table):
         if self.password_file and self.password_environment:
             raise ValueError("password_file, password_environment: name one of them")
         if (self.password_file or self.password_environment) and not self.user:
-            raise ValueError("user: a password needs one")
+            raise ValueError("user: is missing; a password needs a user")
         return self
 
 

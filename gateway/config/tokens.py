@@ -37,5 +37,5 @@ class TokenSettings(Table):
     def _checked_together(self) -> Self:
         for key in ("issuer", "audience"):
             if getattr(self, key) and not self.key_files:
-                raise ValueError(f"key_files: is missing, and without keys no token is taken, whatever its {key}")
+                raise ValueError(f"key_files: is missing; {key} needs keys, because without keys no token is accepted")
         return self

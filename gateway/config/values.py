@@ -18,7 +18,7 @@ MAXIMUM_TEXT_BYTES: Final = 65_535
 #: Hosts that mean every IPv4 or every IPv6 address.
 _EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})
 MAXIMUM_PORT: Final = 65_535
-#: A year: long enough for every wait, and none of our clocks overflows.
+#: A year. It is long enough for every wait, and overflows no clock.
 MAXIMUM_WAIT_S: Final = 31_536_000
 #: IBM MQ, MQ_SUB_POINT_LENGTH.
 MAXIMUM_SUBSCRIPTION_POINT_CHARACTERS: Final = 128
@@ -70,7 +70,7 @@ def _checked_topic_filter(topic_filter: str) -> str:
 
 
 def listed(value: object) -> object:
-    """TOML has arrays, the settings have tuples."""
+    """An array of TOML as the tuple of a setting."""
     return tuple(value) if isinstance(value, list) else value
 
 

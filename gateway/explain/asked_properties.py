@@ -1,7 +1,7 @@
-"""Properties of a PUBLISH of MQTT 5.0 as an operator writes them, and where each of them goes in MQ.
+"""Properties of a PUBLISH of MQTT 5.0 as an operator writes them, and the place of each in MQ.
 
-Their names are those of mosquitto's clients. What the bridge does with them is its own (`carried_properties`,
-`message_expiry`); here is told of it. Source: MQTT 5.0 section 3.3.2.3.
+Their names are those of mosquitto's clients. The bridge decides their places (`carried_properties`, `message_expiry`);
+this module describes them. Source: MQTT 5.0 section 3.3.2.3.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,18 +22,18 @@ _OF_ONE_CONNECTION: Final = frozenset({"topic-alias", "subscription-identifier"}
 
 
 class PropertyProblem(ValueError):
-    """A property is none that a PUBLISH may have; the text says which, and what to write."""
+    """A PUBLISH may not have this property. The text names it, and says what to write."""
 
 
 class PropertyPlace(NamedTuple):
-    """A property by its name, where it stands in MQ, and what stands there."""
+    """A property by its name, its place in MQ, and its value there."""
 
     name: str
     place: str
     value: str
 
 
-#: Field of `PublishProperties`, and what its text is, by name; in the order in which they are carried.
+#: Field of `PublishProperties` and kind of text, by name, in the order in which they are carried.
 _FIELDS: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "message-expiry-interval": ("message_expiry_s", int),
     "payload-format-indicator": ("payload_format_indicator", int),
@@ -45,28 +45,28 @@ _FIELDS: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
 
 
 def asked_properties(texts: Iterable[str]) -> PublishProperties | None:
-    """The properties in texts NAME=VALUE, None for no text; of user-property the value is NAME=VALUE once more."""
+    """The properties in texts NAME=VALUE; None for no text. The value of user-property is again NAME=VALUE."""
     found: dict[str, Any] = {}
     user_properties: list[tuple[str, str]] = []
     for text in texts:
-        name, value = _halves(text, "NAME=VALUE, content-type=text/plain for example")
+        name, value = _halves(text, "NAME=VALUE, for example content-type=text/plain")
         if name == _USER_PROPERTY:
-            user_properties.append(_halves(value, "user-property=NAME=VALUE, user-property=unit=bar for example"))
+            user_properties.append(_halves(value, "user-property=NAME=VALUE, for example user-property=unit=bar"))
             continue
         field, read = _field(name)
         if field in found:
-            raise PropertyProblem(f"{name} stands there twice; only user-property may")
+            raise PropertyProblem(f"{name} is given twice; only user-property may be")
         try:
             found[field] = read(value)
         except ValueError:
-            raise PropertyProblem(f"{name} is a number, and {value!r} is none") from None
+            raise PropertyProblem(f"{name} must be a number, not {value!r}") from None
     if user_properties:
         found["user_properties"] = tuple(user_properties)
     return _checked(PublishProperties(**found)) if found else None
 
 
 def places(properties: PublishProperties | None, dialect: Dialect, style: UserPropertyStyle) -> Iterator[PropertyPlace]:
-    """Where each property goes; a header of MQRFH2 has them in a folder, one of MQRFH as pairs."""
+    """The place of each property. An MQRFH2 has them in a folder, an MQRFH as pairs."""
     if properties is None:
         return
     if properties.message_expiry_s is not None:
@@ -96,14 +96,14 @@ def _halves(text: str, form: str) -> tuple[str, str]:
 
 def _field(name: str) -> tuple[str, Callable[[str], object]]:
     if name in _OF_ONE_CONNECTION:
-        raise PropertyProblem(f"{name} belongs to one connection and goes nowhere in MQ")
+        raise PropertyProblem(f"{name} belongs to one connection, and has no place in MQ")
     if name not in _FIELDS:
         raise PropertyProblem(f"{name!r} is no property of a PUBLISH: they are {', '.join(_FIELDS)}")
     return _FIELDS[name]
 
 
 def _checked(properties: PublishProperties) -> PublishProperties:
-    """The properties as the gateway would read them; a PUBLISH with others is refused."""
+    """The properties as the gateway would read them. PropertyProblem if it would refuse the PUBLISH."""
     try:
         encoded = property_codec.PUBLISH.encode(properties)
         property_codec.PUBLISH.read(Fields(encoded, 0, len(encoded)))

@@ -13,7 +13,7 @@ from mq_adapters.message import MessageDescriptor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """The question: a topic name or filter, and who publishes it how; `properties` are those of MQTT 5."""
+    """The question: a topic name or filter, its publisher, QoS and flags; `properties` are those of MQTT 5."""
 
     topic: str
     client: str = "sensor"
@@ -24,7 +24,7 @@ class Question:
 
     @property
     def is_shared(self) -> bool:
-        """Whether it is what MQTT 5 takes for a shared subscription."""
+        """Whether MQTT 5 takes the topic for a shared subscription."""
         return share_of(self.topic) is not None
 
     @property

@@ -1,4 +1,4 @@
-"""The commands for the embedded broker, as bridge/commands/requests.py writes them, without an engine to take them."""
+"""The commands for the embedded broker, as bridge/commands/requests.py writes them, without an engine."""
 
 from collections.abc import Iterator
 
@@ -54,7 +54,10 @@ def embedded_publication(settings: Settings, question: Question, packet: str) ->
 
 
 def embedded_deletion(settings: Settings, question: Question, packet: str) -> ExplainedCommand:
-    """The DeletePub in front of the empty Publish that deletes what is retained; MQRFH takes it for a pattern."""
+    """The DeletePub in front of an empty Publish, which deletes the retained publication.
+
+    MQRFH reads its topic as a pattern.
+    """
     is_mqrfh = Dialect(settings.header) is Dialect.MQRFH
     command = DeletePublication(topics=(escape_topic(question.topic) if is_mqrfh else question.topic,))
     return _explained(settings, packet, command, settings.publish.stream)

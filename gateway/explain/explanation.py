@@ -1,7 +1,7 @@
 """The explanation of a topic: its route, its commands with their exact bytes, and their needs at the target.
 
-Made from the settings alone: no store is opened and nobody is connected to. MsgId and CorrelId are those of the first
-session of an empty store; every other has its own.
+It needs only the settings: no store and no connection. MsgId and CorrelId are those of the first session of an empty
+store. Every other session has its own.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ from mappings.commands.command import DeletePublication, DeregisterSubscriber, D
 from mappings.errors import ConversionError
 from mappings.topics.topics import check_mqtt_topic_filter, topic_error
 
-#: The target that is assumed where no configuration names one: every name in it is the documented default.
+#: The assumed target if no configuration names one. Every name in it is the documented default.
 ASSUMED_TARGET: Final = TargetSettings(name="IBMMQ")
 _DELETES: Final = "PUBLISH, RETAIN, no payload"
 _EPOCH: Final = 1
@@ -42,7 +42,7 @@ _NO_STORE: Final = bytes(12)
 class Explanation:
     """The answer to a question; `sections` is the MQSC of each target that is concerned, by its name.
 
-    `refusal` says why a SUBSCRIBE to it is refused, and what to do; "" where it is not.
+    `refusal` says why a SUBSCRIBE is refused, and what to do; "" if it is not refused.
     """
 
     question: Question
@@ -53,12 +53,15 @@ class Explanation:
 
 
 def with_assumed_target(settings: Settings) -> Settings:
-    """The settings with the target that is assumed where there is no configuration."""
+    """The settings with the assumed target, if they name none."""
     return settings.model_copy(update={"target": (ASSUMED_TARGET,)})
 
 
 def explain(settings: Settings, question: Question) -> Explanation:
-    """Raises TopicError for what is neither a topic name nor a filter, MappingError for what MQ cannot carry."""
+    """Answers a question.
+
+    Raises TopicError if it has neither a topic name nor a filter, MappingError if MQ cannot carry it.
+    """
     check_mqtt_topic_filter(question.topic)
     if question.is_shared:
         _check_shared(question.topic)
@@ -98,7 +101,7 @@ def _check_shared(topic_filter: str) -> None:
 
 
 def _registered(routes: Routes, topic_filter: str) -> tuple[tuple[Registration, ...], str]:
-    """The registrations of a SUBSCRIBE; or none, and why it is refused."""
+    """The registrations of a SUBSCRIBE; if it is refused, none and the reason."""
     try:
         return routes.registrations(topic_filter), ""
     except ConversionError as error:

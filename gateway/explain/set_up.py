@@ -1,9 +1,9 @@
 """The MQSC that a target needs: channel, queues, streams, topics and the authority of the gateway's user.
 
-Commands are written so that they may be run again: REPLACE keeps the messages of a queue. Everything is for IBM MQ 7
-and later; where a Message Broker is the target, its topics have access control lists of their own, and no TOPIC object
-is defined. Sources: IBM MQ, "MQSC commands reference", "Starting queued publish/subscribe", "Adding a stream",
-"SET AUTHREC"; the attributes of the state queue from the exactly-once channel (mq_adapters/channel).
+The commands may be run again, because REPLACE keeps the messages of a queue. They are for IBM MQ 7 and later. The
+topics of a Message Broker have access control lists of their own, so no TOPIC object is defined for it. Sources: IBM
+MQ, "MQSC commands reference", "Starting queued publish/subscribe", "Adding a stream", "SET AUTHREC"; the attributes of
+the state queue from the exactly-once channel (mq_adapters/channel).
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from gateway.config import RouteSettings, TargetSettings
 from gateway.config.routes import route_of
 from mq_adapters.system_queues import DEAD_LETTER_QUEUE, DEFAULT_STREAM
 
-#: The user in SET AUTHREC where the target names none: the operating system user that runs the gateway.
+#: The user in SET AUTHREC if the target names none: the operating system user that runs the gateway.
 DEFAULT_USER: Final = "rfhbridge"
 #: Streams that every queue manager has in SYSTEM.QPUBSUB.QUEUE.NAMELIST.
 _STANDARD_STREAMS: Final = (DEFAULT_STREAM, "SYSTEM.BROKER.ADMIN.STREAM")
@@ -26,16 +26,16 @@ _MAXIMUM_DEPTH: Final = 999_999_999
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Commands that belong together, with what they are for."""
+    """Commands that belong together, and their purpose."""
 
     title: str
     commands: tuple[str, ...]
 
 
 def set_up(target: TargetSettings, routes: Iterable[RouteSettings], *, digest_queue: str = "") -> tuple[Section, ...]:
-    """The sections for one target, in the order in which they are to be run; `routes` are those to it.
+    """The sections for one target in the order to run them; `routes` are those to it.
 
-    `digest_queue` is the queue there that the trail's digests are put on, "" where there is none.
+    `digest_queue` is the queue there for the trail's digests, "" for none.
     """
     own = tuple(routes)
     sections = [
@@ -136,7 +136,7 @@ def _gateway_queues(target: TargetSettings) -> Section:
         "Never clear a state queue while the gateway has messages to deliver.",
         commands=(
             *states,
-            f"DEFINE QLOCAL({back_out}) DESCR('rfhbridge: what could not be taken') REPLACE",
+            f"DEFINE QLOCAL({back_out}) DESCR('rfhbridge: messages that could not be taken') REPLACE",
             f"DEFINE QLOCAL({target.subscriber_queue}) DESCR('rfhbridge: publications') {arrivals}",
             f"DEFINE QLOCAL({target.reply_queue}) DESCR('rfhbridge: answers of the broker') {arrivals}",
         ),
@@ -173,7 +173,7 @@ def _topics(target: TargetSettings, routes: tuple[RouteSettings, ...]) -> Iterat
 
 def _digests(digest_queue: str) -> Section:
     return Section(
-        title="Digests of the gateway's audit trail: evidence out of the gateway's reach, for whoever audits it.",
+        title="Digests of the gateway's audit trail: evidence for its auditors, out of the gateway's reach.",
         commands=(
             f"DEFINE QLOCAL({digest_queue}) DESCR('rfhbridge: signed digests of the trail') "
             f"MSGDLVSQ(FIFO) MAXDEPTH({_MAXIMUM_DEPTH}) REPLACE",
@@ -192,8 +192,8 @@ def _authority(target: TargetSettings, routes: tuple[RouteSettings, ...], digest
     grants = [("QMGR", "", f"CONNECT,INQ{identity}"), *(("QUEUE", name, what) for name, what in queues.items())]
     grants += [("TOPIC", name, "PUB,SUB") for name, _ in topic_objects(target, routes)]
     return Section(
-        title="What the gateway's user may do, and nothing more. The dead-letter queue is for what\n"
-        "comes back and cannot be taken; name your own if DEADQ says another.",
+        title="All rights that the gateway's user needs. The dead-letter queue is for messages from\n"
+        "the broker that the gateway cannot take; name your own if DEADQ says another.",
         commands=(
             *(_grant(kind, name, user, what) for kind, name, what in grants),
             _grant("QUEUE", DEAD_LETTER_QUEUE, user, "PUT"),

@@ -6,9 +6,10 @@ the store into the other queue manager, `Inbound` a queue there into the store. 
     channel = Outbound(settings, connect_local=..., connect_remote=..., listener=...)
     channel.run(stop)        # returns when `stop` is set, the store has gone, or the channel must not go on
 
-Exactly once without XA: outbound, the unit of work that puts the batch also replaces a message on a state queue of the
-other side, and after any doubt the channel reads it again, behind a fence (in_doubt.py). Inbound, the unit of work that
-stores a batch stores its MsgIds too, and a message that comes again with one of them is dropped.
+Messages move exactly once without XA. Outbound, the unit of work that puts a batch also replaces a message on a state
+queue of the other side. After any doubt the channel reads that message again, behind a fence (in_doubt.py). Inbound,
+the unit of work that stores a batch stores its MsgIds too. The channel drops a message that comes again with one of
+these MsgIds.
 """
 
 from mq_adapters.channel.in_doubt import ChannelRefusal, RefusalCause, StartAction

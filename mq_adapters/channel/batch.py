@@ -1,4 +1,4 @@
-"""A batch: how many messages one unit of work takes, when it is full, and how it becomes smaller."""
+"""A batch: the messages of one unit of work, its limits, and how it becomes smaller after a refusal."""
 
 import threading
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.transmission import is_kept_with_next
 
-#: The longest single wait in a get, in seconds: a channel that shall stop must not be waiting for longer.
+#: The longest single wait in a get, in seconds. A channel that is told to stop waits no longer than this.
 LONGEST_WAIT_S: Final = 1.0
-#: Messages of a unit of work beside the batch: the state message, got and put, and one to stay below MAXUMSGS.
+#: Messages of a unit of work beside the batch: the state message, got and put, and one that keeps it below MAXUMSGS.
 _STATE_OPERATIONS: Final = 3
-#: In the store a message is got, and may be put as a copy or a dead letter, with a note of it.
+#: In the store a unit of work gets a message, may put a copy or a dead letter of it, and writes a note.
 _LOCAL_OPERATIONS: Final = 3
 
 
@@ -22,7 +22,7 @@ _LOCAL_OPERATIONS: Final = 3
 class BatchLimits:
     """A batch ends at `messages`, at `bytes` of bodies (its last message may lie across), or `idle_s` after its first.
 
-    `most_messages` is what the units of work on both sides can hold: a batch grows up to it for messages that must go
+    The units of work on both sides can hold `most_messages`. A batch grows up to that number for messages that must go
     together, and never beyond.
     """
 
@@ -33,16 +33,21 @@ class BatchLimits:
 
 
 def most_messages(local_limit: int, remote_limit: int) -> int:
-    """How many messages fit into one unit of work on both sides, by MAXUMSGS. At least 1: more is refused with 2024."""
+    """How many messages fit into one unit of work on both sides, by MAXUMSGS; at least 1.
+
+    More are refused with 2024.
+    """
     here = (local_limit - _STATE_OPERATIONS) // _LOCAL_OPERATIONS
     return max(1, min(here, remote_limit - _STATE_OPERATIONS))
 
 
 class BatchSize:
-    """The number of messages that the next batch may have: halved when one did not go through, doubled when one did.
+    """The number of messages that the next batch may have.
 
-    So a channel gets on over a network that breaks again and again within a whole batch. A limit that was met (2024)
-    stays as long as the connection; after everything else a batch grows again.
+    A refused batch halves it, a batch that went through doubles it.
+
+    So a channel makes progress even over a network that breaks within every whole batch. After a limit (2024) the size
+    stays while the connection lasts. After any other failure it grows again.
     """
 
     def __init__(self, wanted: int) -> None:
@@ -50,17 +55,17 @@ class BatchSize:
         self._most_messages = self._largest = self.messages = wanted
 
     def connected(self, most_messages: int) -> None:
-        """There is a new connection, over which a unit of work holds so many."""
+        """There is a new connection; a unit of work over it holds so many messages."""
         self._most_messages = most_messages
         self._largest = min(self._wanted, most_messages)
         self.messages = min(self.messages, self._largest)
 
     def limits(self, *, bytes: int, idle_s: float) -> BatchLimits:
-        """For the next batch."""
+        """The limits of the next batch."""
         return BatchLimits(messages=self.messages, most_messages=self._most_messages, bytes=bytes, idle_s=idle_s)
 
     def refused(self, messages: int, reason_code: int) -> None:
-        """A batch of so many was backed out, or its connection broke."""
+        """A batch of so many messages was backed out, or its connection broke."""
         self.messages = max(1, messages // 2)
         if reason_code == ReasonCode.MQRC_SYNCPOINT_LIMIT_REACHED:
             self._largest = self.messages
@@ -72,10 +77,11 @@ class BatchSize:
 def take(
     queue_manager: QueueManager, queue_name: str, limits: BatchLimits, *, stop: threading.Event, clock: Clock
 ) -> list[Message]:
-    """The next messages of a queue, in the unit of work that this opens; none, and no unit, when none come in time.
+    """Takes the next messages of a queue in a new unit of work. If no message comes in time, there is no unit of work.
 
-    A message that must go with the next one is never the last, unless the queue ends with it, or it is one of a chain
-    of them past `bytes`: two go together, and a chain that somebody has made must not fill the memory.
+    A message that must go with the next one is never the last of a batch. There are two exceptions: the queue ends with
+    it, or the batch has more than `bytes`. Only two messages need to go together, and a longer chain of somebody's
+    making must not fill the memory.
     """
     queue_manager.begin()
     first = get_or_none(queue_manager, queue_name, wait_s=LONGEST_WAIT_S)
@@ -112,7 +118,7 @@ def _bytes_left(batch: list[Message], limits: BatchLimits) -> int:
 def get_or_none(
     queue_manager: QueueManager, queue_name: str, *, wait_s: float = 0.0, msg_id: bytes | None = None
 ) -> Message | None:
-    """The next message, or the first of that MsgId; None where there is none in time."""
+    """The next message, or the first with that MsgId; None if none comes in time."""
     try:
         return queue_manager.get(queue_name, wait_s=wait_s, msg_id=msg_id)
     except QueueManagerError as error:

@@ -1,8 +1,9 @@
-"""The work of both kinds of channels: connect, fence, begin, work until something happens, and try again for ever.
+"""The work of both kinds of channels: connect, fence, begin, move batches until something fails, and try again.
 
-The store's queue manager is local, the other one remote. Local calls raise QueueManagerError, as the port says; remote
-calls are made in `at_remote`, which makes RemoteTrouble of it: so one glance tells which side refused. A connection is
-given up at the first trouble; what is in doubt then is written in the store, and looked at after the next fence.
+The store's queue manager is local, the other one remote. Local calls raise QueueManagerError, as the port says. Remote
+calls stand in `at_remote`, which turns that error into RemoteTrouble. So the type of an error tells which side refused.
+At the first trouble a channel gives its connection up. The store has a note of the batch in doubt, and the channel
+looks at it after the next fence.
 """
 
 import threading
@@ -26,9 +27,9 @@ from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_d
 
 T = TypeVar("T")
 
-#: Local: the gateway is going away, or has gone. It starts its channels again when it is back.
+#: Local reasons that mean that the gateway is going away. It starts its channels again when it is back.
 _STORE_IS_GONE: Final = (Action.OUTCOME_UNKNOWN, Action.RECONNECT, Action.DEFECT)
-#: Nothing gets better in a minute without an operator.
+#: Reasons that need an operator, so the channel tries again at its slowest rate.
 _NEEDS_AN_OPERATOR: Final = (Action.CONFIGURATION, Action.ALARM, Action.DEFECT)
 
 
@@ -39,7 +40,10 @@ class LocalQueueManager(QueueManager, Protocol):
 
 
 class RemoteTrouble(Exception):
-    """The other queue manager refused a call. `is_in_doubt`: of a commit, which may have taken place all the same."""
+    """The other queue manager refused a call.
+
+    `is_in_doubt`: the call was a commit, which may have taken place all the same.
+    """
 
     def __init__(self, error: QueueManagerError, *, is_in_doubt: bool = False) -> None:
         super().__init__(str(error))
@@ -56,12 +60,12 @@ class ChannelRefused(Exception):
 
 
 class Stopping(Exception):
-    """The channel was told to stop in the middle of something, which is backed out."""
+    """The channel was told to stop in the middle of its work. That work is backed out."""
 
 
 @contextmanager
 def at_remote() -> Iterator[None]:
-    """Calls of the other queue manager. Not around local ones."""
+    """For calls of the other queue manager, never for local ones."""
     try:
         yield
     except QueueManagerError as error:
@@ -69,7 +73,7 @@ def at_remote() -> Iterator[None]:
 
 
 class Channel(ABC):
-    """A channel, for one thread. `run` it; look at `status` from anywhere."""
+    """A channel, for one thread. Call `run` there; any thread may read `status`."""
 
     def __init__(
         self,
@@ -98,9 +102,9 @@ class Channel(ABC):
         return self._board.status
 
     def run(self, stop: threading.Event) -> None:
-        """Runs until `stop` is set, the store goes away, or only an operator can help; `status` says which.
+        """Runs until `stop` is set, the store goes away, or only an operator can help. `status` says which.
 
-        After a stop nothing is in doubt, unless the connection broke at the very end. It may be run again.
+        After a stop no batch is in doubt, unless the connection broke at the very end. A channel may run again.
         """
         self._stop = stop
         self._board.begin()
@@ -122,7 +126,10 @@ class Channel(ABC):
 
     @abstractmethod
     def _hold_local_queue(self) -> AbstractContextManager[object]:
-        """Holds the queue of the store that only one channel may empty. Refused with 2042 while another does."""
+        """Opens the queue of the store that only one channel may empty.
+
+        Raises 2042 while another channel has it open.
+        """
 
     @abstractmethod
     def _fenced_queue(self) -> str:
@@ -130,7 +137,7 @@ class Channel(ABC):
 
     @abstractmethod
     def _begin(self, fence: ExclusiveQueue) -> None:
-        """Connected and fenced: finds out where to go on. Raises ChannelRefused."""
+        """Finds out where to go on, after connection and fence. Raises ChannelRefused."""
 
     @abstractmethod
     def _turn(self) -> None:
@@ -138,7 +145,7 @@ class Channel(ABC):
 
     @abstractmethod
     def _finish(self) -> None:
-        """The channel stops between two batches, with both connections."""
+        """Ends the work between two batches, while both connections are there."""
 
     # -- connections ---------------------------------------------------------------------------------------------------
 
@@ -152,7 +159,7 @@ class Channel(ABC):
                     self._clock.wait(self._stop, delay_s)
 
     def _try(self) -> float:
-        """One connection, as long as it lives; returns how long to wait before the next, in seconds."""
+        """Works over one connection as long as it lives. Returns the seconds to wait before the next one."""
         try:
             self._work_behind_local_fence()
         except RemoteTrouble as trouble:
@@ -205,14 +212,14 @@ class Channel(ABC):
             self._finish()
 
     def _pin(self) -> None:
-        """The channel goes on at this queue manager. Nothing is in doubt."""
+        """Notes that the channel goes on at this queue manager. No batch is in doubt."""
         before, now = self._record.state.queue_manager, self._remote.identifier
         if before != now:
             self._board.queue_manager_changed(before, now)
             self._record.write(self._local, self._record.state.pinned_to(now))
 
     def _take(self, queue_manager: QueueManager, queue_name: str) -> list[Message]:
-        """The next batch of a queue, in a unit of work that this opens; none, and no unit, when none comes in time."""
+        """Takes the next batch of a queue in a new unit of work. If none comes in time, there is no unit of work."""
         limits = self._size.limits(bytes=self._common.batch_bytes, idle_s=self._common.batch_idle_s)
         return take(queue_manager, queue_name, limits, stop=self._stop, clock=self._clock)
 
@@ -221,7 +228,7 @@ class Channel(ABC):
             return self._remote.open_exclusively(self._fenced_queue(), wait_s=LONGEST_WAIT_S)
 
     def _fence(self, open_queue: Callable[[], T]) -> T | None:
-        """Opens a queue exclusively, waiting for others as long as it takes; None after a stop."""
+        """Opens a queue exclusively, and waits for others as long as needed; None after a stop."""
         while not self._stop.is_set():
             try:
                 return open_queue()
@@ -233,14 +240,14 @@ class Channel(ABC):
         return None
 
     def _leave_remote(self) -> None:
-        """A connection that is given up: whatever it answers, it is closed."""
+        """Closes a connection that is given up, even if the close fails."""
         with suppress(QueueManagerError):
             self._remote.back_out()
         with suppress(QueueManagerError):
             self._remote.close()
 
     def _back_out_local(self) -> None:
-        """Gives messages back that were taken from the store. A store that has gone has done that itself."""
+        """Gives taken messages back to the store. A store that has gone has backed them out itself."""
         with suppress(QueueManagerError):
             self._local.back_out()
 

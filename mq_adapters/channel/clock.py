@@ -17,7 +17,7 @@ def _wait(stop: threading.Event, seconds: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """`now_us` is microseconds since 1970 (UTC), `monotonic_s` seconds since whenever; `wait` ends early at a stop."""
+    """`now_us`: microseconds since 1970 (UTC). `monotonic_s`: seconds since any moment. `wait` ends early at a stop."""
 
     now_us: Callable[[], int] = _now_us
     monotonic_s: Callable[[], float] = time.monotonic

@@ -1,7 +1,7 @@
-"""After a connection: one of three actions, or a refusal, follows from the two state messages. Pure.
+"""After a connection, one of four actions or a refusal follows from the two state messages. Pure.
 
-The store says which batch it settled last and which one is under way (local); the queue manager, behind the fence,
-which one it committed last (remote). Row by row, the first that fits:
+The store (local) says which batch it settled last and which one is under way. The queue manager (remote), behind the
+fence, says which one it committed last. The first row that fits decides:
 
     the store says                      | the queue manager has            | then
     a batch in doubt elsewhere          | another identifier               | refused until the other one answers again
@@ -38,7 +38,7 @@ from mq_adapters.message import Message
 
 
 class StartAction(StrEnum):
-    """The action of a channel that begins, or begins again; as an operator reads it."""
+    """The action of a channel that begins, or begins again, in an operator's words."""
 
     NOTHING_IN_DOUBT = "nothing in doubt"
     DELIVER_THE_REST = "deliver the rest"
@@ -47,7 +47,7 @@ class StartAction(StrEnum):
 
 
 class RefusalCause(StrEnum):
-    """Why a channel may not go on."""
+    """The cause for which a channel may not go on."""
 
     ANOTHER_QUEUE_MANAGER = "another queue manager while a batch is in doubt"
     SEVERAL_STATE_MESSAGES = "more than one state message"
@@ -62,10 +62,10 @@ class RefusalCause(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """The channel may go on: with this action, after it has removed what was delivered.
+    """The channel may go on with this action, after it has removed the messages that were delivered.
 
-    `taken` is the state over there where the store went back behind it: everything that waited here then, up to its
-    last message, has gone there.
+    `taken` is the state at the target if the store went back behind it. All messages that waited here then, up to its
+    last message, have gone there.
     """
 
     action: StartAction
@@ -75,7 +75,8 @@ class Start:
     def is_taken(self, message: Message) -> bool:
         """Whether the target has a message that waits here, by its number and its time.
 
-        A store that went back unseen gave numbers anew: what it took since is newer than all that was delivered.
+        A store that went back unseen gave the same numbers again. Messages that it took since then are newer than all
+        messages that were delivered.
         """
         if self.taken is None or (self.taken.newest_us and message.put_us > self.taken.newest_us):
             return False
@@ -84,7 +85,10 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelRefusal:
-    """The channel must not go on: nobody can tell what was delivered. `hint` names what an operator may do."""
+    """The channel must not go on, because nobody can tell which messages were delivered.
+
+    `hint` tells the operator what to do.
+    """
 
     cause: RefusalCause
     detail: str
@@ -92,22 +96,25 @@ class ChannelRefusal:
 
     @property
     def is_final(self) -> bool:
-        """Whether only an operator can help; another queue manager may give way to the right one by itself."""
+        """Whether only an operator can help.
+
+        Another queue manager may give way to the right one without an operator.
+        """
         return self.cause is not RefusalCause.ANOTHER_QUEUE_MANAGER
 
     def __str__(self) -> str:
         return f"{self.cause}: {self.detail} ({self.hint})"
 
 
-_RESET: Final = "find out what arrived, then begin anew: rfhbridge channel resolve {channel} --action reset"
+_RESET: Final = "find out which messages arrived, then begin anew: rfhbridge channel resolve {channel} --action reset"
 _HINTS: Final = {
-    RefusalCause.ANOTHER_QUEUE_MANAGER: "wait for the first one, or say what became of the batch: "
+    RefusalCause.ANOTHER_QUEUE_MANAGER: "wait for the first queue manager, or say whether it has the batch: "
     "rfhbridge channel resolve {channel} --action commit, or backout",
-    RefusalCause.SEVERAL_STATE_MESSAGES: "leave one state message on the queue, that of this gateway",
-    RefusalCause.MALFORMED_STATE: "the state queue is for this channel alone; " + _RESET,
+    RefusalCause.SEVERAL_STATE_MESSAGES: "leave only this gateway's state message on the queue",
+    RefusalCause.MALFORMED_STATE: "give this channel a state queue of its own; " + _RESET,
     RefusalCause.STATE_LOST: _RESET,
-    RefusalCause.ANOTHER_GATEWAY: "give each gateway state queues of its own; if the other one is no more: " + _RESET,
-    RefusalCause.ANOTHER_CHANNEL: "give each shard a state queue of its own; after a change of shards: " + _RESET,
+    RefusalCause.ANOTHER_GATEWAY: "give each gateway state queues of its own; if the other gateway is gone: " + _RESET,
+    RefusalCause.ANOTHER_CHANNEL: "give each shard a state queue of its own; if the shards were changed: " + _RESET,
     RefusalCause.COPIED_STATE: _RESET,
     RefusalCause.OLDER_QUEUE_MANAGER: _RESET,
     RefusalCause.OLDER_STORE: "restore the newest files, or stop the gateway and accept it: rfhbridge queue"
@@ -116,7 +123,7 @@ _HINTS: Final = {
 
 
 def compare(local: LocalState, found: Sequence[Message], *, queue_manager: str) -> Start | ChannelRefusal:
-    """The action at the queue manager of that identifier, whose state queue holds `found`."""
+    """The action at the queue manager of that identifier. Its state queue holds `found`."""
     elsewhere = refusal_elsewhere(local, queue_manager)
     if elsewhere is not None:
         return elsewhere
@@ -136,10 +143,11 @@ def compare(local: LocalState, found: Sequence[Message], *, queue_manager: str) 
 def went_back(
     local: LocalState, found: Sequence[Message], *, queue_manager: str, next_sequence: int
 ) -> RemoteState | None:
-    """The state there, where nothing but a store that went back explains it; None for all else.
+    """The state at the target, if only a store that went back explains it; else None.
 
-    Two batches more, or a number that the store has never given. One batch more of messages that it knows may also be
-    the operator's word on a batch in doubt: that stops the channel, and not the gateway.
+    That is a state two batches ahead, or one with a number that the store has never given. A state one batch ahead,
+    with messages that the store knows, may also come from an operator's resolution. It stops the channel, but not the
+    gateway.
     """
     compared = compare(local, found, queue_manager=queue_manager)
     if not isinstance(compared, ChannelRefusal) or compared.cause is not RefusalCause.OLDER_STORE:
@@ -149,7 +157,7 @@ def went_back(
 
 
 def refusal_elsewhere(local: LocalState, queue_manager: str) -> ChannelRefusal | None:
-    """The refusal of a queue manager other than the one at which a batch is in doubt; None where nothing is."""
+    """The refusal of any queue manager except the one that has the batch in doubt; None if no batch is in doubt."""
     if local.doubtful is None or local.queue_manager == queue_manager:
         return None
     detail = f"batch {local.doubtful.number} is in doubt at {local.queue_manager}, this is {queue_manager}"
@@ -165,7 +173,7 @@ def _without_state(local: LocalState, queue_manager: str) -> Start | ChannelRefu
 
 
 def _stranger(local: LocalState, remote: RemoteState, queue_manager: str) -> ChannelRefusal | None:
-    """A state message that is not of this gateway, channel and queue manager."""
+    """The refusal of a state message of another gateway, channel or queue manager."""
     if remote.gateway != local.gateway and remote.gateway not in local.earlier:
         detail = f"the state is that of gateway {remote.gateway.hex()}, this is {local.gateway.hex()}"
         return _refusal(local, RefusalCause.ANOTHER_GATEWAY, detail)
@@ -198,18 +206,18 @@ def _numbers(local: LocalState, remote: RemoteState, queue_manager: str) -> Star
 
 
 def _since(local: LocalState, remote: RemoteState) -> RemoteState:
-    """The state there, whose last message counts only if a batch took it that this store does not know."""
+    """The state at the target. Its last message counts only if it was in a batch that this store does not know."""
     return replace(remote, last_sequence=remote.last_sequence if remote.last_sequence > local.last_sequence else 0)
 
 
 def _last_of(remote: RemoteState) -> int:
-    """The highest number that was taken. Batches take the oldest first: all that waited and are older went before."""
+    """The highest number that was taken. Batches take the oldest messages first, so all older ones went before."""
     numbers = (own_sequence(msg_id, remote.gateway) for msg_id in remote.batch.messages)
     return max(remote.last_sequence, *numbers, 0)
 
 
 def _is_part(committed: Batch, doubtful: Batch) -> bool:
-    """Whether it is the batch in doubt: the same number, and no message that was not in it."""
+    """Whether this is the batch in doubt: it has the same number, and all its messages were in that batch."""
     return committed.number == doubtful.number and not Counter(committed.messages) - Counter(doubtful.messages)
 
 

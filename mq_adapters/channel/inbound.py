@@ -1,18 +1,18 @@
-"""The way in: what arrives on a queue of the other queue manager goes to a queue of the store, each message once.
+"""The way in: messages go from a queue of the other queue manager to a queue of the store, each once.
 
-One batch, in this order; the MsgIds that the store has noted tell what comes again after a crash or a loss:
+One batch, in this order. After a crash, the MsgIds in the store tell which messages come again:
 
     1. get messages from the remote queue, which nobody else has open, in a unit of work there, which stays open
     2. put each on the local queue with its MsgId, CorrelId and context, and without the reports that it asks for; note
        all their MsgIds, commit in the store
     3. commit there
 
-When 3 fails the messages come again, or never. Behind the next fence whatever the last unit of work there did has taken
-effect: what is noted and on the queue comes again. It is got, committed and dropped, as often as it is noted, and
-nothing else is; the doubt is over when all of it has come, or the queue was empty once.
+If step 3 fails, the messages come again, or they never do. Behind the next fence the last unit of work there has taken
+effect. So noted messages that are on the queue come again. The channel gets, commits and drops each of them as often as
+it is noted, and drops no other message. The doubt ends when all of them have come, or when the queue was empty once.
 
-A message that has been backed out BOTHRESH times is put on BOQNAME there, else on the dead-letter queue there. One that
-the store refuses for good becomes a dead letter in the store.
+A message that has been backed out BOTHRESH times goes to BOQNAME there, or else to the dead-letter queue there. A
+message that the store refuses for good becomes a dead letter in the store.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_d
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sorted:
-    """A batch by what becomes of its messages."""
+    """The messages of a batch, sorted by their fate."""
 
     stored: list[Message] = field(default_factory=list)
     dropped: list[Message] = field(default_factory=list)
@@ -45,7 +45,7 @@ class _Sorted:
 
 
 class Inbound(Channel):
-    """Brings what arrives on a queue of another queue manager into the store."""
+    """Brings messages from a queue of another queue manager into the store."""
 
     def __init__(
         self,
@@ -60,7 +60,8 @@ class Inbound(Channel):
             settings, connect_local=connect_local, connect_remote=connect_remote, listener=listener, clock=clock
         )
         self._settings = settings
-        #: MsgIds that come again, and how often; known after a commit that was answered, while the store notes this.
+        #: MsgIds that come again, and how often. They are known for the state `_known_of`, whose remote commit was
+        #: answered.
         self._expected_again: Counter[bytes] = Counter()
         self._known_of: LocalState | None = None
         self._backout_threshold = 0
@@ -69,7 +70,7 @@ class Inbound(Channel):
     # -- beginning -----------------------------------------------------------------------------------------------------
 
     def _hold_local_queue(self) -> AbstractContextManager[object]:
-        """The local queue is put on, and others get from it; who notes MsgIds is told apart by the noting."""
+        """The local queue stays open to others, who get from it. The notes of MsgIds tell two channels apart."""
         return nullcontext()
 
     def _fenced_queue(self) -> str:
@@ -94,12 +95,12 @@ class Inbound(Channel):
         self._check_local_queue()
 
     def _end_doubt_if_over(self) -> None:
-        """Nothing of the batch that is noted comes again."""
+        """Ends the doubt if no message of the noted batch comes again."""
         if not self._expected_again and self._record.state.doubtful is not None:
             self._record.write(self._local, self._record.state.settling())
 
     def _noted_and_there(self) -> Counter[bytes]:
-        """The messages of the batch in doubt that come again: nobody else gets from the queue now."""
+        """The messages of the batch in doubt that come again. Nobody else gets from the queue now."""
         doubtful = self._record.state.doubtful
         noted = Counter(doubtful.messages if doubtful is not None else ())
         there: Counter[bytes] = Counter()
@@ -116,13 +117,16 @@ class Inbound(Channel):
         self._requeue_name = queue.text("BOQNAME")
 
     def _check_local_queue(self) -> None:
-        """Whether it takes messages now: what is got there for nothing comes nearer to its back-out threshold."""
+        """Checks that the local queue takes messages.
+
+        A get in vain brings a message nearer to its back-out threshold.
+        """
         self._local.begin()
         self._local.put(self._settings.local_queue, Message(MessageDescriptor(), b""))
         self._local.back_out()
 
     def _finish(self) -> None:
-        """The last batch was committed there, which the store does not know yet."""
+        """Notes in the store that the last batch was committed there."""
         if self._record.state == self._known_of:
             self._end_doubt_if_over()
 
@@ -175,7 +179,7 @@ class Inbound(Channel):
         self._board.counted(dead_letters=len(sorted_batch.put_aside), dropped=len(sorted_batch.dropped))
 
     def _sort(self, taken: Sequence[Message], still_expected: Counter[bytes]) -> _Sorted:
-        """Drops the messages that come again, before anything else, and takes them out of `still_expected`."""
+        """First drops the messages that come again, and takes them out of `still_expected`."""
         batch = _Sorted()
         for message in taken:
             if still_expected[message.msg_id]:
@@ -188,7 +192,7 @@ class Inbound(Channel):
         return batch
 
     def _store(self, messages: Sequence[Message], *, noting: Sequence[bytes]) -> None:
-        """Step 2. The batch stays in the store, whatever becomes of the commit there."""
+        """Step 2. The batch stays in the store, even if the commit there fails."""
         self._local.begin()
         accepted = [message for message in messages if self._accepts(_as_stored(message))]
         state = self._record.state
@@ -204,7 +208,7 @@ class Inbound(Channel):
         )
 
     def _accepts(self, message: Message) -> bool:
-        """Puts a message on the local queue; a dead letter where that refuses it for good."""
+        """Puts a message on the local queue, or makes it a dead letter if that queue refuses it for good."""
         try:
             self._local.put(self._settings.local_queue, message)
         except QueueManagerError as error:
@@ -223,9 +227,9 @@ class Inbound(Channel):
 
 
 def _as_stored(message: Message) -> Message:
-    """A message that arrived, without its Report options: reports are made where it arrived.
+    """A message that arrived, without its Report options. The queue manager where it arrived makes the reports.
 
-    Here they would be messages of the gateway's own, on whatever queue a stranger names.
+    A report made here would be a message of the gateway, on any queue that a stranger names.
     """
     descriptor = message.descriptor
     is_asking = descriptor.msg_type == MQMT_REQUEST and not descriptor.reply_to_q

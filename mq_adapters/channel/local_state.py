@@ -1,6 +1,6 @@
 """The channels' own queue in the store: one state message for each channel, found by its CorrelId.
 
-A message is replaced only by who knows it: two processes that run the same channel cannot both go on from it.
+Only a process that has read the message can replace it. So two processes that run the same channel cannot both go on.
 """
 
 from typing import Final
@@ -15,16 +15,19 @@ from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 
-#: How long a state message may be hidden by a unit of work of a process that was killed, in seconds.
+#: The unit of work of a killed process may hide a state message for so many seconds.
 _HIDDEN_S: Final = 1.0
 
 
 class StateChanged(Exception):
-    """Another process, or an operator, has changed the channel's state meanwhile. Nothing was done; look again."""
+    """Another process or an operator has changed the channel's state meanwhile. Nothing was done.
+
+    Read the state again.
+    """
 
 
 class LocalStates:
-    """Looks at the states of all channels of a store: for commands that show them."""
+    """The states of all channels of a store, for commands that show them."""
 
     def __init__(self, queue_manager: QueueManager, queue_name: str = CHANNEL_STATE_QUEUE) -> None:
         self._queue_manager = queue_manager
@@ -36,12 +39,12 @@ class LocalStates:
         return tuple(sorted(found, key=lambda state: state.channel))
 
     def of(self, channel: str) -> LocalState | None:
-        """The state of one channel; None for one that never ran."""
+        """The state of one channel; None if it never ran."""
         return next((state for state in self.all() if state.channel == channel), None)
 
 
 class StateRecord:
-    """One channel's state message, for whoever changes it."""
+    """One channel's state message, for the process that changes it."""
 
     def __init__(self, channel: str, *, gateway: bytes, queue_name: str = CHANNEL_STATE_QUEUE) -> None:
         self.state = LocalState(channel=channel, gateway=gateway)
@@ -52,16 +55,16 @@ class StateRecord:
         self._next: tuple[LocalState, bytes] | None = None
 
     def load(self, queue_manager: QueueManager) -> None:
-        """Reads the message anew; a channel without one has never run. Raises MalformedState.
+        """Reads the message again. A channel without one has never run. Raises MalformedState.
 
-        Who has just been killed may hide it: where there is none, it is waited for.
+        A process that was just killed may hide the message. So if there is none, this waits for it.
         """
         self.look(queue_manager)
         if self._msg_id is None and self._appears(queue_manager):
             self.look(queue_manager)
 
     def look(self, queue_manager: QueueManager) -> None:
-        """The same without waiting: for the status, before the channel can do anything."""
+        """Reads the message without waiting: for the status, before the channel works."""
         self.state, self._msg_id, self._next = self._fresh, None, None
         found = tuple(queue_manager.browse(self._queue_name, correl_id=self._correl_id))
         if len(found) > 1:
@@ -73,7 +76,7 @@ class StateRecord:
             self.state, self._msg_id = state, message.msg_id
 
     def _appears(self, queue_manager: QueueManager) -> bool:
-        """Whether it was only hidden by a unit of work."""
+        """Whether the message appears after a wait, because a unit of work had hidden it."""
         queue_manager.begin()
         try:
             queue_manager.get(self._queue_name, correl_id=self._correl_id, wait_s=_HIDDEN_S)
@@ -86,7 +89,7 @@ class StateRecord:
         return True
 
     def replace(self, queue_manager: QueueManager, state: LocalState) -> None:
-        """Puts another state in the open unit of work; call `committed` after its commit. Raises StateChanged."""
+        """Puts another state in the open unit of work. Call `committed` after its commit. Raises StateChanged."""
         correl_id = self._correl_id if self._msg_id is None else None
         try:
             queue_manager.get(self._queue_name, msg_id=self._msg_id, correl_id=correl_id)
@@ -105,7 +108,7 @@ class StateRecord:
         (self.state, self._msg_id), self._next = self._next, None
 
     def write(self, queue_manager: QueueManager, state: LocalState) -> None:
-        """Another state in a unit of work of its own."""
+        """Writes another state in a unit of work of its own."""
         queue_manager.begin()
         try:
             self.replace(queue_manager, state)

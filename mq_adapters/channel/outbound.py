@@ -1,6 +1,6 @@
 """The way out: messages go from a transmission queue of the store to the other queue manager, each once.
 
-One batch, in this order; a crash between any two steps leaves a state that `in_doubt.compare` knows:
+One batch, in this order. A crash between any two steps leaves a state that `in_doubt.compare` knows:
 
     1. take messages from the transmission queue in a unit of work of the store, which stays open
     2. note in the store which messages are under way (a second connection, a commit of its own)
@@ -49,13 +49,14 @@ from mq_adapters.transmission import Transmission, is_kept_with_next, read_trans
 
 #: Messages of one unit of work that were taken before the store went back.
 _TAKEN_AT_ONCE = 500
-#: After these a batch is made smaller. A poisoned state message is one that is too long for its queue.
+#: After these reasons the channel makes the batch smaller. One of them means that the state message is too long for its
+#: queue.
 _TOO_LARGE = (Action.RETRY, Action.SMALLER_BATCH, Action.POISON)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outgoing:
-    """A message of the transmission queue: what is in it, or with which reason code it is refused already."""
+    """A message of the transmission queue, unpacked, or the reason code with which it is refused already."""
 
     outside: Message
     transmission: Transmission | None
@@ -82,9 +83,9 @@ class Outbound(Channel):
         self._state_queue: ExclusiveQueue
         self._notes: QueueManager
         self._looked_s = 0.0
-        #: When the newest message that was ever delivered was put here, as far as is known; microseconds since 1970.
+        #: The put time of the newest message that was ever delivered, as far as known; microseconds since 1970.
         self._newest_us = 0
-        #: The last lone message, or group, whose commit was refused although the queue manager commits without it.
+        #: The last lone message or group whose commit was refused although the queue manager commits without it.
         self._suspects: frozenset[bytes] = frozenset()
         self._condemned: frozenset[bytes] = frozenset()
 
@@ -117,7 +118,7 @@ class Outbound(Channel):
             self._carry([])
 
     def _compared(self) -> Start:
-        """Reads the state messages on both sides. It reads two at most: more are as bad as two."""
+        """Compares the states on both sides. It reads at most two messages there, because more are as bad as two."""
         self._looked_s = self._clock.monotonic_s()
         with at_remote():
             found = tuple(islice(self._remote.browse(self._settings.remote_state_queue), 2))
@@ -129,14 +130,14 @@ class Outbound(Channel):
         return compared
 
     def _remove(self, delivered: Sequence[bytes]) -> None:
-        """Takes the messages that were delivered off the transmission queue. One that is gone was removed by hand."""
+        """Takes delivered messages off the transmission queue. If one is gone, somebody removed it by hand."""
         self._local.begin()
         queue_name = self._settings.transmission_queue
         found = [get_or_none(self._local, queue_name, msg_id=msg_id) for msg_id in delivered]
         self._settle([self._parcel(message) for message in found if message is not None])
 
     def _remove_taken(self, start: Start) -> None:
-        """Takes what the target had before the store went back off the transmission queue, and goes on behind it."""
+        """Removes messages that the target had before the store went back, and goes on behind them."""
         queue_name, taken = self._settings.transmission_queue, start.taken
         assert taken is not None, "the action says so"
         waiting = [message.msg_id for message in self._local.browse(queue_name) if start.is_taken(message)]
@@ -176,7 +177,7 @@ class Outbound(Channel):
             self._retry.succeeded()
 
     def _look_again(self) -> None:
-        """Nothing to do: from time to time, whether the other side is still as it was left."""
+        """From time to time, an idle channel checks that the state on the other side is unchanged."""
         if self._clock.monotonic_s() - self._looked_s >= self._settings.look_again_s:
             self._compared()
 
@@ -191,7 +192,7 @@ class Outbound(Channel):
         return _Outgoing(outside=outside, transmission=transmission, reason_code=reason_code)
 
     def _carry(self, parcels: Sequence[_Outgoing]) -> None:
-        """Steps 2 to 5 for what was taken; without messages it replaces the state message alone."""
+        """Steps 2 to 5 for the taken messages; without messages it replaces the state message alone."""
         doubting = self._record.state.doubting(parcel.outside.msg_id for parcel in parcels)
         self._record.write(self._notes, doubting)
         try:
@@ -209,7 +210,7 @@ class Outbound(Channel):
         self._settle(delivered, dead_letters=len(parcels) - len(delivered))
 
     def _put_all(self, parcels: Sequence[_Outgoing]) -> list[_Outgoing]:
-        """Step 3; returns those that were not refused."""
+        """Step 3; returns the messages that were not refused."""
         delivered: list[_Outgoing] = []
         with at_remote():
             self._remote.begin()
@@ -224,7 +225,7 @@ class Outbound(Channel):
         return delivered
 
     def _put(self, parcel: _Outgoing) -> int:
-        """Puts one message; returns the reason code with which it is refused for good, or 0."""
+        """Puts one message; returns 0, or the reason code with which it is refused for good."""
         assert parcel.transmission is not None, "what cannot be read is refused already"
         try:
             self._remote.put(parcel.transmission.queue_name, parcel.transmission.message)
@@ -256,12 +257,12 @@ class Outbound(Channel):
             raise RemoteTrouble(error, is_in_doubt=not is_backed_out) from error
 
     def _empty_state_queue(self) -> None:
-        """The operator has said that nothing on it counts."""
+        """Empties the state queue, because the operator has said that it does not count."""
         while get_or_none(self._remote, self._settings.remote_state_queue) is not None:
             continue
 
     def _give_up(self) -> None:
-        """The batch is not delivered: it goes back to the transmission queue, and nothing is in doubt."""
+        """Gives the batch back to the transmission queue. It was not delivered, and no batch is in doubt."""
         with suppress(QueueManagerError):
             self._remote.back_out()
         self._local.back_out()
@@ -297,12 +298,12 @@ class Outbound(Channel):
         return max((own_sequence(parcel.outside.msg_id, gateway) for parcel in parcels), default=0)
 
     def _finish(self) -> None:
-        """Each batch was settled before the next turn."""
+        """There is nothing left to do: each batch was settled before the next one."""
 
     # -- a batch that is refused as a whole ----------------------------------------------------------------------------
 
     def _make_smaller(self, taken: Sequence[Message], trouble: RemoteTrouble) -> None:
-        """The batch was backed out. A lone message is a dead letter when it alone is refused, twice."""
+        """The batch was backed out. A lone message becomes a dead letter when it alone is refused twice."""
         groups = sum(not is_kept_with_next(message) for message in taken)
         if groups > 1:
             self._size.refused(len(taken), trouble.error.reason_code)

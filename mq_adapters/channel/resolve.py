@@ -1,7 +1,7 @@
-"""An operator resolves a batch that the channel cannot resolve itself (`rfhbridge channel resolve`). It must not run.
+"""An operator resolves a batch that the channel cannot resolve (`rfhbridge channel resolve`). The channel must not run.
 
-COMMIT and BACKOUT are of the batch in doubt, as with RESOLVE CHANNEL of IBM MQ: it was delivered, or it was not. RESET
-is of everything before: whatever the state queue on the other side holds is replaced when the channel runs next.
+COMMIT and BACKOUT say that the batch in doubt was delivered, or that it was not, as in RESOLVE CHANNEL of IBM MQ. RESET
+makes the channel begin anew. When it runs next, it replaces whatever message the state queue on the other side holds.
 """
 
 from dataclasses import replace
@@ -16,18 +16,18 @@ from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 
 
 class Resolution(StrEnum):
-    """The operator's word on a batch."""
+    """The operator's decision about a batch."""
 
-    #: The batch in doubt was delivered: its messages are removed from the transmission queue.
+    #: The batch in doubt was delivered, so its messages leave the transmission queue.
     COMMIT = "commit"
-    #: The batch in doubt was not delivered: its messages are delivered again.
+    #: The batch in doubt was not delivered, so the channel delivers its messages again.
     BACKOUT = "backout"
-    #: Nothing is in doubt here, and what the other side says of it does not count.
+    #: No batch is in doubt, and the state on the other side does not count.
     RESET = "reset"
 
 
 class ResolutionRefused(Exception):
-    """It does not fit what the channel's state says; nothing was changed."""
+    """The decision does not fit the channel's state. Nothing was changed."""
 
 
 def resolve(
@@ -38,7 +38,7 @@ def resolve(
     transmission_queue: str = "",
     local_state_queue: str = CHANNEL_STATE_QUEUE,
 ) -> tuple[LocalState, tuple[Message, ...]]:
-    """Does what the operator says; returns the new state, and the messages that left the transmission queue.
+    """Carries the decision out; returns the new state, and the messages that left the transmission queue.
 
     `transmission_queue` is that of an outbound channel, blank for an inbound one. Raises ResolutionRefused,
     MalformedState, QueueManagerError: 2042 while the channel holds its transmission queue (stop it first).
@@ -74,8 +74,8 @@ def _resolve(
 def _resolved(state: LocalState, resolution: Resolution) -> LocalState:
     if resolution is Resolution.RESET:
         if state.doubtful is not None:
-            raise ResolutionRefused(f"batch {state.doubtful.number} is in doubt: say commit or backout of it first")
+            raise ResolutionRefused(f"batch {state.doubtful.number} is in doubt: first resolve it by commit or backout")
         return replace(state, reset=True)
     if state.doubtful is None:
-        raise ResolutionRefused(f"nothing of channel {state.channel} is in doubt")
+        raise ResolutionRefused(f"channel {state.channel} has no batch in doubt")
     return state.settling() if resolution is Resolution.COMMIT else state.undoubted()

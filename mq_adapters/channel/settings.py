@@ -8,7 +8,7 @@ from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelSettings:
-    """Of every channel. A batch ends at `batch_messages`, at `batch_bytes` of bodies, or `batch_idle_s` later.
+    """Settings of every channel. A batch ends at `batch_messages`, at `batch_bytes` of bodies, or after `batch_idle_s`.
 
     `channel` is its name, at most 48 characters: `<TARGET>.OUT.<n>` or `<TARGET>.IN.<queue>`.
     """
@@ -23,10 +23,10 @@ class ChannelSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboundSettings(ChannelSettings):
-    """Of a channel that empties a transmission queue of the store.
+    """Settings of a channel that empties a transmission queue of the store.
 
-    `remote_state_queue` is for this channel alone. `look_again_s` is how often an idle channel looks at it.
-    `protected_queues` are queues there that take no message of this one, whoever has put it: state queues of others.
+    `remote_state_queue` is for this channel alone. An idle channel looks at it every `look_again_s`. `protected_queues`
+    are state queues of other channels at the target. This channel puts no message on them.
     """
 
     transmission_queue: str
@@ -37,7 +37,7 @@ class OutboundSettings(ChannelSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboundSettings(ChannelSettings):
-    """Of a channel that brings what arrives on a queue of the other queue manager to a queue of the store."""
+    """Settings of a channel that brings messages from a queue of the other queue manager to a queue of the store."""
 
     remote_queue: str
     local_queue: str

@@ -1,8 +1,8 @@
 """The two state messages of a channel, as values and as JSON text (MQSTR, UTF-8, persistent, never expiring).
 
 `RemoteState` is the one message of a state queue of the other queue manager: the last batch that was committed there.
-`LocalState` is the channel's message in the gateway's store: what is settled, and while a batch is under way its number
-and messages. Both begin with `"version":1`; this is all of them:
+`LocalState` is the channel's message in the gateway's store: the settled batch, and the number and messages of a batch
+that is under way. Both begin with `"version":1`; this is all of them:
 
     {"version":1,"channel":"PLANT.OUT.0","gateway":"<24 hex digits>","queue_manager":"<identifier>",
      "batch":7,"last_sequence":4711,"messages":[4709,4710,4711]}
@@ -10,11 +10,10 @@ and messages. Both begin with `"version":1`; this is all of them:
     {"version":1,"channel":"PLANT.OUT.0","gateway":"<24 hex digits>","queue_manager":"<identifier>",
      "batch":6,"last_sequence":4708,"settled":{"<identifier>":6},"doubtful":{"batch":7,"messages":[4709]},"reset":false}
 
-The first has `"newest_us"` too where that is known: when the newest message that went was put on its queue here.
-`gateway` is the store's incarnation, 12 bytes. Where the store went back, the channel's message has `"earlier"` too:
-the incarnations before, the latest last, 24 hex digits each. A message is its MsgId: the sequence number alone where
-the store has made the MsgId, else 48 hex digits. Either reader takes hostile bytes and ends in a value or in
-MalformedState.
+The first may also have `"newest_us"`: the put time here of the newest message that was delivered. `gateway` is the
+store's incarnation, 12 bytes. If the store went back, the channel's message also has `"earlier"`: the incarnations
+before, the latest last, 24 hex digits each. A message is its MsgId: the sequence number alone if the store made the
+MsgId, else 48 hex digits. Either reader takes hostile bytes and ends in a value or in MalformedState.
 """
 
 import hashlib
@@ -27,11 +26,11 @@ import orjson
 from mq_adapters.message import IDENTIFIER_BYTES, IDENTIFIER_TAG, MQPER_PERSISTENT, Message, MessageDescriptor
 
 STATE_VERSION: Final = 1
-#: IBM MQ's default of MAXMSGL: a state message that cannot be on a queue is none.
+#: IBM MQ's default of MAXMSGL. A longer message is no state message, because no queue takes it.
 MAXIMUM_STATE_BYTES: Final = 4 * 1024 * 1024
-#: Queue managers whose last batch is remembered, for a channel that fails over and comes back.
+#: The most queue managers whose last batch is remembered, for a channel that fails over and comes back.
 MAXIMUM_QUEUE_MANAGERS: Final = 16
-#: Incarnations of a store that are remembered: it went back as often.
+#: The most earlier incarnations of a store that are remembered, one for each time that it went back.
 MAXIMUM_EARLIER: Final = 16
 #: MQCA_Q_MGR_IDENTIFIER has 48 characters; a channel's name is as long as a queue's.
 _NAME_CHARACTERS: Final = 48
@@ -47,12 +46,12 @@ _LOCAL_KEYS: Final = _REMOTE_KEYS - {"messages"} | {"settled", "doubtful", "rese
 
 
 class MalformedState(Exception):
-    """A message that is no state message of a channel; the text says why."""
+    """A message that is no state message of a channel. The text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """A batch of messages: its number, from 1, and the MsgIds of the messages on the queue that they come from."""
+    """A batch of messages: its number, from 1, and the MsgIds of the messages on their first queue."""
 
     number: int
     messages: tuple[bytes, ...] = ()
@@ -62,8 +61,8 @@ class Batch:
 class RemoteState:
     """The last committed batch of a channel, as the other queue manager keeps it.
 
-    `last_sequence` is the highest sequence number of the store that was ever delivered. `newest_us` is when the newest
-    message that was delivered was put on its queue there, microseconds since 1970, 0 where that is not known.
+    `last_sequence` is the highest sequence number of the store that was ever delivered. `newest_us` is the put time in
+    the store of the newest delivered message, microseconds since 1970, 0 if unknown.
     """
 
     channel: str
@@ -88,11 +87,11 @@ class RemoteState:
 class LocalState:
     """The state of a channel, as the store keeps it.
 
-    `earlier` has the incarnations of the store before it went back: a state message there may still be of one of them.
+    `earlier` has the incarnations of the store before it went back. A state message there may still be of one of them.
 
     `queue_manager` is the identifier that the channel is pinned to, blank before the first connection. `settled` has
-    the last settled batch of each queue manager by its identifier, the latest last; batch numbers only ever rise.
-    `doubtful` is the batch that is under way. `reset` is the operator's word: the state message there does not count.
+    the last settled batch of each queue manager by its identifier, the latest last. Batch numbers only rise. `doubtful`
+    is the batch that is under way. `reset`: the operator has said that the state message there does not count.
     """
 
     channel: str
@@ -106,11 +105,11 @@ class LocalState:
     earlier: tuple[bytes, ...] = ()
 
     def carried_over(self, gateway: bytes) -> "LocalState":
-        """The same for the next incarnation of a store that went back; what is known of the other side is of before."""
+        """The state in the next incarnation of a store that went back."""
         return replace(self, gateway=gateway, earlier=(*self.earlier, self.gateway)[-MAXIMUM_EARLIER:])
 
     def caught_up(self, remote: "RemoteState") -> "LocalState":
-        """With what the other side had committed before the store went back."""
+        """The state with the batch that the other side had committed before the store went back."""
         return replace(
             self,
             batch=max(self.batch, remote.batch.number),
@@ -124,24 +123,24 @@ class LocalState:
         return dict([*others[-(MAXIMUM_QUEUE_MANAGERS - 1) :], (queue_manager, number)])
 
     def settled_at(self, queue_manager: str) -> int:
-        """The number of the last batch that is settled at a queue manager, 0 where there is none."""
+        """The number of the last settled batch at a queue manager; 0 if there is none."""
         return self.settled.get(queue_manager, 0)
 
     def pinned_to(self, queue_manager: str) -> "LocalState":
-        """Begins, or goes on, at a queue manager; nothing may be in doubt."""
-        assert self.doubtful is None, "what is in doubt belongs to the queue manager before"
+        """The state of a channel that begins or goes on at a queue manager. No batch may be in doubt."""
+        assert self.doubtful is None, "the batch in doubt belongs to the queue manager before"
         return replace(self, queue_manager=queue_manager)
 
     def doubting(self, messages: Iterable[bytes]) -> "LocalState":
-        """With the next batch under way."""
+        """The state with the next batch under way."""
         return replace(self, doubtful=Batch(number=self.batch + 1, messages=tuple(messages)))
 
     def undoubted(self) -> "LocalState":
-        """With nothing under way: the batch was not delivered."""
+        """The state without a batch under way, because it was not delivered."""
         return replace(self, doubtful=None)
 
     def settling(self, last_sequence: int = 0) -> "LocalState":
-        """With the doubtful batch delivered; that fulfils a reset."""
+        """The state with the doubtful batch delivered. That also ends a reset."""
         assert self.doubtful is not None, "only a batch that was under way can be settled"
         number = self.doubtful.number
         return replace(
@@ -171,7 +170,7 @@ class LocalState:
 
 
 def restated(body: bytes, gateway: bytes) -> bytes:
-    """The body of a channel's message in the store, for the next incarnation of that; what is none stays as it is."""
+    """The body of a channel's message in the store, for the store's next incarnation. Any other body stays as it is."""
     try:
         state = read_local_state(Message(MessageDescriptor(), body))
     except MalformedState:
@@ -185,7 +184,7 @@ def state_correl_id(channel: str) -> bytes:
 
 
 def own_sequence(msg_id: bytes, gateway: bytes) -> int:
-    """The sequence number in a MsgId that the store of that incarnation has made; 0 for any other MsgId."""
+    """The sequence number in a MsgId that a store of this incarnation has made; 0 for any other MsgId."""
     prefix = IDENTIFIER_TAG + gateway
     return int.from_bytes(msg_id[len(prefix) :], "big") if msg_id.startswith(prefix) else 0
 
@@ -212,7 +211,7 @@ def read_local_state(message: Message) -> LocalState:
     gateway = _read_gateway(fields["gateway"])
     reset = fields["reset"]
     if not isinstance(reset, bool):
-        raise MalformedState("reset is neither true nor false")
+        raise MalformedState("reset must be true or false")
     return LocalState(
         channel=_read_name(fields["channel"], "channel"),
         gateway=gateway,
@@ -255,7 +254,7 @@ def _written(messages: Iterable[bytes], gateway: bytes) -> list[int | str]:
 
 
 def _read_object(message: Message, keys: frozenset[str], *, left_out: str) -> dict[str, object]:
-    """The fields of a state message, which are `keys`; the one that may be left out may be there."""
+    """The fields of a state message: exactly `keys`, and perhaps the optional one."""
     if len(message.body) > MAXIMUM_STATE_BYTES:
         raise MalformedState(f"{len(message.body)} bytes are no state message")
     try:
@@ -263,7 +262,7 @@ def _read_object(message: Message, keys: frozenset[str], *, left_out: str) -> di
     except orjson.JSONDecodeError as error:
         raise MalformedState(f"it is not JSON: {error}") from error
     if not isinstance(fields, dict) or fields.get("version") != STATE_VERSION:
-        raise MalformedState(f"it is not of version {STATE_VERSION}, the one that this program reads")
+        raise MalformedState(f"it is not of version {STATE_VERSION}, which this program reads")
     if fields.keys() - {left_out} != keys:
         raise MalformedState(f"its keys are not {', '.join(sorted(keys))}")
     return cast(dict[str, object], fields)
@@ -292,7 +291,7 @@ def _read_earlier(value: object) -> tuple[bytes, ...]:
 
 
 def _read_hex(value: object, length: int, key: str) -> bytes:
-    """Lower-case hex digits without anything between them, as they are written."""
+    """Bytes from lower-case hex digits with nothing between them."""
     if isinstance(value, str) and len(value) == 2 * length and value.isascii():
         try:
             read = bytes.fromhex(value)
@@ -326,7 +325,7 @@ def _read_doubtful(value: object, gateway: bytes) -> Batch | None:
     if value is None:
         return None
     if not isinstance(value, dict) or value.keys() != {"batch", "messages"}:
-        raise MalformedState("doubtful is neither null nor a batch with messages")
+        raise MalformedState("doubtful must be null or a batch with messages")
     return Batch(
         number=_read_number(value["batch"], "doubtful batch"), messages=_read_messages(value["messages"], gateway)
     )

@@ -1,4 +1,4 @@
-"""The status of a channel: its runner can read it, and the log has each change of it."""
+"""The status of a channel. Its runner can read it, and the log has each change."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -14,26 +14,26 @@ _US_OF_A_SECOND = 1_000_000
 
 
 class ChannelState(StrEnum):
-    """As an operator reads it."""
+    """The state of a channel, in an operator's words."""
 
     CONNECTING = "connecting"
-    #: Waits until nobody else has the queue open that only one channel may have.
+    #: Waits until nobody else has the exclusive queue open.
     FENCING = "fencing"
     RUNNING = "running"
     #: Tries again later.
     WAITING = "waiting"
-    #: Tries again later; whether the last batch took place is not known.
+    #: Tries again later. Nobody knows yet whether the last batch took place.
     IN_DOUBT = "in doubt"
     STOPPED = "stopped"
-    #: Does not try again: an operator must act.
+    #: Does not try again, because an operator must act.
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelProblem:
-    """Why a channel does not run. `reason_code` is an MQRC_* number, 0 where the channel itself refuses to go on.
+    """Why a channel does not run. `reason_code` is an MQRC_* number; 0 if the channel itself refuses to go on.
 
-    `cause` says what that refusal is about (in_doubt.RefusalCause), "" for all else.
+    `cause` is the cause of that refusal (in_doubt.RefusalCause), "" for any other problem.
     """
 
     reason_code: int
@@ -46,7 +46,7 @@ class ChannelStatus:
     """A channel at one moment. Times are microseconds since 1970, UTC.
 
     `batch` is the last settled one; `messages`, `message_bytes`, `dead_letters` and `dropped` count since `run` began.
-    `problem` is the last one, also when it is over; `next_retry_us` is 0 where none is due.
+    `problem` is the last one, even if it is over. `next_retry_us` is 0 if no retry is due.
     """
 
     channel: str
@@ -57,7 +57,7 @@ class ChannelStatus:
     batch: int = 0
     messages: int = 0
     message_bytes: int = 0
-    #: Messages that were refused for good: dead letters here, and on the way in those that were put aside there.
+    #: Messages that were refused for good: dead letters here, and inbound also messages that were put aside there.
     dead_letters: int = 0
     #: Messages of a doubtful batch that came again, on the way in.
     dropped: int = 0
@@ -66,7 +66,7 @@ class ChannelStatus:
     next_retry_us: int = 0
 
     def as_dict(self, gateway: bytes = b"") -> dict[str, object]:
-        """For a line of JSON. Messages in doubt are sequence numbers of that incarnation, or hex digits."""
+        """The fields of a line of JSON. Messages in doubt are sequence numbers of that incarnation, or hex digits."""
         doubtful, problem = self.in_doubt, self.problem
         return {
             "channel": self.channel,
@@ -93,7 +93,7 @@ class ChannelStatus:
 
 
 class ChannelListener(Protocol):
-    """The runner of a channel. The channel's thread calls it; its methods must be quick, and must not raise."""
+    """The runner of a channel. The channel's thread calls it. Its methods must be quick, and must not raise."""
 
     def status_changed(self, status: ChannelStatus) -> None:
         """Called for each new state, and for each batch."""
@@ -102,15 +102,16 @@ class ChannelListener(Protocol):
     def queue_manager_changed(self, channel: str, *, before: str, now: str) -> None:
         """The channel is about to go on at another queue manager, by its identifier; `before` is blank the first time.
 
-        Subscriptions and retained publications are not there: everything is to be registered anew. Called before that
-        is noted in the store, so it may be called again after a crash.
+        Subscriptions and retained publications are missing there, so the runner registers all of them again. This call
+        comes before the note in the store, so it may come again after a crash.
         """
         ...
 
     def action_taken(self, channel: str, action: StartAction, *, batch: int, messages: int) -> None:
         """The batch that was in doubt is settled, because the channel began again.
 
-        `messages` were removed from the transmission queue; on the way in so many are dropped when they come again.
+        Outbound, `messages` were removed from the transmission queue. Inbound, so many are dropped when they come
+        again.
         """
         ...
 
@@ -125,7 +126,7 @@ class StatusBoard:
         self._logged: tuple[ChannelState, int, str] | None = None
 
     def begin(self) -> None:
-        """The channel runs anew: counts from 0."""
+        """Begins the status of a new run. Its counts begin at 0."""
         self.status = ChannelStatus(channel=self.status.channel)
 
     def enter(
@@ -161,7 +162,7 @@ class StatusBoard:
         )
 
     def counted(self, *, dead_letters: int, dropped: int) -> None:
-        """Messages of a batch that ended elsewhere; nothing is told where there were none."""
+        """Counts the messages of a batch that ended elsewhere. Without messages it tells nobody."""
         status = self.status
         if dead_letters or dropped:
             self._change(dead_letters=status.dead_letters + dead_letters, dropped=status.dropped + dropped)
@@ -180,7 +181,7 @@ class StatusBoard:
         self._listener.status_changed(self.status)
 
     def _log_once(self, state: ChannelState, problem: ChannelProblem | None) -> None:
-        """A channel that tries for hours says so once: while state and reason stay, nothing is logged."""
+        """Logs a state or reason only when it changes, so a channel that tries for hours logs once."""
         news = state, problem.reason_code if problem else 0, problem.text if problem and not problem.reason_code else ""
         if news == self._logged:
             return

@@ -1,4 +1,4 @@
-"""A real queue manager behind the port, over IBM's MQ client: ibmmq or pymqi, whichever is there.
+"""A real queue manager behind the port, over IBM's MQ client with ibmmq or pymqi.
 
     settings = ConnectionSettings(connections=("mq1.example.com(1414)",), channel="RFHBRIDGE.SVRCONN")
     with IbmMq(settings) as queue_manager:

@@ -1,8 +1,8 @@
-"""The one module that names IBM's Python packages: it loads ibmmq or pymqi, and says what is missing where it cannot.
+"""The one module that names IBM's Python packages. It loads ibmmq or pymqi, or says what is missing.
 
-The C library is loaded first, by itself: the packages would hide why it does not load behind a second import error,
-and ibmmq looks for it in a folder below the working directory, which others may be able to write. A library that is
-loaded already is looked for nowhere.
+It loads the C library first, because the packages hide a failure to load it behind a second import error. Also, ibmmq
+looks for the library in a folder below the working directory, which others may be able to write. Nobody looks for a
+library that is loaded already.
 """
 
 import ctypes
@@ -36,25 +36,25 @@ class Binding:
     """One of the two packages, loaded. Its classes are used by both alike; connection.py knows where they differ."""
 
     package: str
-    #: Of the distribution: pymqi's own __version__ lags behind.
+    #: The version of the distribution, because pymqi's own __version__ lags behind.
     version: str
     module: Any
 
 
 class _UnusablePackage(Exception):
-    """A package that cannot be used; the text says why."""
+    """A package that cannot be used. The text says why."""
 
 
 _LOADING: Final = threading.Lock()
 
 
 def load(package: Package = "auto") -> Binding:
-    """The package to use; with "auto" ibmmq where both load. QueueManagerError 2495 where none does."""
+    """The package to use. With "auto" it is ibmmq if both load. QueueManagerError 2495 if none loads."""
     candidates = ("ibmmq", "pymqi") if package == "auto" else (package,)
     complaints: list[str] = []
     for candidate in candidates:
         try:
-            with _LOADING:  # channels load it at the same time, and an import that fails leaves half a module meanwhile
+            with _LOADING:  # channels load it at the same time, and a failing import leaves half a module for a moment
                 return _loaded(candidate)
         except _UnusablePackage as error:
             complaints.append(str(error))
@@ -70,19 +70,19 @@ def _loaded(package: str) -> Binding:
     if importlib.util.find_spec(package) is None:
         raise _UnusablePackage(f"Python package {package} is not installed")
     complaint = _load_library(_LIBRARIES[package])
-    if complaint and package == "ibmmq":  # it would go on to look below the working directory
+    if complaint and package == "ibmmq":  # otherwise it would look below the working directory
         raise _UnusablePackage(f"{package} does not load: {complaint}")
     try:
         module = _IMPORTS[package]()
     except ImportError as error:
         raise _UnusablePackage(f"{package} does not load: {complaint or error}") from error
-    except OSError as error:  # ibmmq: its two halves are of different versions
+    except OSError as error:  # ibmmq with two halves of different versions
         raise _UnusablePackage(f"{package} does not load: {error}") from error
     return Binding(package=package, version=version(package), module=module)
 
 
 def _load_library(names: Iterable[str]) -> str:
-    """Loads the first of these C libraries that can be loaded; returns "", or why none can."""
+    """Loads the first of these C libraries that loads; returns "", or why none does."""
     complaints = []
     for path in _places(names):
         try:
@@ -95,7 +95,7 @@ def _load_library(names: Iterable[str]) -> str:
 
 
 def _places(names: Iterable[str]) -> list[str]:
-    """Where a library may be: where MQ_FILE_PATH says, where the system looks, and where IBM MQ installs itself."""
+    """The places where a library may be: MQ_FILE_PATH, the system's places, and IBM MQ's places."""
     chosen = os.environ.get("MQ_FILE_PATH")
     folders = [Path(folder) / "lib64" for folder in (chosen, _INSTALLATION) if folder]
     places = []

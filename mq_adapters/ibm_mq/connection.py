@@ -1,7 +1,8 @@
-"""Connecting to a queue manager: what the operator says, and MQCONNX with it.
+"""Connecting to a queue manager: the operator's settings, and MQCONNX with them.
 
-Every field is measured before it is packed, because both packages cut what is too long in silence. Automatic reconnect
-is off: it hides losses that an exactly-once channel must see. SHARECNV(1) gives each connection a socket of its own.
+The adapter measures every field before it packs it, because both packages silently cut a long one. Automatic reconnect
+is off, because it hides losses that an exactly-once channel must see. SHARECNV(1) gives each connection a socket of its
+own.
 """
 
 import ctypes
@@ -45,10 +46,10 @@ _URL_BYTES: Final = 2048
 class ConnectionSettings:
     """How to reach a queue manager.
 
-    `queue_manager` is its name, blank for whichever answers, or "*GROUP" of a CCDT. `connections` are HOST(PORT), tried
-    in their order; with `ccdt_url` they and `channel` are not used (ibmmq only). `password` is the password itself.
-    `context` is the most that the operator grants on a put: "identity" needs authority setid, "all" needs setall.
-    `heartbeat_s` and `keep_alive_s` are in seconds; -1 leaves keep-alive to the client.
+    `queue_manager` is its name, blank for any that answers, or "*GROUP" of a CCDT. `connections` are HOST(PORT), tried
+    in order. With `ccdt_url` (ibmmq only) they and `channel` are not used. `password` is the password itself. `context`
+    is the most that the operator grants on a put: "identity" needs authority setid, "all" needs setall. `heartbeat_s`
+    and `keep_alive_s` are in seconds; -1 leaves keep-alive to the client.
     """
 
     queue_manager: str = ""
@@ -79,9 +80,9 @@ class ConnectionSettings:
 
 
 def connect(binding: Binding, settings: ConnectionSettings) -> Any:
-    """A connected QueueManager of the package. QueueManagerError says why there is none.
+    """A connected QueueManager of the package. QueueManagerError says why the connection failed.
 
-    It never disconnects by itself: MQDISC would commit what a garbage collector finds.
+    It never disconnects by itself, because MQDISC in the garbage collector would commit an open unit of work.
     """
     library = binding.module
     name = _text("queue_manager", settings.queue_manager, _Q_MGR_NAME_BYTES)
@@ -90,7 +91,7 @@ def connect(binding: Binding, settings: ConnectionSettings) -> Any:
     try:
         queue_manager.connect_with_options(name, **arguments)
     except library.MQMIError as error:
-        # With a warning the connection stands; 2002 means that it is somebody else's.
+        # After a warning the connection stands; 2002 means that it belongs to other code.
         if error.comp != MQCC_WARNING or error.reason == ReasonCode.MQRC_ALREADY_CONNECTED:
             operation = f"connect to {settings.address}"
             raise QueueManagerError(error.reason, operation, HINTS.get(error.reason, "")) from error
@@ -99,7 +100,7 @@ def connect(binding: Binding, settings: ConnectionSettings) -> Any:
 
 
 def _arguments(binding: Binding, settings: ConnectionSettings) -> tuple[dict[str, Any], list[Any]]:
-    """The keywords of connect_with_options, and memory that they point at."""
+    """The keywords of connect_with_options, and the memory that they point to."""
     is_client = settings.mode == "client"
     options = MQCNO_HANDLE_SHARE_BLOCK | MQCNO_RECONNECT_DISABLED
     options |= MQCNO_CLIENT_BINDING if is_client else MQCNO_LOCAL_BINDING
@@ -164,16 +165,16 @@ def _tls(binding: Binding, settings: ConnectionSettings) -> Any:
 
 
 def _text(setting: str, value: str, length_bytes: int) -> bytes:
-    """A setting as a character field takes it: ASCII, and not cut."""
+    """A setting as a character field: ASCII, and short enough."""
     try:
         encoded = value.encode("ascii")
     except UnicodeEncodeError:
         raise _setting_error(setting, "only ASCII characters can be sent to IBM MQ's client") from None
     if len(encoded) > length_bytes or b"\0" in encoded:
-        raise _setting_error(setting, f"at most {length_bytes} characters, none of them NUL, and not {len(encoded)}")
+        raise _setting_error(setting, f"has {len(encoded)} characters, and may have {length_bytes}, none of them NUL")
     return encoded
 
 
 def _setting_error(setting: str, complaint: str) -> QueueManagerError:
-    """A setting that cannot be used: 2277, as for a channel definition that the client refuses."""
+    """An unusable setting raises 2277, as a channel definition does that the client refuses."""
     return QueueManagerError(ReasonCode.MQRC_CD_ERROR, f"setting {setting}", complaint)

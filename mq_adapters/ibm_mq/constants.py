@@ -1,6 +1,6 @@
 """Constants of the MQI that the adapter names, as in cmqc.h and cmqxc.h: the same on every platform.
 
-Those of the two packages are not used: some of pymqi's are those of Windows.
+The constants of the two packages are not used, because some of pymqi's are those of Windows.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
 """MQGET: takes and browses messages, whole, with their properties as an MQRFH2 in front.
 
-A wait is made of short ones: nothing interrupts a waiting MQGET, neither a signal nor the program's own end. The buffer
-is our own and grows with what a queue holds; the packages' ways to find the right length can meet another message on
-the second call. Data is never converted: that is the business of whoever reads the headers.
+A long wait consists of short ones, because neither a signal nor the end of the program interrupts a waiting MQGET. The
+adapter has a buffer of its own, which grows with the messages. The packages find the right length with a second call,
+which can meet another message. Data is never converted; the reader of the headers knows their character set.
 """
 
 from collections.abc import Iterator
@@ -34,9 +34,9 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 #: The longest single MQGET, in milliseconds.
 LONGEST_WAIT_MS: Final = 1_000
-#: The buffer of the first MQGET, in bytes: telemetry fits; what is longer makes it grow, once.
+#: The buffer of the first MQGET, in bytes. Telemetry fits, and a longer message makes it grow once.
 FIRST_BUFFER_BYTES: Final = 64 * 1024
-#: How a queue may be open for gets, beside the usual way.
+#: Open options of a queue for gets, beside the usual ones.
 HELD_FOR_INPUT: Final = (MQOO_INPUT_EXCLUSIVE, MQOO_INPUT_SHARED)
 
 _ALWAYS: Final = MQGMO_FAIL_IF_QUIESCING | MQGMO_PROPERTIES_FORCE_MQRFH2
@@ -45,7 +45,7 @@ Match = tuple[bytes | None, bytes | None]
 
 
 def checked_match(msg_id: bytes | None, correl_id: bytes | None) -> Match:
-    """The identifiers to match, or None for any; 2026 for an identifier that has not 24 bytes."""
+    """The identifiers to match, or None for any; 2026 if an identifier does not have 24 bytes."""
     return checked_identifier(msg_id), checked_identifier(correl_id)
 
 
@@ -55,11 +55,11 @@ class Getter:
     def __init__(self, hconn: HConn) -> None:
         self._hconn = hconn
         self._buffer_bytes = FIRST_BUFFER_BYTES
-        #: Handles of browses that nobody reads on; a browse may be forgotten at any moment, and in any thread.
+        #: Handles of abandoned browses. Any thread may abandon one at any moment.
         self._abandoned: list[Any] = []
 
     def get(self, queue_name: str, match: Match, *, wait_s: float, in_unit: bool) -> Message:
-        """The first message that matches; 2033 where none comes in time."""
+        """The first message that matches; 2033 if none comes in time."""
         syncpoint = MQGMO_SYNCPOINT if in_unit else MQGMO_NO_SYNCPOINT
         deadline = monotonic() + wait_s
         while True:
@@ -71,7 +71,7 @@ class Getter:
                     raise
 
     def take_batch(self, queue_name: str, *, most_messages: int, most_bytes: int) -> tuple[Message, ...]:
-        """Messages that are there now, in the unit of work; the first of any length."""
+        """Takes messages that are there now, in the unit of work. The first one may have any length."""
         batch: list[Message] = []
         left_bytes = most_bytes
         while len(batch) < max(1, most_messages) and (not batch or left_bytes >= 0):
@@ -87,7 +87,7 @@ class Getter:
         return tuple(batch)
 
     def browse(self, queue_name: str, match: Match) -> Iterator[Message]:
-        """Opens the queue now; the messages that match, as the iteration comes to them."""
+        """Opens the queue now. The iteration reads the matching messages one by one."""
         while self._abandoned:
             self._hconn.close_handle(self._abandoned.pop())
         return self._browsed(queue_name, self._hconn.open(queue_name, MQOO_BROWSE), match)
@@ -133,7 +133,7 @@ class Getter:
         wait_ms: int = 0,
         most_bytes: int | None = None,
     ) -> Message:
-        """One MQGET, again with a larger buffer where that was too small; 2080 for more than `most_bytes`."""
+        """One MQGET, repeated with a larger buffer if it was too small; 2080 for more than `most_bytes`."""
         while True:
             buffer_bytes = self._buffer_bytes if most_bytes is None else min(self._buffer_bytes, most_bytes)
             mqmd, gmo = self._structures(options, match, wait_ms)
@@ -150,7 +150,7 @@ class Getter:
             return read_delivered_mqmd(mqmd.pack(), body)
 
     def _structures(self, options: int, match: Match, wait_ms: int) -> tuple[Any, Any]:
-        """A new MQMD and MQGMO: what a get returns in them would be matched by the next."""
+        """A new MQMD and MQGMO, because the next get would match the fields that the last one returned in them."""
         library = self._hconn.library
         msg_id, correl_id = match
         mqmd = library.MD(Version=MQMD_VERSION_2)
@@ -171,11 +171,11 @@ class Getter:
         return mqmd, gmo
 
     def _grow(self, original_length: int) -> None:
-        """A buffer for a message of that length, as a power of two; properties may make it longer than MAXMSGL."""
+        """Makes the buffer long enough for a message, as a power of two. Properties may make it longer than MAXMSGL."""
         self._buffer_bytes = 1 << max(original_length, self._buffer_bytes + 1).bit_length()
 
 
 def _ends_a_batch(error: QueueManagerError) -> bool:
-    """The next message is too long for what is left, or the unit of work is full."""
+    """Whether the next message is too long for the rest of the batch, or the unit of work is full."""
     ends = (ReasonCode.MQRC_TRUNCATED_MSG_FAILED, ReasonCode.MQRC_SYNCPOINT_LIMIT_REACHED)
     return error.reason_code in ends

@@ -1,7 +1,7 @@
 """One connection of IBM's client and the queues that are open on it: every call of the MQI passes here.
 
-Here each MQMIError becomes a QueueManagerError, the rule of one thread is kept, and a connection that was lost stays
-lost. Handles are kept open by queue and use; few, because both packages and the queue manager count them.
+Here each MQMIError becomes a QueueManagerError. Only the thread that connected may call, and a lost connection stays
+lost. A few handles stay open, by queue and use; both packages and the queue manager limit their number.
 """
 
 import logging
@@ -16,7 +16,7 @@ from mq_adapters.ibm_mq.constants import MQCC_WARNING, MQOD_VERSION_3, MQOO_FAIL
 from mq_adapters.ibm_mq.hints import HINTS
 from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_do
 
-#: Handles that are kept open for later calls, beside those that are held on purpose.
+#: The most handles that are kept open for later calls, beside those that are held on purpose.
 MAXIMUM_KEPT_HANDLES: Final = 16
 
 _log = logging.getLogger(__name__)
@@ -25,9 +25,9 @@ T = TypeVar("T")
 
 
 class MqiWarning(QueueManagerError):
-    """Completion code MQCC_WARNING: the call took place, with a reservation.
+    """Completion code MQCC_WARNING: the call took place, with a warning.
 
-    `body` is what a get returned, `original_length` how long the message is, in bytes.
+    `body` is the data that a get returned, `original_length` the length of the message in bytes.
     """
 
     def __init__(self, reason_code: int, operation: str, own_hint: str, body: bytes, original_length: int) -> None:
@@ -37,7 +37,7 @@ class MqiWarning(QueueManagerError):
 
 
 class HConn:
-    """A connection, for the thread that made it; `close` alone may be called by another."""
+    """A connection, for the thread that made it. Another thread may call only `close`."""
 
     def __init__(self, binding: Binding, queue_manager: Any) -> None:
         self.library = binding.module
@@ -45,16 +45,16 @@ class HConn:
         self._thread = threading.get_ident()
         self._is_lost = False
         self._is_closed = False
-        #: A back-out was refused: what it was to back out is still open.
+        #: A back-out was refused, so its unit of work is still open.
         self._has_unit_left = False
-        #: By queue and open options, the one used last at the end.
+        #: Handles by queue and open options; the one that was used last is at the end.
         self._kept: dict[tuple[str, int], Any] = {}
         self._held: dict[tuple[str, int], Any] = {}
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
     def call(self, operation: str, function: Callable[..., T], *arguments: object) -> T:
-        """One call of the MQI. Raises QueueManagerError, and MqiWarning where it took place with a warning."""
+        """One call of the MQI. Raises QueueManagerError, and MqiWarning if it took place with a warning."""
         self.check_usable(operation)
         try:
             return function(*arguments)
@@ -66,7 +66,7 @@ class HConn:
             raise QueueManagerError(ReasonCode.MQRC_UNEXPECTED_ERROR, f"{operation}: {error!r}") from error
 
     def commit(self) -> None:
-        """MQCMIT. Where it fails nothing stays open that a later call, or MQDISC, could commit."""
+        """MQCMIT. After a failure no unit of work stays open that a later call, or MQDISC, could commit."""
         try:
             self.call("commit", self._queue_manager.commit)
         except QueueManagerError:
@@ -83,8 +83,8 @@ class HConn:
     def close(self, *, in_unit: bool) -> None:
         """Backs an open unit of work out and disconnects.
 
-        MQDISC commits what is open: where a back-out fails the connection is left to the end of the process, or to the
-        queue manager, which backs out what it loses.
+        MQDISC commits an open unit of work. So if the back-out fails, the connection stays open until the process ends
+        or the queue manager loses it. Either backs the unit of work out.
         """
         if self._is_closed:
             return
@@ -104,7 +104,7 @@ class HConn:
             self._queue_manager.disconnect()
 
     def check_usable(self, operation: str) -> None:
-        """2018 on a connection that is closed or another thread's, 2009 on one that was lost."""
+        """Raises 2018 if the connection is closed or another thread's, 2009 if it was lost."""
         if self._is_closed:
             raise self._error(ReasonCode.MQRC_HCONN_ERROR, operation)
         if self._is_lost:
@@ -119,11 +119,11 @@ class HConn:
     # -- handles -----------------------------------------------------------------------------------------------------
 
     def open(self, queue_name: str, options: int) -> Any:
-        """MQOPEN: a new handle, the package's Queue; of the queue manager itself for a blank name."""
+        """MQOPEN: a new handle, the package's Queue. A blank name stands for the queue manager."""
         return self._opened(queue_name, options, b"")[0]
 
     def hold_dynamic(self, model_name: str, name: str, options: int) -> str:
-        """Makes a dynamic queue, which is held open for that use; returns its full name."""
+        """Makes a dynamic queue and holds it open for that use; returns its full name."""
         handle, full_name = self._opened(model_name, options, name.encode("ascii"))
         self._held[full_name, options] = handle
         return full_name
@@ -141,7 +141,7 @@ class HConn:
         return handle
 
     def use(self, queue_name: str, options: int, call: Callable[[Any], T]) -> T:
-        """Calls with a handle; once more with a new one where the old was out of date (2041, 2052)."""
+        """Calls with a handle. If the handle is out of date (2041, 2052), it calls once more with a new one."""
         try:
             return call(self.kept(queue_name, options))
         except QueueManagerError as error:
@@ -177,7 +177,7 @@ class HConn:
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _opened(self, queue_name: str, options: int, dynamic_name: bytes) -> tuple[Any, str]:
-        """A new handle, and the name of what it is open on."""
+        """A new handle, and the name of the object that it is open on."""
         descriptor = self.library.OD(
             Version=MQOD_VERSION_3,
             ObjectType=MQOT_Q if queue_name else MQOT_Q_MGR,
@@ -202,6 +202,9 @@ class HConn:
         return QueueManagerError(reason_code, operation, HINTS.get(reason_code, ""))
 
     def _close_quietly(self, handle: Any) -> None:
-        """The queue manager closes every handle with the connection, so nothing hangs on this."""
+        """Closes a handle.
+
+        A failure does no harm, because the queue manager closes every handle with the connection.
+        """
         with suppress(self.library.MQMIError, self.library.PYIFError):
             handle.close()

@@ -68,7 +68,7 @@ _SELECTORS: Final[Mapping[ObjectType, Mapping[str, int]]] = {
     },
 }
 _TYPES: Final = {MQQT_LOCAL: ObjectType.QLOCAL, MQQT_MODEL: ObjectType.QMODEL, MQQT_REMOTE: ObjectType.QREMOTE}
-#: Values whose words ATTRIBUTES has in another order than their numbers.
+#: Attributes whose words are in another order in ATTRIBUTES than their numbers.
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "DEFPSIST": ("NO", "YES"),
     "HARDENBO": ("NOHARDENBO", "HARDENBO"),
@@ -76,9 +76,9 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def inquired(hconn: HConn, name: str) -> Definition:
-    """The attributes of a queue, of the base queue behind an alias, or with a blank name of the queue manager.
+    """The attributes of a queue, or of the base queue behind an alias. A blank name stands for the queue manager.
 
-    A queue of a cluster is 2045: what it is like is known where it is.
+    A queue of a cluster raises 2045, because only its own queue manager knows its attributes.
     """
     if not name:
         return _definition(hconn, ObjectType.QMGR, "")
@@ -98,14 +98,14 @@ def base_queue_name(hconn: HConn, name: str) -> str:
 
 
 def number(hconn: HConn, name: str, selector: int) -> int:
-    """An attribute that is a number; of the queue manager for a blank name."""
+    """A numeric attribute. A blank name stands for the queue manager."""
     value = _value(hconn, name, selector)
     assert isinstance(value, int), selector
     return value
 
 
 def text(hconn: HConn, name: str, selector: int) -> str:
-    """An attribute that is text; of the queue manager for a blank name."""
+    """A text attribute. A blank name stands for the queue manager."""
     value = _value(hconn, name, selector)
     assert isinstance(value, bytes), selector
     return value.partition(b"\0")[0].rstrip(b" ").decode(errors="replace")

@@ -47,7 +47,7 @@ _PUT_OPTIONS: Final = {
 
 
 class Putter:
-    """Puts on the queues of one connection. `granted` has the queues that give less than was asked for."""
+    """Puts on the queues of one connection. `granted` has the queues that grant less context than asked for."""
 
     def __init__(self, hconn: HConn, context: Context) -> None:
         self.granted: dict[str, Context] = {}
@@ -57,8 +57,9 @@ class Putter:
     def put(self, queue_name: str, message: Message, *, in_unit: bool) -> bytes:
         """Puts a message; returns its MsgId.
 
-        A message without context of its own gets that of the connection. A message with some gets as much of it as the
-        settings allow and the queue manager grants; what it does not grant is asked for once a queue and connection.
+        A message without context of its own gets that of the connection. A message with context keeps as much of it as
+        the settings allow and the queue manager grants. If the queue manager refuses some, the adapter does not ask
+        again for that queue in this connection.
         """
         wanted = min(_context_of(message.descriptor), self._context, self.granted.get(queue_name, Context.ALL))
         while True:
@@ -85,14 +86,14 @@ class Putter:
                 _OPEN_OPTIONS[context],
                 lambda handle: self._hconn.call(operation, handle.put, message.body, mqmd, pmo),
             )
-        except MqiWarning as warning:  # it was put; a MsgId that the queue manager made is not told then
+        except MqiWarning as warning:  # the message was put, but a MsgId of the queue manager is not returned
             _log.warning("put succeeded with a warning queue=%s reason=%d", queue_name, warning.reason_code)
         msg_id: bytes = mqmd.MsgId
         return msg_id
 
 
 def _context_of(descriptor: MessageDescriptor) -> Context:
-    """The least context with which nothing that the message says of itself is lost."""
+    """The least context that keeps all context fields of the message."""
     if descriptor.put_appl_name or descriptor.appl_origin_data or descriptor.put_appl_type != MQAT_UNIX:
         return Context.ALL
     if descriptor.user_identifier or descriptor.accounting_token or descriptor.appl_identity_data:

@@ -31,7 +31,7 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 #: Characters of a dynamic queue's name before its `*`.
 _LONGEST_PREFIX: Final = 32
 
-#: Open options that keep nobody else from a queue.
+#: Open options that leave a queue open to others.
 Use = Literal["browse", "put", "put_identity"]
 _OPTIONS: Final[dict[Use, int]] = {
     "browse": MQOO_BROWSE,
@@ -41,21 +41,22 @@ _OPTIONS: Final[dict[Use, int]] = {
 
 _log = logging.getLogger(__name__)
 
-#: How a message that was browsed is found again: MsgId and CorrelId.
+#: The MsgId and CorrelId that find a browsed message again.
 _Identifiers = tuple[bytes, bytes]
 
 
 class IbmMq:
     """A connection to an IBM MQ queue manager.
 
-    Beside the port's contract: a queue that was got from stays open for input until it is held exclusively or the
-    connection is closed. A cursor takes the first message that has both identifiers of the one it stands on. Depth
-    counts what open units of work have put, and not what they have got. Context of a message is kept as far as the
-    settings allow and the queue manager grants (`context not granted` in the log where it is less).
+    Beside the port's contract: after a get, a queue stays open for input until it is opened exclusively or the
+    connection is closed. A cursor takes the first message with both identifiers of the message on which it stands.
+    Depth counts messages that open units of work have put, but not those that they have got. A message keeps its
+    context as far as the settings allow and the queue manager grants; if that is less, the log has `context not
+    granted`.
     """
 
     def __init__(self, settings: ConnectionSettings) -> None:
-        """Connects. QueueManagerError 2495 without IBM's libraries, else what MQCONNX says."""
+        """Connects. QueueManagerError 2495 without IBM's libraries, else the reason of MQCONNX."""
         binding = load(settings.package)
         self.package = f"{binding.package} {binding.version}"
         self._settings = settings
@@ -118,7 +119,7 @@ class IbmMq:
         self._is_in_unit = True
 
     def commit(self) -> None:
-        """MQCMIT; the unit of work is over, also where it is refused.
+        """MQCMIT. The unit of work is over, even if the commit is refused.
 
         Only 2003 says that nothing took place (mq_adapters.reasons.what_to_do_after_commit).
         """
@@ -143,7 +144,7 @@ class IbmMq:
         if not is_good:
             raise QueueManagerError(ReasonCode.MQRC_DYNAMIC_Q_NAME_ERROR, operation)
         full_name = self._hconn.hold_dynamic(model_name, name, MQOO_INPUT_SHARED)
-        if full_name == model_name:  # it is a queue, and no model of one
+        if full_name == model_name:  # the name is that of a queue, not of a model queue
             self._hconn.release(full_name, MQOO_INPUT_SHARED)
             raise QueueManagerError(ReasonCode.MQRC_Q_TYPE_ERROR, operation)
         return full_name
@@ -167,14 +168,14 @@ class IbmMq:
         return number(self._hconn, base_queue_name(self._hconn, queue_name), MQIA_CURRENT_Q_DEPTH)
 
     def try_open(self, queue_name: str, use: Use) -> None:
-        """Opens a queue and closes it again: nothing is read or changed, and nobody else is kept from it."""
+        """Opens a queue and closes it again, without reading, changing or locking anything."""
         _check_name(queue_name)
         self._hconn.close_handle(self._hconn.open(queue_name, _OPTIONS[use]))
 
     # -- the connection ----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Backs out what is not committed, and disconnects. Another thread may call it, when this one has ended."""
+        """Backs out an open unit of work, and disconnects. Another thread may call it after this one has ended."""
         self._hconn.close(in_unit=self._is_in_unit)
         self._is_in_unit = False
 
@@ -197,6 +198,6 @@ class IbmMq:
 
 
 def _check_name(queue_name: str) -> None:
-    """A name that breaks the rules is 2085; packed, it would be cut to another queue's name."""
+    """Raises 2085 for a name that breaks the rules. The package would cut it to another queue's name."""
     if not is_object_name(queue_name):
         raise QueueManagerError(ReasonCode.MQRC_UNKNOWN_OBJECT_NAME, f"open queue {queue_name!r:.120}")

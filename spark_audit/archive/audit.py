@@ -1,4 +1,4 @@
-"""An audit of an archive of captured messages, from its files to the result. Knows nothing of files that it writes."""
+"""An audit of an archive of captured messages, from its files to the result. It writes no files."""
 
 import base64
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ LIMITS: Final = (
     "An archive has no chain and no digests: what is in it was judged, not whether something is missing or was changed "
     "before it came here. What the archive does not say of a message's MQMD was found in its first bytes."
 )
-#: Rows and bytes handed to a Python worker at once, and rows read from Parquet at once: a message may have 100 MiB.
+#: Rows and bytes handed to a Python worker at once, and rows read from Parquet at once. A message may have 100 MiB.
 _BATCHES: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(32 * 1024 * 1024),
@@ -62,14 +62,14 @@ _SIDES: Final = ("input", "output", "expected")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveToAudit:
-    """A folder of messages, and, where it is not the same, the folder of what was made of them."""
+    """A folder of messages, and the folder of their conversions if it is another one."""
 
     messages: ArchiveFiles
     converted: ArchiveFiles | None = None
 
     @classmethod
     def of(cls, source: Path, converted: Path | None) -> "ArchiveToAudit":
-        """Looks through the folders. Raises ArchiveError, and OSError for what cannot be read."""
+        """Looks through the folders. Raises ArchiveError, and OSError if one cannot be read."""
         if converted is None:
             return cls(messages=archive_files(source))
         if converted.resolve() == source.resolve():
@@ -88,7 +88,7 @@ class ArchiveToAudit:
 def audit_archive(
     spark: SparkSession, archive: ArchiveToAudit, wish: Wish, progress: Progress, report_folder: Path | None = None
 ) -> AuditResult:
-    """The result for an archive. Raises ArchiveError for one that lacks what is needed, and PySpark's errors."""
+    """The result for an archive. Raises ArchiveError if it lacks a needed column, and PySpark's errors."""
     for name, value in _BATCHES.items():
         spark.conf.set(name, value)
     frame, with_pairs = _read(spark, archive)
@@ -114,7 +114,7 @@ def audit_archive(
 
 
 def _read(spark: SparkSession, archive: ArchiveToAudit) -> tuple[DataFrame, bool]:
-    """The messages with what was made of them, and whether the archive says that at all."""
+    """The messages with their conversions, and whether the archive has conversions."""
     if archive.converted is not None:
         made = read_conversions(spark, archive.converted, archive.messages)
         return paired(read_messages(spark, archive.messages), made), True
@@ -186,7 +186,7 @@ def _kinds(outcomes: DataFrame) -> tuple[Count, ...]:
 
 
 def _with_evidence(controls: Sequence[ControlResult], outcomes: DataFrame) -> tuple[ControlResult, ...]:
-    """The same results, with the bytes of the conversions in their samples."""
+    """The results, with the bytes of the conversions in their samples."""
     wanted = sorted({found.subject.removeprefix("message ") for each in controls for found in each.sample})
     if not wanted:
         return tuple(controls)

@@ -1,6 +1,6 @@
-"""Each message of an archive examined by the audit's own reading, and what a conversion made of it performed again.
+"""Each message of an archive, examined by the audit's own reading, and its conversion performed again.
 
-One row for each name: what controls/archive.py and the controls of conversions look at.
+One row for each name, for controls/archive.py and the controls of conversions.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,14 +20,14 @@ from spark_audit.reperform.outcome import Finding, Outcome, Reason, Rule, Status
 from spark_audit.reperform.performance import reperform
 from spark_audit.reperform.rules import broken_rules
 
-#: Longest header, in bytes, that is kept to be shown.
+#: The longest header, in bytes, that is kept to be shown.
 _BYTES_SHOWN: Final = 96 * 1024
-#: Characters of a detail, and of a name, that are kept: both repeat what stands in messages.
+#: The most characters of a detail, and of a name. Both repeat texts of messages.
 _DETAIL_SHOWN: Final = 2_000
 _NAME_SHOWN: Final = 200
 _REMEMBERED: Final = 20_000
 _FORMATS: Final = {"MQHRF": "mqrfh", "MQHRF2": "mqrfh2"}
-#: What a hostile message may do to a reader; it is no error of the audit's.
+#: Errors that a hostile message may cause in a reader. They are no fault of the audit.
 _CONFUSION: Final = (
     ValueError,
     TypeError,
@@ -75,7 +75,7 @@ _SCHEMA: Final = pa.schema(
 
 
 def examined(archive: DataFrame, wish: Wish) -> DataFrame:
-    """The outcomes of an archive as `archive.paired` has it."""
+    """The outcomes of an archive in the form of `archive.paired`."""
     return archive.mapInArrow(partial(_examine_batches, wish=wish), from_arrow_schema(_SCHEMA))
 
 
@@ -119,7 +119,7 @@ def _examination(row: dict[str, Any], wish: Wish) -> Examination:
 
 
 def _comparison(row: dict[str, Any], wish: Wish) -> dict[str, Any]:
-    """What was made of the message, performed again."""
+    """The conversion of the message, performed again."""
     reported, mode = _reported(row["report"])
     try:
         asked = Wish(target=wish.target, mode=mode or wish.mode)
@@ -171,7 +171,7 @@ def _captured(row: dict[str, Any], data: str, prefix: str) -> Captured:
 
 
 def _reported(report: str | None) -> tuple[tuple[tuple[str, str], ...] | None, str]:
-    """Names that a conversion's report says were dropped, and its mode; a report that cannot be read names none."""
+    """The dropped names in a conversion's report, and its mode. An unreadable report names none."""
     if report is None:
         return None, ""
     try:
@@ -190,5 +190,5 @@ def _fault(fault: Fault | None) -> dict[str, Any] | None:
 
 
 def _cut(text: str, limit: int) -> str:
-    """Words that can be stored: cut, and without what UTF-8 cannot say."""
+    """Words that can be stored: cut, and without characters that UTF-8 cannot encode."""
     return text[:limit].encode(errors="replace").decode()

@@ -2,10 +2,10 @@
 
     Parquet   path or id                     names the message
               data (binary)                  message data, headers first
-              format, ccsid, encoding        what its MQMD says; may be left out or null: then it is found
-              converted (binary)             what a conversion made of it, and converted_format, converted_ccsid,
-              report (JSON), error           converted_encoding; error is not null where it made nothing
-    files     the path within the folder names the message; of converted ones, report.jsonl is the report
+              format, ccsid, encoding        those of its MQMD; may be missing or null: then they are found
+              converted (binary)             its conversion, and converted_format, converted_ccsid,
+              report (JSON), error           converted_encoding; error is not null if there is no conversion
+    files     the path within the folder names the message; report.jsonl is the report of converted ones
 
 The conversions may lie in a folder of their own, as `rfhbridge convert` and `python -m spark_audit convert` write them.
 """
@@ -25,10 +25,10 @@ LONGEST_MESSAGE_BYTES: Final = 104_857_600
 REPORT_FILE: Final = "report.jsonl"
 _NAMES: Final = ("path", "id")
 _PARQUET: Final = ".parquet"
-#: What Spark leaves beside Parquet, and says nothing.
+#: Files that Spark leaves beside Parquet, and that carry no data.
 _MARKERS: Final = ("_SUCCESS", "_metadata", "_common_metadata")
 _CHECKSUM: Final = ".crc"
-#: How programs name what they have not finished.
+#: Endings of files that programs have not finished.
 _UNFINISHED: Final = (".part", ".partial", ".tmp", ".inprogress", ".crdownload", "._copying_")
 _UNFINISHED_FOLDER: Final = "_temporary"
 _DESCRIPTION: Final = {"format": "string", "ccsid": "int", "encoding": "int"}
@@ -45,13 +45,14 @@ _MADE: Final = StructType(
 
 
 class ArchiveError(Exception):
-    """A frame or a folder is no archive of messages: the operator's fault. The text says what to do."""
+    """A frame or a folder is no archive of messages, by the operator's fault. The text says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveFiles:
-    """The files of a folder. Spark passes over two kinds and says nothing: `unread` are names that begin with _ or a
-    dot, `empty` are files without a byte.
+    """The files of a folder.
+
+    Spark silently skips two kinds: `unread` are names that begin with _ or a dot, `empty` are files without a byte.
     """
 
     folder: Path
@@ -63,7 +64,7 @@ class ArchiveFiles:
 
 
 def archive_files(folder: Path) -> ArchiveFiles:
-    """Looks through a folder. Raises ArchiveError for one that is empty, half-written, mixed, or holds what blocks."""
+    """Looks through a folder. Raises ArchiveError if it is empty, half-written or mixed, or has a file that blocks."""
     names: list[str] = []
     unread: list[str] = []
     empty: list[str] = []
@@ -99,7 +100,7 @@ def archive_files(folder: Path) -> ArchiveFiles:
 
 
 def read_messages(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
-    """The messages: name, data (null where it is too long to be one), size and what is known of the MQMD."""
+    """The messages: name, data (null if too long for a message), size, and the known fields of the MQMD."""
     if not files.is_parquet:
         content = read_files(spark, files)
         nothing = [sf.lit(None).cast(kind).alias(name) for name, kind in _DESCRIPTION.items()]
@@ -109,7 +110,7 @@ def read_messages(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
 
 
 def read_files(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
-    """Name, data and size of one message a file; the content of one that is too long is not read."""
+    """Name, data and size of one message a file. The content of a file that is too long is not read."""
     found = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(str(files.folder))
     is_message = sf.col("length") <= LONGEST_MESSAGE_BYTES
     named = (_within(sf.col("path"), files).alias("name"), sf.col("length").alias("size_bytes"))
@@ -131,13 +132,13 @@ def holds_conversions(spark: SparkSession, files: ArchiveFiles) -> bool:
 
 
 def without_conversions(messages: DataFrame) -> DataFrame:
-    """A row for each message, as `paired` has it, with nothing that was made of it."""
+    """A row for each message in the form of `paired`, without a conversion."""
     nothing = {field.name: sf.lit(None).cast(field.dataType).alias(field.name) for field in _MADE.fields}
     return _flagged(messages.withColumns(nothing).withColumn("has_message", sf.lit(True)))
 
 
 def pairs_in_rows(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
-    """A row for each message of Parquet, as `paired` has it, with what its own row says was made of it."""
+    """A row for each message of Parquet in the form of `paired`, with the conversion in its own row."""
     frame = read_parquet(spark, files)
     made = _made(frame, "converted", "converted_")
     known = _messages(frame, files)
@@ -145,7 +146,7 @@ def pairs_in_rows(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
 
 
 def read_conversions(spark: SparkSession, files: ArchiveFiles, source: ArchiveFiles) -> DataFrame:
-    """What conversions made, in a folder of its own, by the name that the message has in `source`."""
+    """The conversions in a folder of their own, by the name of the message in `source`."""
     if not files.is_parquet:
         return _read_converted_files(spark, files)
     frame = read_parquet(spark, files)
@@ -154,9 +155,10 @@ def read_conversions(spark: SparkSession, files: ArchiveFiles, source: ArchiveFi
 
 
 def paired(messages: DataFrame, made: DataFrame) -> DataFrame:
-    """A row for each name: the message and what was made of it, each where it is there.
+    """A row for each name: the message and its conversion, if they exist.
 
-    Of a name that stands twice nobody knows which goes with which: its rows are there alone, and marked.
+    If a name stands twice, nobody knows which message goes with which conversion. So its rows stand alone, and are
+    marked.
     """
     doubled = _doubled(messages).union(_doubled(made)).distinct()
     known = messages.withColumn("has_message", sf.lit(True))
@@ -180,18 +182,21 @@ def _flagged(pairs: DataFrame) -> DataFrame:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Every file. Links are not followed; what is neither file nor folder would make a reader wait for ever."""
+    """Every file. Links are not followed.
+
+    Anything but a file or folder is an error, because a reader might wait for ever.
+    """
     with os.scandir(folder) as entries:
         for entry in entries:
             path = Path(entry.path)
             if entry.is_dir(follow_symlinks=False):
                 if entry.name == _UNFINISHED_FOLDER:
-                    raise ArchiveError(f"{path} is what a Spark that writes leaves: the archive is half-written")
+                    raise ArchiveError(f"{path} belongs to a Spark that is writing: the archive is half-written")
                 yield from _files(path)
             elif not entry.is_file():
-                raise ArchiveError(f"{path} is no plain file; take it away")
+                raise ArchiveError(f"{path} is not a plain file; remove it")
             elif entry.name.lower().endswith(_UNFINISHED):
-                raise ArchiveError(f"{path} is named as what is not finished: the archive is half-written")
+                raise ArchiveError(f"{path} has the name of an unfinished file: the archive is half-written")
             else:
                 yield path
 
@@ -255,7 +260,7 @@ def _name_of(frame: DataFrame, *folders: ArchiveFiles) -> Column:
 
 
 def _within(path: Column, *folders: ArchiveFiles) -> Column:
-    """A path from its folder on; anything else as it is."""
+    """A path from its folder on. Any other text stays as it is."""
     name = path
     for files in folders:
         for prefix in (f"file://{files.folder}/", f"file:{files.folder}/", f"{files.folder}/"):

@@ -11,12 +11,12 @@ from spark_audit.options import COMMANDS, Kind, Option
 from spark_audit.period import moment_of, moment_text
 
 _PROGRAM: Final = "python -m spark_audit"
-#: Commands that print one result, and have no log.
+#: Commands that print one result and have no log.
 _WITHOUT_LOG: Final = "convert"
 
 
 class _Parser(argparse.ArgumentParser):
-    """Exit code 3 and one line for wrong usage, as every audit command has it."""
+    """A parser whose wrong use ends with exit code 3 and one line, as in every audit command."""
 
     def error(self, message: str) -> NoReturn:
         command = self.prog if self.prog.endswith("convert") else self.prog.replace(_PROGRAM, "rfhbridge audit")
@@ -24,7 +24,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parsed(arguments: Sequence[str] | None, description: str) -> argparse.Namespace:
-    """The options of a command line; wrong use ends the process with 3."""
+    """The options of a command line. Wrong use ends the process with 3."""
     parser = _Parser(prog=_PROGRAM, description=description, formatter_class=argparse.RawTextHelpFormatter)
     parsers = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     for name, command in COMMANDS.items():
@@ -65,12 +65,12 @@ def _size(text: str) -> str:
 
 
 def _moment(text: str) -> str:
-    """A time as it is written here, whichever way it was given; no time stays none."""
+    """A time in one form. A missing time stays missing."""
     try:
         return moment_text(moment_of(text)) if text else ""
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no time (write 2026-11-20, or 2026-11-20T07:00:00Z with its zone)"
+            f"{text!r} is not a time (write 2026-11-20, or 2026-11-20T07:00:00Z with its zone)"
         ) from None
 
 
@@ -92,10 +92,10 @@ _TYPES: Final[dict[Kind, Callable[[str], object]]] = {
 
 
 def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """The rules between options; one that is broken ends the process."""
+    """Checks the rules between options. A broken rule ends the process."""
     given = vars(options)
     if given.get("master") and given.get("remote"):
-        parser.error("name --master or --remote, not both")
+        parser.error("give --master or --remote, not both")
     if "trail" not in given:
         return
     trails, parquet = len(options.data) + len(options.trail), given.get("parquet")
@@ -103,9 +103,9 @@ def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None
         one_of = "--data, --trail or --parquet" if "parquet" in given else "--data or --trail"
         parser.error(f"the following arguments are required: {one_of}")
     if trails and parquet is not None:
-        parser.error("name trails or --parquet, not both")
+        parser.error("give trails or --parquet, not both")
     if (given.get("public_key") or given.get("digests")) and trails != 1:
-        parser.error("--public-key and --digests are of one gateway: name one trail")
+        parser.error("--public-key and --digests belong to one gateway: name one trail")
     begin, end = given.get("from_time"), given.get("until_time")
     if begin and end and moment_of(begin) >= moment_of(end):
-        parser.error("--until is not later than --from")
+        parser.error("--until must be later than --from")

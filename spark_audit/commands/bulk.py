@@ -21,7 +21,7 @@ def bulk(options: argparse.Namespace, interruption: Interruption) -> int:
     tell = tell_of("bulk", options.log_format)
     for folder in (options.source, options.converted):
         if folder is not None and not folder.is_dir():
-            tell(f"{folder} is no folder", "error")
+            tell(f"{folder} is not a folder", "error")
             return USAGE
     try:
         check_report_folder(options.out)
@@ -33,7 +33,7 @@ def bulk(options: argparse.Namespace, interruption: Interruption) -> int:
 
 
 def _result(options: argparse.Namespace, tell: Tell, interruption: Interruption) -> AuditResult:
-    """What cannot be read, or is no archive, is `not evaluable`."""
+    """The result. It is `not evaluable` if the archive cannot be read, or is no archive."""
     from spark_audit.archive.audit import ArchiveToAudit
     from spark_audit.archive.files import ArchiveError
     from spark_audit.audit import not_evaluable

@@ -17,7 +17,7 @@ def convert(options: argparse.Namespace, interruption: Interruption) -> int:
     source: Path = options.source
     target: Path = options.out
     if not source.is_dir() or target.exists():
-        return _failed(f"{target} is there already" if source.is_dir() else f"{source} is no folder", USAGE)
+        return _failed(f"{target} is there already" if source.is_dir() else f"{source} is not a folder", USAGE)
     from spark_audit.archive.files import ArchiveError
     from spark_audit.bulk import convert_archive
     from spark_audit.spark_session import HERE

@@ -1,4 +1,4 @@
-"""`ingest`: trails to Parquet. Exit 0: there, or was there already; 1: a segment was changed; 2: nothing to ingest."""
+"""`ingest`: trails to Parquet. Exit 0: ingested now or before; 1: a segment was changed; 2: nothing to ingest."""
 
 import argparse
 import sys
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _IngestResult:
-    """What was done, for people and for JSON."""
+    """The result, for people and for JSON."""
 
     segments: int
     lines: int
@@ -113,7 +113,7 @@ def _with_spark(
     tell: Tell,
     interruption: Interruption,
 ) -> "tuple[Manifest, int]":
-    """The manifest after everything that was new, and how many files were made one with others."""
+    """The manifest after all new segments, and the number of files that were merged."""
     from spark_audit.ingest.ingestion import compacted, ingested, small_files
 
     text_bytes = sum(segment.size_bytes for new in news for segment in new.segments)

@@ -1,4 +1,4 @@
-"""How `run` and `bulk` end: the report in its folder, the summary or the JSON on stdout, and an exit code."""
+"""The end of `run` and `bulk`: the report in its folder, the summary or the JSON on stdout, and an exit code."""
 
 import argparse
 import sys
@@ -10,7 +10,7 @@ from spark_audit.commands.terminal import Tell, not_written
 from spark_audit.report import print_summary, write_report
 from spark_audit.result import AuditResult
 
-#: Characters of a line where no terminal says how many it has.
+#: Characters of a line without a terminal.
 _PIPE_COLUMNS: Final = 160
 
 

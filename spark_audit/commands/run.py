@@ -1,4 +1,4 @@
-"""`run`: trails, or what `ingest` made of them, through every control; reports and summary."""
+"""`run`: trails, or the Parquet of `ingest`, through every control; reports and summary."""
 
 import argparse
 from collections.abc import Callable
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from spark_audit.policy import Policy
     from spark_audit.read import TrailFiles
 
-    #: Bytes of text, a description for people, and how a Spark session makes the audit input of it.
+    #: Bytes of text, a description for people, and the function that makes the audit input in a Spark session.
     _Source = tuple[int, str, Callable[..., AuditInput]]
 
 TRAIL_FOLDER: Final = "trail"
-#: How often a trail is audited that a gateway's retention changes meanwhile, or Parquet that an ingest changes, where
-#: what came of it is not clean.
+#: The most audits of a trail that a gateway's retention changes meanwhile, or of Parquet that an ingest changes, if the
+#: result is not clean.
 _ATTEMPTS: Final = 3
 
 
 class NothingToRead(Exception):
-    """What was named holds nothing that could be judged."""
+    """The named trails hold nothing that could be judged."""
 
 
 class WrongUse(Exception):
-    """What was named cannot be used: the text says what and why."""
+    """Something that was named cannot be used. The text says what and why."""
 
 
 def run(options: argparse.Namespace, interruption: Interruption) -> int:
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace, interruption: Interruption) -> int:
         tell(f"{error.filename} cannot be read: {error.strerror}", "error")
         return USAGE
     try:
-        check_report_folder(options.out)  # now, not when Spark has done its work
+        check_report_folder(options.out)  # now, and not after Spark's work
     except OSError as error:
         return not_written(options.out, error, tell)
     result = command.result()
@@ -63,11 +63,11 @@ def run(options: argparse.Namespace, interruption: Interruption) -> int:
 
 
 def trail_folders(options: argparse.Namespace) -> tuple[Path, ...]:
-    """The folders of the trails that are named. Raises WrongUse where one is not there, or is named twice."""
+    """The folders of the named trails. Raises WrongUse if one does not exist, or is named twice."""
     named = (*options.data, *options.trail)
     for folder in named:
         if not folder.is_dir():
-            raise WrongUse(f"{folder} is no folder")
+            raise WrongUse(f"{folder} is not a folder")
     folders = tuple(folder / TRAIL_FOLDER for folder in options.data) + tuple(options.trail)
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise WrongUse("a trail is named twice")
@@ -75,7 +75,7 @@ def trail_folders(options: argparse.Namespace) -> tuple[Path, ...]:
 
 
 class _Run:
-    """One audit, with everything that was named read and checked. Raises what says why it cannot be used."""
+    """One audit, whose inputs are read and checked. Raises an error that says why one cannot be used."""
 
     def __init__(self, options: argparse.Namespace, tell: Tell, interruption: Interruption) -> None:
         self.options, self.tell, self.interruption = options, tell, interruption
@@ -87,7 +87,7 @@ class _Run:
         self.decryption = decryption_of(options.personal_key)
 
     def result(self) -> AuditResult:
-        """The whole result; what keeps Spark from starting or a trail from being read makes it `not evaluable`."""
+        """The whole result. It is `not evaluable` if Spark does not start, or a trail cannot be read."""
         with scratch_folder() as scratch:
             for _attempt in range(_ATTEMPTS - 1):
                 there = self._files()
@@ -98,7 +98,7 @@ class _Run:
             return self._once(scratch)
 
     def _files(self) -> set[Path]:
-        """The files of closed segments that are there now, or those of Parquet."""
+        """The present files of closed segments, or those of Parquet."""
         from spark_audit.read import closed_segments
 
         if self.options.parquet:
@@ -126,7 +126,7 @@ class _Run:
         )
 
     def _trails(self, scratch: Path, verifications: tuple[Verification, ...]) -> "_Source":
-        """How many bytes of text trails have, what is read, and how. Raises NothingToRead."""
+        """The bytes of text of trails, a description, and the function that reads them. Raises NothingToRead."""
         from spark_audit.audit_input import input_of_trails
 
         trails = [_files_of(folder, scratch, self.period, with_open=self.place.is_here) for folder in self.folders]
@@ -136,7 +136,7 @@ class _Run:
         return sum(files.text_bytes for files in trails), _reading(trails), make
 
     def _parquet(self) -> "_Source":
-        """The same for what was ingested. Raises NothingToRead."""
+        """The same for Parquet. Raises NothingToRead."""
         from spark_audit.ingest.audit_input import input_of_parquet, selected
         from spark_audit.ingest.manifest import UnusableManifest
         from spark_audit.ingest.warehouse import Damaged
@@ -169,7 +169,7 @@ class _Run:
 
 
 def _with_integrity(result: AuditResult, integrity: Integrity) -> str:
-    """The reason of the verdict. That of a clean period, or by a mild policy, tells of a trail that does not hold."""
+    """Adds the integrity of the trail to the reason of the verdict, even for a clean period or a mild policy."""
     if result.verdict is not Verdict.CLEAN or integrity.verdict != VerifyVerdict.VIOLATED.value:
         return result.reason
     return f"{result.reason}; the trail as a whole does not hold: {integrity.reason}"
@@ -210,7 +210,7 @@ def policy_of(path: Path | None) -> "Policy":
 
 
 def decryption_of(path: Path | None) -> "Decryption | None":
-    """What opens encrypted headers by the key in a file. Raises WrongUse."""
+    """The function that decrypts headers with the key in a file. Raises WrongUse."""
     from spark_audit.decrypted_headers import decryption_with
 
     if path is None:

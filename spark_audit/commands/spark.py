@@ -1,4 +1,7 @@
-"""Spark for the length of a command: started while an interruption waits, stopped unless one has killed it."""
+"""Spark for the length of a command. An interruption waits during its start.
+
+It is stopped at the end, unless killed.
+"""
 
 import argparse
 import tempfile
@@ -16,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class SparkFailed(Exception):
-    """There is no Java, nobody answers at the master or the remote, or Spark gave up; the text says which."""
+    """There is no Java, nobody answers at the master or the remote, or Spark gave up. The text says which."""
 
 
 def place_of(options: argparse.Namespace) -> "SparkPlace":
-    """Where the options want Spark."""
+    """The place of Spark in the options."""
     from spark_audit.spark_session import SparkPlace
 
     return SparkPlace(master=options.master, remote=options.remote, memory=options.memory)
@@ -37,7 +40,7 @@ def scratch_folder() -> Iterator[Path]:
 def spark_session(
     scratch: Path, trail_bytes: int, place: "SparkPlace", interruption: Interruption
 ) -> Iterator["SparkSession"]:
-    """A session. Raises SparkFailed, also for what goes wrong while it is used."""
+    """A session. Raises SparkFailed, also for errors while it is used."""
     from spark_audit.spark_session import start_session
 
     try:
@@ -59,7 +62,7 @@ def spark_session(
 
 
 def _errors_of_spark(*others: type[Exception]) -> tuple[type[Exception], ...]:
-    """PySpark's own, and those of Java that it hands on as they are, where Java is in this process's reach."""
+    """PySpark's own errors, and errors of Java that it passes on unchanged, if this process has a Java."""
     from pyspark.errors import PySparkException
 
     try:
@@ -70,6 +73,9 @@ def _errors_of_spark(*others: type[Exception]) -> tuple[type[Exception], ...]:
 
 
 def _reason(error: Exception) -> str:
-    """What an error says before its many lines of Java; one of Java's names the call first, then the cause."""
+    """The words of an error before its many lines of Java.
+
+    An error of Java names the call first, and then the cause.
+    """
     lines = str(error).strip().split("\n")
     return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])

@@ -1,4 +1,4 @@
-"""`stream`: closed segments audited as they come. Exit 0: no violation; 1: violations; 2: nothing to judge."""
+"""`stream`: audits each closed segment when it comes. Exit 0: no violation; 1: violations; 2: nothing to judge."""
 
 import argparse
 import sys
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from spark_audit.ingest.segments import Measuring
     from spark_audit.stream import Reported, Stream
 
-#: Text of one batch; a larger segment is one by itself.
+#: Bytes of text of one batch. A larger segment is a batch by itself.
 _BATCH_BYTES: Final = 256 * 1024**2
-#: Spark is prepared for as much as is there when it starts, but no more: a batch and some history.
+#: Spark is prepared for the text that exists at its start, but at most for this: a batch and some history.
 _MOST_PREPARED_FOR_BYTES: Final = 2 * _BATCH_BYTES
 
 
 def stream(options: argparse.Namespace, interruption: Interruption) -> int:
-    """Runs the command; returns the exit code. Without --once it ends by an interruption, or by what cannot go on."""
+    """Runs the command; returns the exit code. Without --once it ends by an interruption or an error."""
     from spark_audit.ingest.ingestion import ChangedSegment
     from spark_audit.ingest.manifest import UnusableManifest
     from spark_audit.ingest.warehouse import Damaged, InUse
@@ -63,7 +63,7 @@ def stream(options: argparse.Namespace, interruption: Interruption) -> int:
 
 @dataclass(slots=True)
 class _Streaming:
-    """One stream, from what its checkpoint says to its end."""
+    """One stream, from the progress in its checkpoint to its end."""
 
     options: argparse.Namespace
     tell: Tell
@@ -81,7 +81,7 @@ class _Streaming:
     def begin(
         cls, options: argparse.Namespace, tell: Tell, interruption: Interruption, resources: ExitStack
     ) -> "_Streaming":
-        """Reads what was named, and the checkpoint. Raises what says why it cannot be used."""
+        """Reads the named trails and the checkpoint. Raises an error that says why one cannot be used."""
         from spark_audit.ingest.segments import Measuring
         from spark_audit.ingest.warehouse import writing_to
         from spark_audit.stream import Reported, Stream
@@ -109,7 +109,10 @@ class _Streaming:
         )
 
     def run(self) -> int:
-        """Reports batch after batch; with --once until there is no more. Raises what says why it cannot go on."""
+        """Reports batch after batch; with --once until there is no more.
+
+        Raises an error that says why it cannot go on.
+        """
         told = ""
         while True:
             problem = self._turn()
@@ -121,7 +124,7 @@ class _Streaming:
             time.sleep(self.options.every_s)
 
     def _turn(self) -> str:
-        """Everything that is there now; what of it could not be read, in words."""
+        """Handles everything that exists now; returns sentences about unreadable parts."""
         from spark_audit.ingest.ingestion import ingested
 
         if self.reported.segments < len(self.manifest.segments):  # a kill came before the report
@@ -137,7 +140,7 @@ class _Streaming:
             self.manifest = self.stream.tidied(session, self.manifest)
 
     def _news(self) -> "tuple[list[NewSegments], str]":
-        """What is new in the trails, and what is wrong with one that cannot be read. Raises ChangedSegment."""
+        """The new segments of the trails, and the faults of unreadable ones. Raises ChangedSegment."""
         from spark_audit.ingest.ingestion import NotATrail, copy_digests, new_segments
 
         news: list[NewSegments] = []
@@ -171,7 +174,7 @@ class _Streaming:
         sys.stdout.flush()
 
     def _session(self, new_bytes: int = 0) -> "SparkSession":
-        """Spark, started when it is needed first, for so many bytes of text beside what is there already."""
+        """Spark, started at its first use, for so many bytes of text beside those that exist already."""
         if self._spark is None:
             self.tell("starting Spark")
             scratch = self.resources.enter_context(scratch_folder())

@@ -1,4 +1,4 @@
-"""What commands say on stderr, and how they end."""
+"""The words of commands on stderr, and their ends."""
 
 import sys
 from datetime import UTC, datetime
@@ -15,13 +15,13 @@ INTERRUPTED: Final = 130
 
 
 class Tell(Protocol):
-    """Says a line on stderr: progress (`info`) or why the command ends (`error`)."""
+    """Writes a line to stderr: progress (`info`), or why the command ends (`error`)."""
 
     def __call__(self, line: str, level: str = "info") -> None: ...
 
 
 def tell_of(command: str, log_format: str) -> Tell:
-    """How a command speaks: in words, or in JSON for a program."""
+    """The form of a command's lines: words, or JSON for a program."""
 
     def words(line: str, level: str = "info") -> None:
         speaker = f"rfhbridge audit {command}" if level == "error" else "audit"
@@ -31,14 +31,14 @@ def tell_of(command: str, log_format: str) -> Tell:
 
 
 def tell_json(line: str, level: str = "info") -> None:
-    """As the gateway's log has it: one object a line."""
+    """Writes one JSON object a line, like the gateway's log."""
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     event = {"at": at, "level": level, "module": "spark_audit", "event": line}
     print(orjson.dumps(event).decode(), file=sys.stderr, flush=True)
 
 
 def not_written(folder: object, error: OSError, tell: Tell, option: str = "--out") -> int:
-    """Says where nothing can be written; returns the exit code."""
+    """Names the place that cannot be written; returns the exit code."""
     place = error.filename if isinstance(error.filename, str) else folder
     tell(f"{place} cannot be written: {error.strerror} (name another folder with {option})", "error")
     return NOT_EVALUABLE

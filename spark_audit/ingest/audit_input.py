@@ -1,4 +1,4 @@
-"""What an audit judges, from Parquet: the files that the manifest names, each as it was written."""
+"""The input of an audit, from Parquet: the files that the manifest names, unchanged."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from spark_audit.ingest.manifest import DataFile, Manifest
 from spark_audit.ingest.warehouse import Damaged, check_files, read_files
 from spark_audit.period import AROUND_US, Period, hour_of
 
-#: Beside the manifest where a stream keeps its history here.
+#: The file beside the manifest that marks the history of a stream.
 STREAM_FILE: Final = "reported.json"
 _SEGMENT_NUMBER: Final = 12
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -23,9 +23,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What is read: files, and of each trail the first and the last segment; `cut`: not its very first.
+    """The files to read, with the first and the last segment of each trail.
 
-    `is_whole`: nothing in the files lies outside of these segments.
+    `cut`: trails whose very first segment is missing.
+
+    `is_whole`: the files have no lines of other segments.
     """
 
     period: Period
@@ -37,7 +39,7 @@ class Selection:
 
 
 def selected(folder: Path, period: Period) -> Selection:
-    """What a folder holds of a period, each file as it was written. Raises Damaged, UnusableManifest, OSError."""
+    """The selection of a folder for a period, with unchanged files. Raises Damaged, UnusableManifest, OSError."""
     if (folder / STREAM_FILE).exists():
         raise Damaged(f"{folder} is the checkpoint of a stream, which forgets what is old: ingest into a folder")
     try:
@@ -52,7 +54,7 @@ def selected(folder: Path, period: Period) -> Selection:
 
 
 def selected_segments(manifest: Manifest, to_read: Callable[[list[str]], list[str]], period: Period) -> Selection:
-    """What there is of the segments that `to_read` picks among the names of each trail's, one after the other."""
+    """The segments that `to_read` picks from each trail's names, one trail after the other."""
     stems: dict[str, list[str]] = {}
     for segment in sorted(manifest.segments, key=lambda each: each.stem):
         stems.setdefault(segment.trail, []).append(segment.stem)
@@ -69,7 +71,7 @@ def selected_segments(manifest: Manifest, to_read: Callable[[list[str]], list[st
 
 
 def _may_hold(file: DataFile, ends: Mapping[str, tuple[str, str]]) -> bool:
-    """Whether lines of those segments may be in a file; some are noted a little before or after their hour."""
+    """Whether a file may have lines of those segments. Some lines are noted a little before or after their hour."""
     return any(
         _date(hour_of(first) - AROUND_US) <= file.date <= _date(hour_of(last) + AROUND_US)
         for first, last in ends.values()
@@ -93,7 +95,7 @@ def input_of_parquet(spark: SparkSession, folder: Path, selection: Selection) ->
         lines=read if len(trails) > 1 else read.drop("trail"),
         digests=_digests(spark, folder, trails),
         period=selection.period,
-        is_whole=False,  # what came after it was ingested is not there
+        is_whole=False,  # later lines are not ingested
         cut=selection.cut,
         size_bytes=sum(file.size_bytes for file in selection.files),
         unverified="it reads segments, and this is Parquet",

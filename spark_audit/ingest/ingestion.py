@@ -1,7 +1,7 @@
-"""New segments to Parquet, in batches, each of which is there wholly or not at all; then small files to large ones.
+"""New segments to Parquet, in batches, each whole or not at all; then small files to large ones.
 
-A batch is written to the staging folder, its files are moved into place, and the manifest that names them comes last: a
-kill at any point leaves the manifest before, and files that it does not name, which the next ingest removes.
+A batch is written to the staging folder, its files are moved into place, and the manifest that names them comes last. A
+kill at any point leaves the earlier manifest, and files that it does not name. The next ingest removes those files.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,14 +27,14 @@ from spark_audit.ingest.warehouse import STAGING, Damaged, bring_into_place, rea
 from spark_audit.read import TrailFiles, read_lines
 from spark_audit.verify.source import COMPRESSED
 
-#: Text of one batch: what is lost by a kill, and what Spark sorts at once.
+#: Bytes of text of one batch. A kill loses at most one batch, and Spark sorts one at a time.
 BATCH_BYTES: Final = 4 * 1024**3
-#: A file is at least so large where there is enough for it, and at most.
+#: The least size of a file if there are enough lines, and the largest.
 SMALL_BYTES: Final = 128 * 1024**2
 LARGEST_BYTES: Final = 512 * 1024**2
-#: Small files of one date and gateway that are left as they are.
+#: The most small files of one date and gateway that are left as they are.
 MOST_SMALL_FILES: Final = 8
-#: Bytes of text for one of Parquet: 1,157 and 108 for a record in zstd, as measured.
+#: Bytes of text for one byte of Parquet: measured were 1,157 and 108 for a record in zstd.
 _RATIO: Final = 10
 _TEXT_BYTES_A_FILE: Final = 256 * 1024**2 * _RATIO
 #: The last microsecond of the year 9999.
@@ -44,18 +44,18 @@ _ORDER: Final = ("date", "gateway_id", "sequence", "segment", "block", "place")
 
 
 class ChangedSegment(Exception):
-    """A segment or digest is not what was ingested under its name."""
+    """A segment or digest has changed since it was ingested."""
 
 
 class NotATrail(Exception):
-    """There is nothing in a folder that could be ingested."""
+    """A folder has nothing that could be ingested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSegments:
-    """What is to be ingested of one trail, and how many of its segments are there already.
+    """The new segments of one trail, and the number of those that were ingested before.
 
-    `stems` names both, and what was ingested and is no longer in the trail.
+    `stems` names both, and ingested segments that are no longer in the trail.
     """
 
     trail: str
@@ -66,7 +66,7 @@ class NewSegments:
 
 
 def new_segments(folder: Path, manifest: Manifest, measuring: Measuring) -> NewSegments:
-    """What is new in a trail. Raises ChangedSegment, NotATrail, OSError, DamagedSegment, LineTooLong."""
+    """The new segments of a trail. Raises ChangedSegment, NotATrail, OSError, DamagedSegment, LineTooLong."""
     measured = list(measuring.closed_segments(folder))
     gateways = [segment.gateway for segment in measured if segment.gateway]
     if not gateways:
@@ -95,9 +95,9 @@ def new_segments(folder: Path, manifest: Manifest, measuring: Measuring) -> NewS
 
 
 def _name_of(measured: Sequence[MeasuredSegment], manifest: Manifest) -> str:
-    """What the trail is called: as its first gateway is, or where it begins late by the hash of its first record.
+    """The name of the trail: that of its first gateway, or the hash of its first record if it begins late.
 
-    So the trail of a gateway and the one that begins behind it are two, whichever is ingested first.
+    So the trail of a gateway and the later trail behind it are two, in any order of ingestion.
     """
     if begins_late := measured[0].begins_late:
         return begins_late[:_NAME_CHARACTERS]
@@ -109,7 +109,7 @@ def _name_of(measured: Sequence[MeasuredSegment], manifest: Manifest) -> str:
 
 
 def is_plain_name(gateway: str) -> bool:
-    """Whether a gateway is named as gateways are, so that a folder may bear the name."""
+    """Whether a gateway has a proper name, which a folder can have too."""
     return len(gateway) == _NAME_CHARACTERS and not gateway.strip("0123456789abcdef")
 
 
@@ -135,7 +135,7 @@ def copy_digests(folder: Path, new: NewSegments) -> None:
 
 
 def _segment_of(data: bytes) -> str:
-    """The segment of which a digest is, "" where it is of none or cannot be read."""
+    """The segment of a digest; "" if it has none or cannot be read."""
     try:
         digest = parse_digest(data)
     except MalformedDigest:
@@ -150,9 +150,11 @@ def ingested(
     news: Iterable[NewSegments],
     batch_bytes: int = BATCH_BYTES,
 ) -> Iterator[Manifest]:
-    """Ingests what is new, batch after batch; the manifest after each. Raises Damaged, OSError, PySparkException.
+    """Ingests new segments, batch after batch; yields the manifest after each.
 
-    A batch is of one trail and has no more text than `batch_bytes`, or one segment.
+    Raises Damaged, OSError, PySparkException.
+
+    A batch belongs to one trail. It has at most `batch_bytes` of text, or a single segment.
     """
     for new in news:
         for batch in _batches(new.segments, batch_bytes):
@@ -183,7 +185,7 @@ def _files_for(batch: Sequence[MeasuredSegment]) -> int:
 
 
 def _write_batch(spark: SparkSession, new: NewSegments, batch: Sequence[MeasuredSegment], staged: Path) -> None:
-    """Writes a batch; once more where a gateway has compressed one of its segments meanwhile."""
+    """Writes a batch, and repeats it if a gateway has compressed one of its segments meanwhile."""
     paths = _paths_now(batch)
     try:
         _write(_partitioned(_lines_of(spark, new, paths)), staged, files=_files_for(batch))
@@ -194,7 +196,7 @@ def _write_batch(spark: SparkSession, new: NewSegments, batch: Sequence[Measured
 
 
 def _paths_now(batch: Sequence[MeasuredSegment]) -> tuple[Path, ...]:
-    """Where the segments are: one that was not compressed when it was measured may be by now."""
+    """The present paths of segments, because one may have been compressed since it was measured."""
     compressed = ((segment.path, segment.path.with_name(segment.stem + COMPRESSED)) for segment in batch)
     return tuple(later if not path.exists() and later.exists() else path for path, later in compressed)
 
@@ -205,7 +207,7 @@ def _lines_of(spark: SparkSession, new: NewSegments, paths: tuple[Path, ...]) ->
 
 
 def _partitioned(lines: DataFrame) -> DataFrame:
-    """Lines with the two columns that name their folder; what a hostile line says of itself makes no name."""
+    """Lines with the two columns that name their folder. No text of a hostile line becomes a name."""
     is_gateway = sf.col("gateway").rlike("^[0-9a-f]{24}$")
     return lines.withColumn("date", _date()).withColumn(
         "gateway_id", sf.when(is_gateway, sf.col("gateway")).otherwise(sf.lit("unknown"))
@@ -213,7 +215,7 @@ def _partitioned(lines: DataFrame) -> DataFrame:
 
 
 def _date() -> Column:
-    """The day (UTC) on which a record was noted; of a line without one, that of its segment's name."""
+    """The day (UTC) on which a record was noted. For a line without a time it is that of its segment's name."""
     at_us = sf.when(sf.col("at_us").between(0, _LATEST_US), sf.col("at_us"))
     noted = sf.date_format(sf.timestamp_micros(at_us), "yyyy-MM-dd")
     named = sf.regexp_replace(sf.substring("segment", 14, 8), "^(....)(..)(..)$", "$1-$2-$3")
@@ -221,7 +223,7 @@ def _date() -> Column:
 
 
 def _write(lines: DataFrame, staged: Path, *, files: int) -> None:
-    """Sorted by sequence within each date and gateway, in about so many files."""
+    """Writes lines sorted by sequence within each date and gateway, in about so many files."""
     spread = lines.repartitionByRange(files, *_ORDER) if files > 1 else lines.coalesce(1)
     ordered = spread.sortWithinPartitions(*_ORDER)
     writer = ordered.write.mode("overwrite").option("compression", "zstd")
@@ -249,7 +251,7 @@ def _named(trail: str, segment: MeasuredSegment) -> IngestedSegment:
 
 
 def small_files(manifest: Manifest, most: int = MOST_SMALL_FILES) -> list[tuple[DataFile, ...]]:
-    """Files to be made one: of a date and gateway with more than `most` small ones."""
+    """Files to merge: those of a date and gateway with more than `most` small ones."""
     groups: list[tuple[DataFile, ...]] = []
     ordered = sorted(manifest.files, key=lambda file: file.path)
     for _partition, files in groupby(ordered, key=lambda file: file.partition):
@@ -270,7 +272,7 @@ def _filled(files: Sequence[DataFile]) -> Iterator[tuple[DataFile, ...]]:
 
 
 def compacted(spark: SparkSession, folder: Path, manifest: Manifest, group: tuple[DataFile, ...]) -> Manifest:
-    """The same lines in one file; the old ones are removed when the manifest names the new one."""
+    """Merges files into one. The old ones are removed when the manifest names the new one."""
     staged = folder / STAGING / f"{manifest.next_number:08d}"
     _write(_partitioned(read_files(spark, folder, group)), staged, files=1)
     files = bring_into_place(folder, staged, manifest.next_number)

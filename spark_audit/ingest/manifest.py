@@ -1,9 +1,9 @@
-"""manifest.json: which segments were ingested and which files hold their lines. What it does not name does not count.
+"""manifest.json: the ingested segments, and the files with their lines. Other files do not count.
 
     {"version": 1, "next_number": N, "segments": [{trail, stem, gateway, sha256, size_bytes, lines}, ...],
      "files": [{path, rows, size_bytes, sha256}, ...]}
 
-Raise MANIFEST_VERSION when a field changes its meaning; what was ingested by another version is ingested anew.
+Raise MANIFEST_VERSION when a field changes its meaning. A folder of another version is ingested anew.
 """
 
 import os
@@ -18,12 +18,12 @@ MANIFEST_FILE: Final = "manifest.json"
 
 
 class UnusableManifest(Exception):
-    """A folder that was not made by `ingest`, or not by this version of it."""
+    """The folder was not made by `ingest`, or not by this version of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestedSegment:
-    """A segment whose lines are there. `trail` is what its trail is called, `stem` its name without its ending."""
+    """An ingested segment. `trail` is the name of its trail, `stem` its own name without its ending."""
 
     trail: str
     stem: str
@@ -44,7 +44,7 @@ class DataFile:
 
     @property
     def partition(self) -> str:
-        """The folders that say of which date and gateway it is."""
+        """The folders for its date and gateway."""
         return self.path.rpartition("/")[0]
 
     @property
@@ -86,7 +86,7 @@ class Manifest:
             raise UnusableManifest(f"{folder / MANIFEST_FILE} is no manifest: {error}") from None
 
     def save(self, folder: Path) -> None:
-        """Replaces the manifest; it is on the disk when this returns. Raises OSError."""
+        """Replaces the manifest. It is on the disk when this returns. Raises OSError."""
         values = {name: value for name, value in asdict(self).items() if not name.startswith("_")}
         unfinished = folder / f"{MANIFEST_FILE}.part"
         with unfinished.open("wb") as file:
@@ -97,21 +97,21 @@ class Manifest:
         sync_folder(folder)
 
     def segment(self, trail: str, stem: str) -> IngestedSegment | None:
-        """A segment that is there."""
+        """The ingested segment of a trail with that name."""
         return self._known.get((trail, stem))
 
     def stems_of(self, trail: str) -> frozenset[str]:
-        """The names of the segments of a trail that are there."""
+        """The names of the ingested segments of a trail."""
         return frozenset(segment.stem for segment in self.segments if segment.trail == trail)
 
     def trail_of(self, gateway: str) -> str:
-        """What the trail is called that a gateway writes; "" where there is none of it yet, or it begins late."""
+        """The name of a gateway's trail; "" if none of it is ingested yet, or if it begins late."""
         named = {segment.trail for segment in self.segments if segment.trail == segment.gateway}
         found = (segment.trail for segment in self.segments if segment.gateway == gateway)
         return next((trail for trail in found if trail in named), "")
 
     def with_more(self, segments: tuple[IngestedSegment, ...], files: tuple[DataFile, ...]) -> Self:
-        """The same with more segments, and the files that hold them."""
+        """The manifest with more segments and their files."""
         return replace(
             self,
             next_number=self.next_number + 1,
@@ -121,13 +121,13 @@ class Manifest:
         )
 
     def with_others(self, old: tuple[DataFile, ...], new: tuple[DataFile, ...]) -> Self:
-        """The same lines in other files."""
+        """The manifest with the same lines in other files."""
         kept = tuple(file for file in self.files if file not in old)
         return replace(self, next_number=self.next_number + 1, files=kept + new, _known={})
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes names in a folder safe. Raises OSError."""
+    """Syncs the names in a folder. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Closed segments measured for the manifest: bytes, lines and SHA-256 of what is in them, uncompressed."""
+"""Closed segments measured for the manifest: bytes, lines and SHA-256 of their uncompressed contents."""
 
 import hashlib
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ from spark_audit.verify.source import OPEN, SegmentFile, TrailFolder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredSegment:
-    """A segment's file and what it holds. `gateway` is that of its first record, "" where no line is one.
+    """A segment's file and its measures. `gateway` is that of its first record, "" if it has no record.
 
-    `begins_late` is the hash of that record where it says why a trail begins late, "" elsewhere.
+    `begins_late` is the hash of that record if it says why a trail begins late, else "".
     """
 
     path: Path
@@ -28,7 +28,7 @@ class MeasuredSegment:
 
 
 class Measuring:
-    """Measures closed segments; one that looks as it did before (name, size, time of change) is not read again."""
+    """Measures closed segments. It does not read a segment again whose name, size and time of change are the same."""
 
     def __init__(self) -> None:
         self._measured: dict[Path, tuple[tuple[int, int], MeasuredSegment]] = {}
@@ -73,7 +73,7 @@ def _measured(trail_dir: Path, segment: SegmentFile) -> MeasuredSegment:
 
 
 def _first_record(block: bytes) -> tuple[str, str]:
-    """The gateway of the first record, and its hash where it says why a trail begins late."""
+    """The gateway of the first record, and its hash if it says why a trail begins late."""
     for line in block.split(b"\n"):
         try:
             record = orjson.loads(line)

@@ -1,4 +1,4 @@
-"""The folder of ingested lines: one writer at a time, what a kill left behind, and files brought into their place."""
+"""The folder of ingested lines: one writer at a time, the remains of a kill, and files brought into place."""
 
 import fcntl
 import hashlib
@@ -29,12 +29,15 @@ class InUse(Exception):
 
 
 class Damaged(Exception):
-    """A file is not as it was written."""
+    """A file has changed since it was written."""
 
 
 @contextmanager
 def writing_to(folder: Path) -> Iterator[Manifest]:
-    """The manifest, for the only writer; files that it does not name are removed. InUse, UnusableManifest, OSError."""
+    """The manifest, for the only writer. Removes files that it does not name.
+
+    Raises InUse, UnusableManifest, OSError.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / _LOCK).open("ab") as lock:
         try:
@@ -47,7 +50,7 @@ def writing_to(folder: Path) -> Iterator[Manifest]:
 
 
 def _manifest_of(folder: Path) -> Manifest:
-    """The manifest; an empty one for a folder that is empty."""
+    """The manifest; an empty one if the folder is empty."""
     try:
         return Manifest.load(folder)
     except FileNotFoundError:
@@ -58,7 +61,7 @@ def _manifest_of(folder: Path) -> Manifest:
 
 
 def _sweep(folder: Path, manifest: Manifest) -> None:
-    """Removes what an ingest that was killed has left."""
+    """Removes the remains of an ingest that was killed."""
     shutil.rmtree(folder / STAGING, ignore_errors=True)
     named = {file.path for file in manifest.files}
     for path in (folder / RECORDS).rglob("*.parquet"):
@@ -67,7 +70,7 @@ def _sweep(folder: Path, manifest: Manifest) -> None:
 
 
 def bring_into_place(folder: Path, staged: Path, number: int) -> tuple[DataFile, ...]:
-    """Moves what Spark has written to where it is read; on the disk, and not named by any manifest yet."""
+    """Moves Spark's files to their place, and syncs. No manifest names them yet."""
     files: list[DataFile] = []
     for place, path in enumerate(sorted(staged.rglob("part-*.parquet"))):
         target = folder / RECORDS / path.parent.relative_to(staged) / f"{number:08d}-{place:05d}.parquet"
@@ -91,7 +94,7 @@ def _described(folder: Path, path: Path) -> DataFile:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Writes a file as a whole; it is on the disk when this returns. Raises OSError."""
+    """Writes a file as a whole. It is on the disk when this returns. Raises OSError."""
     unfinished = path.with_name(f"{path.name}.part")
     with unfinished.open("wb") as file:
         file.write(data)
@@ -102,13 +105,13 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def read_files(spark: SparkSession, folder: Path, files: Iterable[DataFile]) -> DataFrame:
-    """The lines in these files. Fields that an earlier version did not know are null in what it ingested."""
+    """The lines in these files. Fields that an earlier version did not know are null in its files."""
     paths = (literal_path(folder / file.path) for file in files)
     return spark.read.schema(ingested_schema()).parquet(*paths)
 
 
 def check_files(folder: Path, files: tuple[DataFile, ...]) -> None:
-    """Raises Damaged where a file is missing, or not as it was written."""
+    """Raises Damaged if a file is missing, or has changed since it was written."""
     for file in files:
         path = folder / file.path
         try:

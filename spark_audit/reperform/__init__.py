@@ -1,4 +1,4 @@
-"""A second, independent reading of headers, commands and the field-mapping table, to re-perform what the gateway did.
+"""A second, independent reading of headers, commands and the field-mapping table, to re-perform conversions.
 
 Typed from "Message formats" (aq19780_) and the specifications. It shares no code and no data file with the package
 that it checks.

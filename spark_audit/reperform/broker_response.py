@@ -1,4 +1,4 @@
-"""A broker's answer in either format: how a command ended, why, and what the answer names beside that.
+"""A broker's answer in either format: the completion of a command, the reasons, and further names.
 
     MQRFH    MQPSCompCode 1 MQPSReason 3157 MQPSReasonText ... MQPSCommand RegSub MQPSTopic a
     MQRFH2   <pscr><Completion>warning</Completion><Response><Reason>3157</Reason><Topic>a</Topic></Response>...</pscr>
@@ -16,7 +16,7 @@ from spark_audit.reperform.header import Header
 PSCR: Final = "pscr"
 _PREFIX: Final = "MQPS"
 _WORDS: Final = {"0": "ok", "1": "warning", "2": "error"}
-#: What MQRFH alone has beside the reason; its text is made from the number.
+#: The name that only MQRFH has beside the reason. Its text is made from the number.
 _DETAILS: Final = frozenset({"ReasonText", "ErrorId", "ErrorPos", "ParmId"})
 
 
@@ -30,7 +30,7 @@ class BrokerResponse:
 
 
 def broker_response_of(headers: Iterable[Header]) -> BrokerResponse | None:
-    """The answer that a chain carries, or None for one that carries a command."""
+    """The answer in a chain; None if the chain has a command."""
     for header in headers:
         if header.version == 1 and header.pairs and header.pairs[0][0] == "MQPSCompCode":
             renamed = {"CompCode": "Completion"}
@@ -45,7 +45,7 @@ def broker_response_of(headers: Iterable[Header]) -> BrokerResponse | None:
 
 
 def response_differences(before: BrokerResponse, after: BrokerResponse | None, reported: str) -> list[str]:
-    """What of an answer was lost, changed or added; names in `reported` were said to be left out."""
+    """Sentences about parts of an answer that were lost, changed or added. The report names `reported` as left out."""
     if after is None:
         return ["the output is no answer of a broker"]
     words: list[str] = []

@@ -1,10 +1,10 @@
-"""CodedCharSetId to text and back, and Encoding to byte order, for the code pages that headers are written in."""
+"""CodedCharSetId to text and back, and Encoding to byte order, for the code pages of headers."""
 
 from typing import Final, Literal
 
 from spark_audit.reperform.outcome import Reason, UnreadableBytes
 
-#: Single-byte and UTF-8 pages by their IBM number. Others are not re-performable.
+#: Single-byte and UTF-8 pages by their IBM number. Headers in others are not re-performable.
 _CODECS: Final = {
     1208: "utf-8",
     367: "ascii",
@@ -62,7 +62,7 @@ def codec_of(coded_char_set_id: int, order: Literal["big", "little"]) -> str:
 
 
 def decode(data: bytes, coded_char_set_id: int, order: Literal["big", "little"], offset: int = 0) -> str:
-    """Text of `data`; UnreadableBytes at `offset` where it is not text of that code page."""
+    """Text of `data`. UnreadableBytes at `offset` if it is not text of that code page."""
     try:
         return data.decode(codec_of(coded_char_set_id, order))
     except UnicodeDecodeError as error:
@@ -70,5 +70,5 @@ def decode(data: bytes, coded_char_set_id: int, order: Literal["big", "little"],
 
 
 def encode(text: str, coded_char_set_id: int, order: Literal["big", "little"]) -> bytes:
-    """Bytes of `text`; a character that the page does not have becomes a question mark, which then differs."""
+    """Bytes of `text`. A character that the page lacks becomes a question mark, which then differs."""
     return text.encode(codec_of(coded_char_set_id, order), errors="replace")

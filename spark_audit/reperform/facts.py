@@ -1,4 +1,4 @@
-"""What a record says of one conversion: all that re-performance may use."""
+"""The facts of one conversion in a record: all that re-performance may use."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,11 @@ from spark_audit.reperform.header import Surroundings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The fields of a record that has a `conversion`, with the bytes decoded; -1 and "" where a field is left out.
+    """The fields of a record that has a `conversion`, with the bytes decoded; -1 and "" for a missing field.
 
-    `client` and `exchange` are given where the header carries them: in a put for a target, with a `destination`;
-    `correlation_id` (hex) where the command may make it a part of the client's identity; `protocol_level` of a PUBLISH
-    or will from level 5 on, where packets have properties.
+    `client` and `exchange` are set if the header carries them: in a put for a target, with a `destination`.
+    `correlation_id` (hex) is set if the command may make it a part of the client's identity. `protocol_level` is set
+    for a PUBLISH or will from level 5 on, because such packets have properties.
     """
 
     conversion: str

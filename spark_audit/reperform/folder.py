@@ -35,7 +35,7 @@ def read_folder(text: str) -> Folder:
 
 
 def read_elements(folder: Folder) -> tuple[tuple[str, str], ...]:
-    """Name and text of each element of a flat folder; UnreadableBytes for a nested one, which psc never is."""
+    """Name and text of each element of a flat folder. UnreadableBytes if it is nested, which psc never is."""
     opening = _TAG.match(folder.text)
     assert opening is not None, "read_folder found it"
     offset = opening.end()
@@ -59,7 +59,7 @@ def read_elements(folder: Folder) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OuterElement:
-    """An element right under its folder: a property with its text, or a group of properties, whose text is ""."""
+    """An element directly in its folder: a property with its text, or a group of properties, whose text is ""."""
 
     name: str
     text: str = ""
@@ -69,9 +69,9 @@ class OuterElement:
 
 
 def read_outer_elements(folder: Folder) -> tuple[OuterElement, ...]:
-    """Each element of a folder that may have groups: what anyone may have written.
+    """Each element of a folder that may have groups. Anybody may have written it.
 
-    UnreadableBytes for what is no XML 1.0.
+    UnreadableBytes if it is not XML 1.0.
     """
     text = folder.text
     opening = _TAG.match(text)
@@ -113,12 +113,12 @@ def _outer_element(opening: re.Match[str], text: str, *, is_group: bool) -> Oute
 
 
 def read_leaves(folder: Folder) -> tuple[tuple[str, str], ...]:
-    """Name and text of every element without elements in it, at any depth: what a folder such as pscr says."""
+    """Name and text of every element without elements in it, at any depth, for a folder such as pscr."""
     return tuple((found[1], _ENTITY.sub(_entity, found[2])) for found in _LEAF.finditer(folder.text))
 
 
 def written_folder(name: str, elements: tuple[tuple[str, str], ...]) -> str:
-    """The folder's text, without blanks between elements; a name may have attributes behind it."""
+    """The folder's text, without blanks between elements. A name may have attributes behind it."""
     inside = "".join(f"<{element}>{_escaped(value)}</{element.partition(' ')[0]}>" for element, value in elements)
     return f"<{name}>{inside}</{name}>"
 

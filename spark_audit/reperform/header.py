@@ -1,15 +1,16 @@
 """MQRFH and MQRFH2 structures and chains of them, as the audit reads and writes them.
 
     offset  length  field                                 offset  length  field
-    0       4       StrucId "RFH "                        20      8       Format of what follows
+    0       4       StrucId "RFH "                        20      8       Format of the data behind
     4       4       Version 1 or 2                        28      4       Flags
     8       4       StrucLength                           32      -       version 1: NameValueString
     12      4       Encoding of what follows              32      4       version 2: NameValueCCSID, then pairs of
     16      4       CodedCharSetId of what follows        36      -       length (4) and folder
 
-An MQDLH (172 bytes) has Encoding at 108, CodedCharSetId at 112 and Format at 116; it names what follows and no command.
+An MQDLH (172 bytes) has Encoding at 108, CodedCharSetId at 112 and Format at 116. They describe the data behind it, and
+it has no command.
 
-The structure itself is in the CodedCharSetId and Encoding of the one in front, which for the first is the MQMD.
+The structure itself is in the CodedCharSetId and Encoding of the structure in front, which is the MQMD for the first.
 Source: IBM MQ, "MQRFH - Rules and formatting header", "MQRFH2 - Rules and formatting header 2".
 """
 
@@ -21,7 +22,7 @@ from spark_audit.reperform.code_page import byte_order, decode, encode
 from spark_audit.reperform.folder import Folder, read_folder, written_folder
 from spark_audit.reperform.outcome import Reason, UnreadableBytes
 
-# The NameValueString of MQRFH: names and values in turn, separated by blanks, quoted where they need it. NUL ends the
+# The NameValueString of MQRFH: names and values in turn, separated by blanks, quoted if they need it. NUL ends the
 # string, and in quotes a quote is doubled. Source: IBM MQ, "NameValueString (MQCHARn)".
 
 _ITEM = re.compile(r'"((?:[^"]|"")*)"(?= |$)|([^ "]+)(?= |$)')
@@ -47,7 +48,7 @@ def read_pairs(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def written_pairs(pairs: tuple[tuple[str, str], ...]) -> str:
-    """The string: single blanks between items, quotes only where an item has a blank or a quote, or is empty."""
+    """The string: single blanks between items, and quotes only if an item has a blank or a quote, or is empty."""
     return " ".join(_written(item) for pair in pairs for item in pair)
 
 
@@ -71,7 +72,7 @@ _AS_IN_FRONT = frozenset({0, -2})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a Format field and its neighbours say of the bytes behind them."""
+    """The description of the following bytes by a Format field and its neighbours."""
 
     format: str
     coded_char_set_id: int
@@ -84,7 +85,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """One structure: `pairs` of version 1, `folders` of version 2, nothing of an MQDLH (0), and what follows it."""
+    """One structure: `pairs` of version 1, `folders` of version 2, neither in an MQDLH (0); and the data behind it."""
 
     version: int
     following: Surroundings
@@ -94,7 +95,7 @@ class Header:
 
 
 def read_chain(data: bytes, described: Surroundings) -> tuple[tuple[Header, ...], Surroundings]:
-    """The headers in `data`, all of it, and what the last says of the body."""
+    """The headers that fill `data`, and the last header's description of the body."""
     headers, body, offset = read_headers(data, described)
     if offset != len(data):
         raise UnreadableBytes(f"{len(data) - offset} bytes behind the last header", offset)
@@ -102,7 +103,7 @@ def read_chain(data: bytes, described: Surroundings) -> tuple[tuple[Header, ...]
 
 
 def read_headers(data: bytes, described: Surroundings) -> tuple[tuple[Header, ...], Surroundings, int]:
-    """The headers in front of a message's data, what the last says of the body, and where the body begins."""
+    """The headers in front of a message's data, the last one's description of the body, and the body's offset."""
     headers: list[Header] = []
     offset = 0
     while described.format in (MQRFH, MQRFH2, MQDLH):
@@ -130,7 +131,10 @@ def write_mqrfh2(
     *,
     kept: tuple[Folder, ...] = (),
 ) -> bytes:
-    """A version 2 structure in UTF-8, each folder padded with blanks to a multiple of 4; `kept` stay as they are."""
+    """A version 2 structure in UTF-8, each folder padded with blanks to a multiple of 4.
+
+    `kept` folders stay as they are.
+    """
     data = _UTF_8.to_bytes(4, described.order)
     written = [written_folder(name, elements) for name, elements in folders]
     for folder in (*written, *(each.text for each in kept)):

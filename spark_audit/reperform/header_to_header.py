@@ -1,11 +1,11 @@
 """A header became another header: the copy for a subscriber, by the nine rows of "Message formats" (aq19780_).
 
-What the broker changes of a publication, whatever the formats: NoReg is gone; IsRetainedPub stands in copies of a
-retained publication and nowhere else; the publisher's RegOpt and Local are its own; QName and QMgrName stay with
-DirectReq alone, and may be added then, from the publisher's MQMD, before the topics; a stream name may be added or
-taken away in MQRFH, SubPoint in MQRFH2, SubUserData in both. All other fields stay. Into the other format only the
-nine rows pass, and every name that does not is named with a reason.
-Source: Message formats (aq19780_); WebSphere MQ V6 Publish/Subscribe User's Guide, "Publish".
+The broker's changes of a publication do not depend on the formats. NoReg is gone. IsRetainedPub stands only in copies
+of a retained publication. The publisher's RegOpt and Local are left out. QName and QMgrName stay only with DirectReq;
+then they may also be added from the publisher's MQMD, before the topics. A stream name may be added or removed in
+MQRFH, SubPoint in MQRFH2, SubUserData in both. All other fields stay. Only the nine rows pass into the other format,
+and every other name is reported with a reason. Source: Message formats (aq19780_); WebSphere MQ V6 Publish/Subscribe
+User's Guide, "Publish".
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, comp
 from spark_audit.reperform.table import ONLY_IN_MQRFH, OPTION_ELEMENTS, TO_NAME
 from spark_audit.reperform.topics import escaped
 
-#: Options of PubOpt that do not say anything of the publication itself: see the module's text.
+#: Options of PubOpt that are not about the publication itself; see the text of this module.
 _NOT_PASSED_ON: Final = frozenset({"NoReg", "IsRetainedPub", "Local"})
 _RETURN_ADDRESS: Final = frozenset({"QName", "QMgrName"})
 _ADDED_BY_BROKER: Final = frozenset({"MQPSStreamName", "SubPoint", "MQPSSubUserData", "SubUserData"})
@@ -27,9 +27,9 @@ Fields = tuple[tuple[str, str], ...]
 
 
 def reperform_copy(facts: Facts) -> Outcome:
-    """Judge the header of a copy that the broker put on a subscriber's queue."""
+    """Judges the header of a copy that the broker put on a subscriber's queue."""
     source = read_meaning(facts.input, facts.input_described)
-    marked = (_IS_RETAINED,) if facts.is_retained else ()  # with InformIfRet, which the record does not tell
+    marked = (_IS_RETAINED,) if facts.is_retained else ()  # depends on InformIfRet, which the record does not have
     may_gain = _RETURN_ADDRESS - {name for name, _ in source.fields} if _is_direct(source) else frozenset()
     return _judged(facts, source, _delivered_fields(source, marked), may_lack=marked, may_gain=may_gain)
 
@@ -59,7 +59,7 @@ def _is_direct(source: Meaning) -> bool:
 
 
 def _with_gained(expected: Fields, actual: Meaning, may_gain: frozenset[str]) -> Fields:
-    """The expected fields with those that were added and may be, each once, before the topics."""
+    """The expected fields with those that were rightly added, each once, before the topics."""
     gained = {name: value for name, value in actual.fields if name in may_gain}
     if not gained:
         return expected
@@ -94,7 +94,10 @@ def _field_differences(expected: Fields, actual: Fields, may_lack: Fields) -> li
 
 
 def _rest_differences(source: Meaning, actual: Meaning, facts: Facts) -> list[str]:
-    """Names without a row in the table, and other folders: kept in the same format, dropped and named in the other."""
+    """Differences of names without a row, and of other folders.
+
+    The same format keeps them; the other drops and reports them.
+    """
     reported = " ".join(name for name, _ in facts.dropped_fields)
     changes_format = source.version != actual.version
     words: list[str] = []
@@ -117,7 +120,7 @@ def _rest_differences(source: Meaning, actual: Meaning, facts: Facts) -> list[st
 
 
 def _unreported_options(source: Meaning, facts: Facts, loses_options: bool) -> list[str]:
-    """Options that MQRFH2 does not have must be named among the dropped."""
+    """Options that MQRFH2 does not have and that were not reported."""
     if not loses_options:
         return []
     reported = " ".join(name for name, _ in facts.dropped_fields)
@@ -131,7 +134,7 @@ def _unreported_options(source: Meaning, facts: Facts, loses_options: bool) -> l
 
 
 def _written(expected: Fields, source: Meaning, actual: Meaning, facts: Facts) -> bytes:
-    """The bytes of the new header in front; other headers of the chain are not written anew here."""
+    """The bytes of the new header in front. This reading does not write other headers of the chain."""
     keeps_format = source.version == actual.version
     unmapped, kept = (source.unmapped, source.folders) if keeps_format else ((), ())
     if actual.version == 2:

@@ -1,13 +1,13 @@
 """A publication became a PUBLISH for a client: its header, predicted from the publication's own header chain.
 
 Topic: one of the publication's, plain, and without the prefix of a target's stream. QoS: the lower of published and
-granted; a publication that carries its QoS was published with that. RETAIN: IsRetainedPub, set by the
-broker on copies of retained publications. Remaining length: from topic, packet identifier and length of the payload.
-DUP and packet identifier are the session's own. At level 5 the properties are those that the publication carries, and
-behind its user properties the other properties of an application, as far as they are such; what of these is missing
-must be in the report (report.py). Expiry, topic alias and subscription identifiers are taken as they are, and
-so is RETAIN, which a subscription may want as it was published: of these the publication's header says nothing.
-Source: MQTT 3.1.1 sections 3.3 and 3.8.4; MQTT 5.0 sections 3.3.2.3 and 3.8.3.1.
+granted; a publication that carries its QoS was published with that. RETAIN: IsRetainedPub, set by the broker on copies
+of retained publications. Remaining length: from topic, packet identifier and length of the payload. DUP and packet
+identifier are the session's own. At level 5 the properties are those that the publication carries. Behind its user
+properties come the other properties of an application, as far as MQTT has a place for them. The report must name the
+missing ones (report.py). The publication's header does not tell expiry, topic alias and subscription identifiers, so
+they are accepted as they are. So is RETAIN, which a subscription may want as it was published. Source: MQTT 3.1.1
+sections 3.3 and 3.8.4; MQTT 5.0 sections 3.3.2.3 and 3.8.3.1.
 """
 
 from spark_audit.reperform.facts import Facts
@@ -20,7 +20,7 @@ from spark_audit.reperform.user_properties import application_properties, is_par
 
 
 def reperform_delivery(facts: Facts) -> Outcome:
-    """Judge the PUBLISH header that was made from a publication."""
+    """Judges the PUBLISH header that was made from a publication."""
     publication = read_meaning(facts.input, facts.input_described)
     try:
         packet = read_publish(facts.output, facts.protocol_level)
@@ -60,7 +60,7 @@ def reperform_delivery(facts: Facts) -> Outcome:
 
 
 def _user_property_differences(facts: Facts, own: Pairs, others: Pairs, actual: Properties) -> list[str]:
-    """`own` are those that the gateway carries, `others` the application's behind them."""
+    """Differences of user properties. The gateway carries `own`; the application's `others` stand behind them."""
     given = actual.user_properties[len(own) :]
     if actual.user_properties[: len(own)] != own or not is_part_of(given, others):
         return [f"the user properties are {actual.user_properties!r}, the publication carries {own + others!r}"]

@@ -1,4 +1,4 @@
-"""What a publish/subscribe header chain means, whichever of the two formats it is written in.
+"""The meaning of a publish/subscribe header chain in either format.
 
 Names are those of the psc folder. Options are single tokens; topics of Publish are plain text, patterns are as written.
 """
@@ -16,17 +16,17 @@ from spark_audit.reperform.topics import unescaped
 
 PSC = "psc"
 _PLAIN_TOPICS = frozenset({"Publish"})
-#: Headers of one topic are alike, whatever packet they come from: so many are remembered, of so many bytes each.
+#: Headers of one topic are alike, so this many are remembered, up to this many bytes each.
 _REMEMBERED: Final = 4_096
 _LONGEST_REMEMBERED: Final = 2_048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """A command: its mapped fields in the order in which they stand, one item an option token, and all the rest.
+    """A command: its mapped fields in their order, with one item for each option token, and the rest.
 
     `version` is the format (1 MQRFH, 2 MQRFH2); `unmapped` are names without a row in the table; `folders` are the
-    other folders of the chain; `body` is what the chain says of the bytes behind it.
+    other folders of the chain; `body` is the chain's description of the bytes behind it.
     """
 
     version: int
@@ -47,7 +47,7 @@ class Meaning:
 
 
 def read_meaning(data: bytes, described: Surroundings) -> Meaning:
-    """The command in a chain of headers that is all of `data`."""
+    """The command in a chain of headers that fills `data`."""
     if len(data) > _LONGEST_REMEMBERED:
         return meaning_of(*read_chain(data, described))
     return _remembered(data, described)

@@ -18,8 +18,8 @@ _MAXIMUM_REMAINING_LENGTH = 268_435_455
 class PublishHeader:
     """Fixed and variable header of a PUBLISH; `packet_identifier` is 0 with QoS 0.
 
-    `properties`: with their length in front, as they stand there; before level 5 nothing, from then on at least a
-    length of 0. At level 5 the topic may be empty, where a topic alias stands for it.
+    `properties`: the bytes with their length in front; empty before level 5, and from level 5 on at least a length of
+    0. At level 5 the topic may be empty if there is a topic alias.
     """
 
     qos: int
@@ -32,7 +32,7 @@ class PublishHeader:
 
 
 def read_publish(header: bytes, level: int = -1) -> PublishHeader:
-    """Read the header, which must end where the payload would begin."""
+    """Reads the header, which must end where the payload would begin."""
     if not header or header[0] >> 4 != PUBLISH:
         raise UnreadableBytes("not a PUBLISH")
     qos = header[0] >> 1 & 3
@@ -76,7 +76,7 @@ def write_publish(
     payload_bytes: int,
     properties: bytes = b"",
 ) -> bytes:
-    """The header of a PUBLISH with that payload; the remaining length in as few bytes as it needs."""
+    """The header of a PUBLISH with that payload. The remaining length has as few bytes as possible."""
     name = topic.encode(errors="replace")
     variable = len(name).to_bytes(2, "big") + name
     if qos:
@@ -95,7 +95,7 @@ def read_filter(part: bytes, packet_type: int) -> str:
 
 
 def read_retain_handling(part: bytes) -> int:
-    """Of an entry of a SUBSCRIBE: bits 5 and 4 of its options; before level 5 they are 0, and so without options."""
+    """Bits 5 and 4 of the options of an entry of a SUBSCRIBE; 0 before level 5, and without options."""
     entry = _entry(part, SUBSCRIBE)
     options = entry[2 + int.from_bytes(entry[:2], "big") :]
     return options[0] >> 4 & 3 if options else 0
@@ -114,7 +114,7 @@ def _entry(part: bytes, packet_type: int) -> bytes:
 def read_will(part: bytes, level: int = -1) -> tuple[str, bool, int, bytes]:
     """Topic, RETAIN, QoS and properties of a will: length, topic, a byte with QoS (0x06) and RETAIN (0x01).
 
-    From level 5 on the properties with their length stand behind.
+    From level 5 on the properties follow, with their length.
     """
     topic, offset = _text(part, 0)
     properties = part[offset + 1 :]
@@ -124,7 +124,7 @@ def read_will(part: bytes, level: int = -1) -> tuple[str, bool, int, bytes]:
 
 
 def _entry_offset(part: bytes, packet_type: int) -> int:
-    """Where the first entry of a whole packet begins; 0 where this is no whole packet."""
+    """The offset of the first entry of a whole packet; 0 if this is no whole packet."""
     if not part or part[0] >> 4 != packet_type:
         return 0
     try:

@@ -1,4 +1,4 @@
-"""What re-performing one conversion says: the outcome of the whole, findings by single rules, IBM's reason codes."""
+"""The results of re-performing one conversion: the outcome of the whole, findings by rules, IBM's reason codes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from enum import IntEnum, StrEnum
 
 
 class Reason(IntEnum):
-    """A reason code under IBM's name."""
+    """A reason code by IBM's name."""
 
     MQRC_SOURCE_CCSID_ERROR = 2111
     MQRC_SOURCE_INTEGER_ENC_ERROR = 2112
@@ -24,7 +24,7 @@ class Reason(IntEnum):
 
 
 class Status(StrEnum):
-    """MATCH: the same meaning; DIFFERENCE: another; NOT_REPERFORMABLE: this reading cannot judge it, and says why."""
+    """MATCH: the same meaning; DIFFERENCE: another meaning; NOT_REPERFORMABLE: this reading cannot judge it."""
 
     MATCH = "match"
     DIFFERENCE = "difference"
@@ -35,8 +35,8 @@ class Status(StrEnum):
 class Outcome:
     """The judgement of one conversion.
 
-    `same_bytes` says whether the output is byte for byte what this reading writes; where only the layout differs
-    (padding, order of elements) the status is MATCH and `offset` tells the first differing byte. -1 means none.
+    `same_bytes`: the output is byte for byte what this reading writes. If only the layout differs (padding, order of
+    elements), the status is MATCH, and `offset` is the first differing byte; -1 means none.
     """
 
     status: Status
@@ -47,7 +47,7 @@ class Outcome:
 
 
 class UnreadableBytes(ValueError):
-    """Bytes are not the structure that they should be, at byte `offset`; `reason` is what IBM MQ says of such bytes."""
+    """Bytes do not have the expected structure, at byte `offset`; `reason` is IBM MQ's code for such bytes."""
 
     def __init__(self, what: str, offset: int = 0, reason: Reason = Reason.MQRC_RFH_ERROR) -> None:
         super().__init__(what, offset, reason)
@@ -60,7 +60,7 @@ class UnreadableBytes(ValueError):
 
 
 def compared(expected: bytes, actual: bytes, differences: list[str]) -> Outcome:
-    """The outcome from the bytes that were expected, those that were written, and the differences in meaning."""
+    """The outcome from the expected bytes, the written bytes, and the differences in meaning."""
     offset = first_difference(expected, actual)
     if differences:
         return Outcome(
@@ -76,7 +76,7 @@ def compared(expected: bytes, actual: bytes, differences: list[str]) -> Outcome:
 
 
 def first_difference(expected: bytes, actual: bytes) -> int:
-    """Offset of the first byte that differs, -1 where all are equal."""
+    """Offset of the first byte that differs; -1 if all are equal."""
     if expected == actual:
         return -1
     shorter = min(len(expected), len(actual))
@@ -84,7 +84,7 @@ def first_difference(expected: bytes, actual: bytes) -> int:
 
 
 class Rule(StrEnum):
-    """Which rule was broken."""
+    """The rule that was broken."""
 
     FIELDS = "fields"
     SUPPORT = "support"
@@ -94,7 +94,7 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A rule and, in words, how a conversion breaks it."""
+    """A rule, and a sentence about the way in which a conversion breaks it."""
 
     rule: Rule
     detail: str

@@ -1,4 +1,4 @@
-"""A packet became a command: what the header must say, predicted from the packet's own bytes.
+"""A packet became a command: the header is predicted from the packet's own bytes.
 
     PUBLISH, will       Publish, RetainPub with RETAIN and a payload; NoReg in MQRFH
     PUBLISH RETAIN=1    without a payload: DeletePub first, then a Publish without RetainPub
@@ -8,8 +8,9 @@
     UNSUBSCRIBE         DeregSub with CorrelAsId, for the same topics or those of them that nobody else uses
     end of a session    DeregSub with CorrelAsId and DeregAll, without topics
 
-A Publish carries the properties of a packet of level 5 (properties.py). For a target it carries whatever the broker
-there would lose, the stream is said, and a filter may be narrowed to what the target's routes bring (target.py).
+A Publish carries the properties of a packet of level 5 (properties.py). For a target it also carries everything that
+the broker there would lose, and names the stream. A filter may be narrowed to the topics of the target's routes
+(target.py).
 
 Source: MQTT 3.1.1 sections 3.1, 3.3, 3.8 and 3.10; IBM MQ, "Queued publish/subscribe command messages".
 """
@@ -46,17 +47,17 @@ from spark_audit.reperform.target import (
 from spark_audit.reperform.topics import character_patterns, covers, escaped
 from spark_audit.reperform.user_properties import OWN_PREFIX, named_singly
 
-#: What the gateway writes of the payload behind the header: no format, UTF-8, little-endian.
+#: The gateway's description of the payload behind the header: no format, UTF-8, little-endian.
 PAYLOAD: Final = Surroundings(format="", coded_char_set_id=1208, encoding=546)
 _TEXT_FORMAT: Final = "MQSTR"
 _SUBSCRIBER: Final = (("RegOpt", "CorrelAsId"), ("RegOpt", "InformIfRet"))
-#: No SUBSCRIBE asked for a registration that is repeated, so nothing retained is due.
+#: No SUBSCRIBE asked for a repeated registration, so no retained publication is due.
 _SUBSCRIBER_ANEW: Final = (("RegOpt", "CorrelAsId"), ("RegOpt", "NewPubsOnly"), ("RegOpt", "InformIfRet"))
 _IDENTITY: Final = (("RegOpt", "CorrelAsId"),)
 _ALL: Final = (("RegOpt", "CorrelAsId"), ("RegOpt", "DeregAll"))
-#: Where the subscriber's queue is, which the packet does not say.
+#: The names of the subscriber's queue, which the packet does not have.
 _PLACES: Final = ("QName", "QMgrName")
-#: What the filter of a shared subscription begins with.
+#: The beginning of the filter of a shared subscription.
 _SHARED: Final = "$share/"
 _SUBSCRIPTION_COMMANDS: Final = frozenset({"RegSub", "ReqUpdate", "DeregSub"})
 #: These are for some of the topics that a filter becomes.
@@ -74,7 +75,7 @@ Fields = tuple[tuple[str, str], ...]
 
 
 def reperform_packet(facts: Facts) -> Outcome:
-    """Judge a header that was made from a packet."""
+    """Judges a header that was made from a packet."""
     try:
         actual = read_meaning(facts.output, facts.output_described)
     except UnreadableBytes as error:
@@ -97,7 +98,7 @@ def reperform_packet(facts: Facts) -> Outcome:
 
 
 def _carrier(facts: Facts, actual: Meaning) -> Fields:
-    """What the header must carry: to the embedded broker properties alone, and nothing in a DeletePub."""
+    """The elements that the header must carry: only properties to the embedded broker, and none in a DeletePub."""
     if facts.command != "Publish":
         return ()
     _, retain, qos, section = publish_of(facts)
@@ -109,7 +110,7 @@ def _carrier(facts: Facts, actual: Meaning) -> Fields:
 
 
 def _carried(facts: Facts, section: bytes, written: Fields) -> Fields:
-    """What the header carries of a packet's properties; where it names one, or tells of others, it names all it can."""
+    """The elements for a packet's properties. If the header names one, or reports others, it must name all it can."""
     properties = read_properties(section)
     pairs = carried(properties)
     names_each = facts.dropped_fields or any(not name.startswith(OWN_PREFIX) for name, _ in written)
@@ -117,7 +118,7 @@ def _carried(facts: Facts, section: bytes, written: Fields) -> Fields:
 
 
 def _rest_differences(facts: Facts, actual: Meaning, carrier: Fields) -> list[str]:
-    """Folders, and names without a row in the table: the stream, and what the header carries."""
+    """Differences of folders and of names without a row in the table: the stream, and the carried elements."""
     surplus = [folder.name for folder in actual.folders if not (carrier and folder.name == USR)]
     words = [f"the header has folder {name}, which nothing asked for" for name in surplus]
     allowed: Fields = (("MQPSStreamName", facts.queue), *(carrier if actual.version == 1 else ()))
@@ -135,7 +136,7 @@ def _rest_differences(facts: Facts, actual: Meaning, carrier: Fields) -> list[st
 
 
 def _publication(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
-    """The fields of Publish and DeletePub, and how the header differs from them."""
+    """The fields of Publish and DeletePub, and the header's differences from them."""
     topic, retain, _, _ = publish_of(facts)
     topic = prefix_of(facts) + topic
     with_payload = facts.payload_bytes > 0
@@ -155,7 +156,7 @@ def _publication(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
 def publish_of(facts: Facts) -> tuple[str, bool, int, bytes]:
     """Topic, RETAIN, QoS and properties of the packet, or of the will in it.
 
-    What a topic alias stands for no packet but an earlier one says: then the record's topic counts.
+    Only an earlier packet tells the topic of a topic alias. So in that case the record's topic counts.
     """
     if facts.packet_type == CONNECT:
         return read_will(facts.input, facts.protocol_level)
@@ -165,7 +166,10 @@ def publish_of(facts: Facts) -> tuple[str, bool, int, bytes]:
 
 
 def _subscription(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
-    """The fields of a subscriber's command; queue names stand as the gateway wrote them, for the packet has none."""
+    """The fields of a subscriber's command.
+
+    Its queue names are those that the gateway wrote, because the packet has none.
+    """
     places = tuple(field for field in actual.fields if field[0] in _PLACES)
     topics: tuple[str, ...] = ()
     options: Fields = _SUBSCRIBER if facts.command == "RegSub" else _IDENTITY
@@ -180,7 +184,7 @@ def _subscription(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
         if is_subscription and (shared is not None or _wants_new_only(facts, actual)):
             options = _SUBSCRIBER_ANEW
     elif facts.packet_type in (SUBSCRIBE, UNSUBSCRIBE):
-        topics = actual.values("Topic")  # undone or repeated by the gateway itself: no packet says which filter
+        topics = actual.values("Topic")  # the gateway itself undid or repeated it, so no packet has the filter
         options = _SUBSCRIBER_ANEW if facts.command == "RegSub" and facts.destination else options
     else:
         options = _ALL
@@ -195,7 +199,10 @@ def _subscription(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
 
 
 def _wants_new_only(facts: Facts, actual: Meaning) -> bool:
-    """Whether a SUBSCRIBE asks for nothing retained; with Retain Handling 1 only the gateway knew what was there."""
+    """Whether a SUBSCRIBE asks for nothing retained.
+
+    With Retain Handling 1 only the gateway knew whether it existed.
+    """
     if facts.packet_type != SUBSCRIBE:
         return False
     handling = read_retain_handling(facts.input)
@@ -203,10 +210,10 @@ def _wants_new_only(facts: Facts, actual: Meaning) -> bool:
 
 
 def _shared_topics(facts: Facts, topic_filter: str, actual: Meaning) -> tuple[str, ...] | None:
-    """The topics of a shared subscription, $share/GROUP/FILTER, where the header is one for its filter.
+    """The topics of a shared subscription, $share/GROUP/FILTER, if the header is for its filter.
 
-    It takes nothing retained. To clients before level 5 it is a filter like any other, so there the header has all
-    of it. Source: MQTT 5.0 section 4.8.2.
+    It gets nothing retained. Before level 5 it is a filter like any other, and the header has all of it. Source: MQTT
+    5.0 section 4.8.2.
     """
     if not topic_filter.startswith(_SHARED):
         return None
@@ -216,7 +223,7 @@ def _shared_topics(facts: Facts, topic_filter: str, actual: Meaning) -> tuple[st
 
 
 def _filter_topics(facts: Facts, topic_filter: str, actual: Meaning) -> tuple[tuple[str, ...], list[str]]:
-    """The topics to be expected for a filter, given those that were written."""
+    """The expected topics for a filter, given those that were written."""
     filters = facts.topic_filters or (topic_filter,)
     differences = [f"{each!r} is more than {topic_filter!r}" for each in filters if not is_within(each, topic_filter)]
     prefix = prefix_of(facts) if actual.version == 2 else escaped(prefix_of(facts))
@@ -238,7 +245,7 @@ def _patterns(filters: tuple[str, ...], version: int) -> list[str]:
 
 
 def _field_differences(expected: Fields, actual: Fields) -> list[str]:
-    """In words: what is missing, and what is there without having been asked for; Command must come first."""
+    """Sentences about fields that are missing, and about fields that nothing asked for. Command must come first."""
     missing = [field for field in expected if field not in actual]
     surplus = [field for field in actual if field not in expected]
     words = [f"{name} {value!r} is missing" for name, value in missing]
@@ -260,7 +267,10 @@ def _body_differences(body: Surroundings) -> list[str]:
 
 
 def _written(fields: Fields, carrier: Fields, facts: Facts, version: int) -> bytes:
-    """The bytes of the header: in MQRFH the stream stands behind the options, and the carrier at the end."""
+    """The bytes of the header.
+
+    In MQRFH the stream stands behind the options, and the carried pairs stand at the end.
+    """
     if version == 2:
         folders = ((PSC, fields), *(((USR, typed(carrier)),) if carrier else ()))
         return write_mqrfh2(folders, facts.output_described, PAYLOAD)

@@ -1,4 +1,4 @@
-"""Re-performs any conversion that a record tells of."""
+"""Re-performs any conversion in a record."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ _PERFORMERS: Final = {
 
 
 def reperform(facts: Facts) -> Outcome:
-    """The outcome for one conversion; input that this reading cannot read is not re-performable, never an error."""
+    """The outcome for one conversion. Unreadable input is not re-performable, and never an error."""
     performer = _PERFORMERS.get(facts.conversion)
     if performer is None:
         return _not_reperformable(f"conversion {facts.conversion!r} is not known")

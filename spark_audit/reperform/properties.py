@@ -13,8 +13,8 @@ Text and binary have a length of two bytes. Five of them are properties of the m
 
 A content type or response topic with a character beyond the Basic Multilingual Plane stands in hexadecimal digits under
 the name with Hex at its end (bin.hex); in the JSON such characters are escaped. A text with control characters or
-noncharacters (Unicode section 23.7) is none.
-Source: MQTT 5.0 sections 2.2.2.2, 3.1.3.2 and 3.3.2.3; IBM MQ, "NameValueData (MQCHARn)".
+noncharacters (Unicode section 23.7) is no valid text. Source: MQTT 5.0 sections 2.2.2.2, 3.1.3.2 and 3.3.2.3; IBM MQ,
+"NameValueData (MQCHARn)".
 """
 
 import json
@@ -36,7 +36,7 @@ TYPES: Final = {
 }
 _LONGEST_FIELD_BYTES: Final = 65_535
 _DIGITS: Final = re.compile("(?:[0-9a-fA-F][0-9a-fA-F])*")
-#: Our own limits: a packet has at most so many user properties, and so many bytes of all of them.
+#: The gateway's own limits: the most user properties of a packet, and the most bytes of all its properties.
 MOST_USER_PROPERTIES: Final = 1_000
 MOST_USER_PROPERTY_BYTES: Final = 262_144
 _LONGEST_JSON: Final = 2 * MOST_USER_PROPERTY_BYTES
@@ -50,7 +50,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Properties:
-    """What a packet says of its message, None or nothing where it says nothing; and whether it has a topic alias."""
+    """The properties in a packet, None or empty if it lacks them; and whether it has a topic alias."""
 
     payload_format: int | None = None
     content_type: str | None = None
@@ -61,7 +61,7 @@ class Properties:
 
 
 def read_properties(section: bytes) -> Properties:
-    """The properties in a section that begins with their length and is nothing else."""
+    """The properties in a section that has only their length and the properties."""
     length, offset = variable_number(section, 0)
     if offset + length != len(section):
         raise UnreadableBytes("the length of the properties is not theirs")
@@ -75,7 +75,7 @@ def read_properties(section: bytes) -> Properties:
 
 
 def carried(properties: Properties) -> Pairs:
-    """Names and values with which a header carries them."""
+    """The names and values with which a header carries properties."""
     pairs: list[tuple[str, str]] = []
     if properties.payload_format is not None:
         pairs.append((PAYLOAD_FORMAT, str(properties.payload_format)))
@@ -92,7 +92,10 @@ def carried(properties: Properties) -> Pairs:
 
 
 def carried_back(pairs: Iterable[tuple[str, str]]) -> Properties:
-    """What a header gives a PUBLISH of level 5; of a name that stands twice the first, and nothing for what is none."""
+    """The properties of a PUBLISH of level 5 from a header.
+
+    The first of two equal names counts; an invalid value is ignored.
+    """
     texts: dict[str, str] = {}
     for name, value in pairs:
         texts.setdefault(name, value)
@@ -109,7 +112,7 @@ def carried_back(pairs: Iterable[tuple[str, str]]) -> Properties:
 
 
 def property_differences(expected: Properties, actual: Properties) -> list[str]:
-    """In words, how a delivered message's properties differ from its publication's; user properties apart."""
+    """Sentences about differences between the properties of a delivery and its publication, except user properties."""
     names = ("payload_format", "content_type", "response_topic", "correlation_data")
     return [
         f"property {name} is {getattr(actual, name)!r}, the publication carries {getattr(expected, name)!r}"
@@ -119,7 +122,7 @@ def property_differences(expected: Properties, actual: Properties) -> list[str]:
 
 
 def variable_number(data: bytes, offset: int) -> tuple[int, int]:
-    """A number of one to four bytes with seven bits each, and what stands behind it."""
+    """A number of one to four bytes with seven bits each, and the bytes behind it."""
     length = 0
     for index, byte in enumerate(data[offset : offset + 4]):
         length |= (byte & 0x7F) << 7 * index

@@ -1,11 +1,10 @@
-"""What the other format cannot say: a command of which something would be lost that decides what it does.
+"""Commands that the other format cannot express: the conversion would lose a part that decides their effect.
 
-RegPub and DeregPub are of MQRFH alone. A subscription by content filter or subscription point would receive more
-without it. Without extended mode, a command that says by SubName alone which subscription it means says nothing. What
-DeletePub deletes nobody can check again, so its pattern must not become wider. ReqUpdate takes one topic: a pattern
-that becomes two cannot be said, and a second topic is a parameter too many. A DeregSub with LeaveOnly takes one
-identity off a subscription that others share; without it the subscription ends.
-Source: "Message formats" (file aq19780_).
+Only MQRFH has RegPub and DeregPub. A subscription by content filter or subscription point would receive more without
+it. A command that names its subscription only by SubName has no meaning without extended mode. Nobody can check a
+DeletePub again, so its pattern must not become wider. ReqUpdate takes one topic: a pattern that becomes two is refused,
+and so is a second topic. A DeregSub with LeaveOnly takes one identity off a shared subscription; without LeaveOnly the
+subscription ends. Source: "Message formats" (file aq19780_).
 """
 
 import re
@@ -17,10 +16,11 @@ from spark_audit.reperform.meaning import Meaning
 from spark_audit.reperform.outcome import Reason
 
 _ONLY_MQRFH_COMMANDS: Final = frozenset({"RegPub", "DeregPub"})
-#: A subscription that depends on these is not to be converted, since it would receive more; a default is none.
+#: A subscription that depends on these must not be converted, because it would receive more. A default value does not
+#: count.
 _NARROWING: Final = frozenset({"Filter", "SubPoint"})
 _DEFAULT_POINTS: Final = frozenset({"", "SYSTEM.BROKER.DEFAULT.SUBPOINT"})
-#: These may say by SubName alone which subscription they mean.
+#: Commands that may name their subscription only by SubName.
 _BY_NAME: Final = frozenset({"DeregSub", "ReqUpdate"})
 _ESCAPED: Final = re.compile("%.", re.DOTALL)
 _WILDCARD: Final = re.compile("[*?]")
@@ -29,14 +29,14 @@ _PREFIX: Final = "MQPS"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a command is not to be converted; `how` goes on after "RegSub was converted"."""
+    """Why a command must not be converted; `how` continues the words "RegSub was converted"."""
 
     reason: Reason
     how: str
 
 
 def refusals(source: Meaning, version: int, *, is_extended: bool) -> Iterator[Refusal]:
-    """Everything that stands against giving a command a header of the other version."""
+    """All reasons against giving a command a header of the other version."""
     if version == 2 and source.command in _ONLY_MQRFH_COMMANDS:
         yield Refusal(reason=Reason.MQRC_RFH_COMMAND_ERROR, how=", though MQRFH2 does not have it")
     elif version == 1 and source.command != "Publish":
@@ -54,7 +54,7 @@ def refusals(source: Meaning, version: int, *, is_extended: bool) -> Iterator[Re
 
 
 def _of_topics(source: Meaning, version: int) -> Iterator[Refusal]:
-    """Topics whose patterns in the other scheme are more, or more than one."""
+    """Refusals of topics whose patterns in the other scheme are wider, or more than one."""
     topics = source.values("Topic")
     if source.command == "ReqUpdate" and version == 1 and any(_needs_two(topic) for topic in topics[:1]):
         yield Refusal(reason=Reason.MQRCCF_TOPIC_ERROR, how=", though it takes one topic and needs two")
@@ -67,13 +67,16 @@ def _of_topics(source: Meaning, version: int) -> Iterator[Refusal]:
 
 
 def _needs_two(topic_filter: str) -> bool:
-    """`a/#` is `a` and `a/*`; `#` is `*`, and so is what ends with `+/#`."""
+    """Whether a filter needs two patterns. `a/#` is `a` and `a/*`. `#` and a filter that ends with `+/#` need one."""
     levels = topic_filter.split("/")
     return len(levels) > 1 and levels[-1] == "#" and levels[-2] != "+"
 
 
 def _widens(pattern: str, topics: tuple[str, ...]) -> bool:
-    """Whether a character pattern has no filter that matches just as much: `*` has one, and `a/*` beside `a`."""
+    """Whether no filter matches exactly the topics of a character pattern.
+
+    `*` has a filter, and so has `a/*` beside `a`.
+    """
     bare = _ESCAPED.sub("", pattern)
     if pattern == "*" or not _WILDCARD.search(bare):
         return False

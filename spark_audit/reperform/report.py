@@ -1,9 +1,9 @@
 """The report of a conversion: it names everything that the conversion leaves out, and nothing else.
 
 The report is the record's `dropped_fields`: names as the old header has them, each with a reason. A PUBLISH to a client
-says Command, Topic and PubOpt of the command in its own way; the report names other fields of the command, folders
+expresses Command, Topic and PubOpt of the command in its own way. The report names other fields of the command, folders
 beside psc and usr, and properties that are no user property. In the other direction the JSON in rfhbUserProps has all
-user properties of the packet. Where each was to have a property of its own, the report names those that have none.
+user properties of the packet. If each was to have a property of its own, the report names those that have none.
 
 Sources: "Message formats" (aq19780_), fields that are not copied; JMS 1.1 sections 3.5.1 and 3.8.1.1; MQTT 5.0 section
 3.3.2.3.
@@ -22,19 +22,20 @@ from spark_audit.reperform.target import USR, delivered_elements, read_carrier, 
 from spark_audit.reperform.user_properties import OWN_PREFIX, unsaid_names
 
 _PREFIX: Final = "MQPS"
-#: A broker takes the publisher's own away and adds its subscriber's.
+#: A broker removes the publisher's own, and adds its subscriber's.
 _OF_THE_BROKER: Final = frozenset({"StreamName", "SubPoint", "SubUserData"})
 
 
 def unreported(source: Meaning, actual: Meaning, reported: frozenset[str]) -> list[str]:
-    """What was left out without a word, and what is in the report and was not left out."""
+    """Names that were left out without a report, and names in the report that were not left out."""
     return [*_fields(source, actual, reported), *_folders(source, actual, reported), *_false_reports(actual, reported)]
 
 
 def _fields(source: Meaning, actual: Meaning, reported: frozenset[str]) -> Iterable[str]:
-    """A mapped name counts as kept when any of its values is: patterns are translated, sums of options are split.
+    """A mapped name counts as kept if any of its values is kept.
 
-    So does an option whose tokens stand under another option's name.
+    Patterns are translated, and sums of options are split. An option whose tokens stand under another option's name
+    counts as kept too.
     """
     kept = {name for name, _ in actual.fields} | {_plain(name) for name, _ in actual.unmapped}
     tokens = frozenset[str]().union(*(actual.options(name) for name in OPTION_ELEMENTS))
@@ -54,7 +55,10 @@ def _folders(source: Meaning, actual: Meaning, reported: frozenset[str]) -> Iter
 
 
 def _false_reports(actual: Meaning, reported: frozenset[str]) -> Iterable[str]:
-    """Names of options may stand on both sides: some of their tokens are left out."""
+    """Names that the report reports falsely.
+
+    Names of options may stand on both sides, if some of their tokens are left out.
+    """
     kept = {_plain(name) for name, _ in actual.unmapped} - _OF_THE_BROKER
     kept |= {name for name, _ in actual.fields if name not in OPTION_ELEMENTS}
     kept |= {folder.name for folder in actual.folders}
@@ -68,7 +72,7 @@ def _own_name(source: Meaning, element: str) -> str:
 
 
 def _element(name: str) -> str:
-    """The psc element of a mapped name; of another name the name without MQPS."""
+    """The psc element of a mapped name; for another name the name without MQPS."""
     return next((element for element, mapped in TO_NAME.items() if mapped == name), _plain(name))
 
 
@@ -77,7 +81,7 @@ def _plain(name: str) -> str:
 
 
 def publish_report_faults(facts: Facts, actual: Meaning) -> Iterator[str]:
-    """What was left out without a word, and what the report says and the header has."""
+    """Names that were left out without a report, and names in the report that the header has."""
     _, _, _, section = publish_of(facts)
     properties = read_properties(section) if section else Properties()
     written = {name for name, _ in read_carrier(actual.folders, actual.unmapped) if not name.startswith(OWN_PREFIX)}
@@ -97,7 +101,7 @@ _COMMAND_PREFIX: Final = "MQPS"
 
 
 def delivery_report_faults(facts: Facts, publication: Meaning) -> Iterator[str]:
-    """What was left out without a word, and what the report says and was given."""
+    """Names that were left out without a report, and names in the report that the packet has."""
     given = _given(facts)
     unsaid = dict.fromkeys(_unsaid(facts, publication, given))
     reported = {name for name, _ in facts.dropped_fields}

@@ -1,10 +1,10 @@
 """The conversion service gave a message the other header: by the nine rows of "Message formats", and nothing else.
 
-A message that has such a header already passes unchanged. Topics of Publish are names: escaped in MQRFH, plain in
-MQRFH2. Topics of the other commands are patterns: `a/#` is `a` and `a/*` in the character scheme of MQRFH, and there
-everything from a wildcard's level on becomes `#`. The extended mode also copies SubName, SubIdentity and SubUserData,
-and moves Local of a Publish between RegOpt and PubOpt; without it the options that need one of these are left out too.
-Source: "Message formats" (file aq19780_); IBM MQ, "Wildcard schemes".
+A message that already has such a header passes unchanged. Topics of Publish are names: escaped in MQRFH, plain in
+MQRFH2. Topics of the other commands are patterns. `a/#` is `a` and `a/*` in the character scheme of MQRFH; in the other
+direction everything from a wildcard's level on becomes `#`. The extended mode also copies SubName, SubIdentity and
+SubUserData, and moves Local of a Publish between RegOpt and PubOpt. Without it, options that need one of these are left
+out too. Source: "Message formats" (file aq19780_); IBM MQ, "Wildcard schemes".
 """
 
 from typing import Final
@@ -27,7 +27,7 @@ Fields = tuple[tuple[str, str], ...]
 
 
 def reperform_service(facts: Facts) -> Outcome:
-    """Judge a message that the conversion service moved."""
+    """Judges a message that the conversion service moved."""
     headers, body = read_chain(facts.input, facts.input_described)
     version = VERSIONS.get(facts.target, 1 if facts.output_format == "MQHRF" else 2)
     if has_header_of(version, headers):
@@ -66,7 +66,7 @@ def _unchanged(facts: Facts) -> Outcome:
 
 
 def _without_bytes(differences: list[str]) -> Outcome:
-    """An answer is judged by its meaning; this reading does not write one."""
+    """The outcome of an answer, by its meaning alone, because this reading writes no answers."""
     status = Status.DIFFERENCE if differences else Status.MATCH
     return Outcome(status=status, detail="; ".join(differences), same_bytes=False)
 
@@ -83,7 +83,7 @@ def _judged(facts: Facts, source: Meaning, actual: Meaning, version: int, *, is_
     words += _unreported_options(source, version, is_extended, facts)
     words += _body_differences(source.body, actual.body)
     predicted = _written(expected, extended, version, facts, actual.body)
-    if not is_alone and not words:  # this reading writes one header, not those in front of it and behind it
+    if not is_alone and not words:  # this reading writes only this header, not those around it
         offset = first_difference(predicted, facts.output)
         return Outcome(status=Status.MATCH, detail="the layout differs", same_bytes=False, offset=offset)
     return compared(predicted, facts.output, words)
@@ -137,7 +137,7 @@ def _field_differences(expected: Fields, actual: Fields) -> list[str]:
 
 
 def _rest_differences(source: Meaning, actual: Meaning, extended: Fields, facts: Facts) -> list[str]:
-    """Names without a row and folders: each is dropped and named, or kept as it was."""
+    """Differences of folders and of names without a row. Each must be dropped and reported, or kept unchanged."""
     reported = " ".join(name for name, _ in facts.dropped_fields)
     made = [(name.removeprefix(_PREFIX), value) for name, value in actual.unmapped]
     words = [f"{name} {value!r} was lost" for name, value in extended if (name, value) not in made]
@@ -158,7 +158,7 @@ def _rest_differences(source: Meaning, actual: Meaning, extended: Fields, facts:
 
 
 def _unreported_options(source: Meaning, version: int, is_extended: bool, facts: Facts) -> list[str]:
-    """Options that were left out and are not named: in the report a field has the name that the input gives it."""
+    """Options that were left out but not reported. The report uses the input's name of a field."""
     reported = {name for name, _ in facts.dropped_fields}
     left_out = left_out_options(version, is_extended)
     return [
@@ -173,7 +173,7 @@ def _body_differences(before: Surroundings, after: Surroundings) -> list[str]:
 
 
 def _written(expected: Fields, extended: Fields, version: int, facts: Facts, body: Surroundings) -> bytes:
-    """The bytes of the new header, where it stands alone."""
+    """The bytes of the new header, if it stands alone."""
     if version == 2:
         return write_mqrfh2(((PSC, (*expected, *extended)),), facts.output_described, body)
     is_publish = ("Command", "Publish") in expected

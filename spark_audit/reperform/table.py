@@ -7,7 +7,7 @@ numbers: the header files cmqpsc.h and cmqcfc.h of IBM MQ.
 from types import MappingProxyType
 from typing import Final
 
-#: MQRFH name and element of the psc folder with the same meaning; nothing else is mapped.
+#: MQRFH name and element of the psc folder with the same meaning. No other name is mapped.
 NINE: Final = (
     ("MQPSCommand", "Command"),
     ("MQPSDelOpts", "DelOpt"),
@@ -54,14 +54,14 @@ _OPTIONS: Final = {"RegOpt": _REGISTRATION, "PubOpt": _PUBLICATION, "DelOpt": _D
 #: Tokens that the psc folder does not have.
 ONLY_IN_MQRFH: Final = frozenset({"Anon", "DirectReq", "InclStreamName", "NoReg"})
 
-#: Tokens that mean nothing without the field beside them, which is not one of the nine.
+#: Tokens that have no meaning without the field beside them, which is not one of the nine.
 NEEDING: Final = MappingProxyType(
     {"AddName": "SubName", "JoinShared": "SubIdentity", "JoinExcl": "SubIdentity", "LeaveOnly": "SubIdentity"}
 )
 
 
 def option_tokens(element: str, value: str) -> tuple[str, ...]:
-    """The tokens of an option value: itself, or those of a decimal sum; `None` and 0 are none."""
+    """The tokens of an option value: itself, or those of a decimal sum. `None` and 0 have no tokens."""
     if value == "None":
         return ()
     if not (value.isascii() and value.isdigit()):

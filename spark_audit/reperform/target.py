@@ -1,13 +1,13 @@
-"""What a header for a target says beside the command: its stream, and what it carries of MQTT.
+"""The parts of a header for a target beside the command: its stream, and the data of MQTT that it carries.
 
-    streams "queue"           MQPSStreamName where the stream is not the default one; MQRFH2 cannot say it
+    streams "queue"           MQPSStreamName if the stream is not the default one; MQRFH2 cannot name it
     "message_broker"          prefix $SYS/STREAM/<stream>/ in front of each topic
     "queue_manager"           prefix <stream>/
 
-A Publish carries QoS, client and exchange of its packet, RETAIN of an empty one, the user where the record has one, and
-then the properties of a packet of level 5, which are all that it carries to the embedded broker: in MQRFH2 as
-properties of folder usr, in MQRFH as pairs behind the command. What is carried back may have been written by anyone:
-what cannot be read carries nothing. Source: IBM MQ, "Streams and topics"; Message Broker, "Streams".
+A Publish carries QoS, client and exchange of its packet, RETAIN of an empty one, the user if the record has one, and
+then the properties of a packet of level 5. To the embedded broker it carries only the properties. They are properties
+of folder usr in MQRFH2, and pairs behind the command in MQRFH. On the way back anybody may have written them, so
+unreadable ones count as missing. Source: IBM MQ, "Streams and topics"; Message Broker, "Streams".
 """
 
 import re
@@ -21,14 +21,14 @@ from spark_audit.reperform.properties import TYPES
 
 USR: Final = "usr"
 STREAM_NAME: Final = "MQPSStreamName"
-#: What the names of a command begin with in MQRFH.
+#: The beginning of a command's names in MQRFH.
 _COMMAND_PREFIX: Final = "MQPS"
 _DEFAULT_STREAM: Final = "SYSTEM.BROKER.DEFAULT.STREAM"
 _PREFIXES: Final = {"message_broker": "$SYS/STREAM/{}/", "queue_manager": "{}/"}
 _QOS, _CLIENT, _SEQUENCE, _DELETES, _USER = "rfhbQos", "rfhbClient", "rfhbSeq", "rfhbRetain", "rfhbUser"
-#: Characters that XML 1.0 has not: a client identifier or user with one of them is not carried.
+#: Characters outside XML 1.0. A client identifier or user with one of them is not carried.
 _OUTSIDE_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-#: A folder that is longer (bytes), or has more tags, is not read for what it carries.
+#: A folder with more bytes or tags is not searched for carried elements.
 _LONGEST_FOLDER: Final = 3 * 1024 * 1024
 _MOST_TAGS: Final = 2_500
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,18}")
@@ -37,25 +37,27 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 def prefix_of(facts: Facts) -> str:
-    """What stands in front of each topic of the stream."""
+    """The prefix of each topic of the stream."""
     return stream_prefix(facts.stream, facts.stream_style)
 
 
 def stream_prefix(stream: str, style: str) -> str:
-    """The same of a stream, in a style of naming streams."""
+    """The prefix of a stream, in a style of naming streams."""
     return "" if stream == _DEFAULT_STREAM else _PREFIXES.get(style, "").format(stream)
 
 
 def said_stream(facts: Facts, version: int) -> Pairs:
-    """The stream as MQRFH names it, where it must."""
+    """The stream as MQRFH names it, if it must."""
     is_said = version == 1 and facts.stream_style == "queue" and facts.stream != _DEFAULT_STREAM
     return ((STREAM_NAME, facts.stream),) if is_said else ()
 
 
 def expected_carrier(facts: Facts, qos: int, *, retain: bool, written: Pairs) -> Pairs:
-    """What a Publish must carry; RETAIN of a packet without a payload too, for there no RetainPub says it.
+    """The elements that a Publish must carry.
 
-    No record tells the exchange of a will: there any number will do.
+    RETAIN is among them if there is no payload, because then RetainPub is missing.
+
+    No record has the exchange of a will, so any number is right there.
     """
     sequence = str(facts.exchange) if facts.exchange >= 0 else dict(written).get(_SEQUENCE, "")
     if facts.exchange < 0 and not _NUMBER.fullmatch(sequence):
@@ -70,7 +72,7 @@ def expected_carrier(facts: Facts, qos: int, *, retain: bool, written: Pairs) ->
 
 
 def read_carrier(folders: tuple[Folder, ...], unmapped: Pairs) -> Pairs:
-    """What a header carries: the properties of folder usr, or its own pairs beside the command."""
+    """The carried elements of a header: the properties of folder usr, or its own pairs beside the command."""
     for folder in folders:
         if folder.name == USR:
             return read_elements(folder)
@@ -78,7 +80,7 @@ def read_carrier(folders: tuple[Folder, ...], unmapped: Pairs) -> Pairs:
 
 
 def carrier_differences(expected: Pairs, actual: Pairs) -> list[str]:
-    """In words, how what is carried differs."""
+    """Sentences about differences of the carried elements."""
     if expected == actual:
         return []
     words = [f"{name} {value!r} is not carried" for name, value in expected if (name, value) not in actual]
@@ -87,7 +89,7 @@ def carrier_differences(expected: Pairs, actual: Pairs) -> list[str]:
 
 
 def delivered_elements(publication: Meaning) -> tuple[OuterElement, ...]:
-    """What a publication carries, whoever wrote it: an MQRFH's own pairs, then the properties of each folder usr."""
+    """The elements of any publication: an MQRFH's own pairs, then the properties of each folder usr."""
     pairs = publication.unmapped if publication.version == 1 else ()
     elements = [OuterElement(name=name, text=value) for name, value in pairs if not name.startswith(_COMMAND_PREFIX)]
     for folder in publication.folders:
@@ -96,7 +98,7 @@ def delivered_elements(publication: Meaning) -> tuple[OuterElement, ...]:
 
 
 def usr_elements(folder: Folder) -> tuple[OuterElement, ...] | None:
-    """The elements of a folder that anyone may have written; None for one that nobody can read, or has to."""
+    """The elements of a folder that anybody may have written; None if it is unreadable or too large."""
     if len(folder.text.encode()) > _LONGEST_FOLDER or folder.text.count("<") > _MOST_TAGS:
         return None
     try:
@@ -106,7 +108,7 @@ def usr_elements(folder: Folder) -> tuple[OuterElement, ...] | None:
 
 
 def carried_qos(pairs: Pairs) -> int | None:
-    """The QoS that a publication carries, 0 to 2; None for one without, or with something else."""
+    """The QoS that a publication carries, 0 to 2; None without a valid one."""
     text = next((value for name, value in pairs if name == _QOS), "")
     return int(text) if text in ("0", "1", "2") else None
 
@@ -118,7 +120,7 @@ def typed(pairs: Pairs) -> Pairs:
 
 
 def is_within(narrowed: str, topic_filter: str) -> bool:
-    """Whether a filter matches only what another matches, level by level (MQTT 3.1.1 section 4.7)."""
+    """Whether a filter matches only topics that another matches, level by level (MQTT 3.1.1 section 4.7)."""
     ours, theirs = narrowed.split("/"), topic_filter.split("/")
     if ours[0].startswith("$") and theirs[0] in ("+", "#"):
         return False

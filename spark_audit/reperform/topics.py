@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from spark_audit.reperform.outcome import UnreadableBytes
 
 _SPECIAL = "%*?"
-#: What a `+` and the levels of a `#` are tried with, when a set of patterns is checked to cover a filter.
+#: Sample levels for `+` and `#`, for the check that a set of patterns covers a filter.
 _LEVEL_SAMPLES = ("x", "", "p%q*r?")
 _TREE_SAMPLES = ("", "/x", "/x/y", "//")
 _SAMPLES_LIMIT = 200
@@ -19,7 +19,7 @@ def escaped(topic: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    """The topic that an escaped text names; UnreadableBytes for a wildcard or a percent sign that stands alone."""
+    """The topic that an escaped text names. UnreadableBytes if a wildcard or a percent sign stands alone."""
     plain: list[str] = []
     characters = iter(text)
     for character in characters:
@@ -33,7 +33,7 @@ def unescaped(text: str) -> str:
 
 
 def character_patterns(topic_filter: str) -> tuple[str, ...]:
-    """The character patterns that together match at least what the filter matches."""
+    """Character patterns that together match at least the topics of the filter."""
     levels = topic_filter.split("/")
     has_tree = levels[-1] == "#"
     kept = levels[:-1] if has_tree else levels
@@ -46,7 +46,7 @@ def character_patterns(topic_filter: str) -> tuple[str, ...]:
 
 
 def topic_filter_of(pattern: str) -> str:
-    """The narrowest filter of the topic scheme that matches what a character pattern matches.
+    """The narrowest filter of the topic scheme that matches all topics of a character pattern.
 
     `*` and `?` match `/` too, so everything from the level of the first of them on becomes `#`.
     """
@@ -61,7 +61,7 @@ def topic_filter_of(pattern: str) -> str:
 
 
 def covers(patterns: tuple[str, ...], topic_filter: str) -> bool:
-    """Whether every sample of topics that the filter matches is matched by one of the patterns."""
+    """Whether one of the patterns matches each sample topic of the filter."""
     read = [_characters(pattern) for pattern in patterns]
     return all(any(_matches(pattern, topic) for pattern in read) for topic in _samples(topic_filter))
 
@@ -76,7 +76,7 @@ def _characters(pattern: str) -> list[str]:
 
 
 def _matches(pattern: list[str], topic: str) -> bool:
-    """Goes back to the last `*` alone, so that no pattern takes longer than its length times the topic's."""
+    """Compares by going back only to the last `*`. So no pattern takes longer than its length times the topic's."""
     at = here = 0
     star = resume = -1
     while here < len(topic):

@@ -1,10 +1,10 @@
 """User properties of MQTT 5.0 and the properties of MQ and JMS applications, as the audit expects them of each other.
 
-To MQ, where each user property is to have a name: an identifier of Java and name of XML without `.`, `:` and `-`, that
-stands there once, is not reserved (rfhb, JMS, MQ in front) and no word of selectors; its value within the Basic
-Multilingual Plane. From MQ: behind the JSON in rfhbUserProps the other properties of folder usr, or an application's
-own pairs of an MQRFH: boolean as true or false, everything else as its text; no null, no group, no name of the gateway,
-no text that MQTT cannot carry. What has no place is in the report.
+To MQ, if each user property gets a property of its own: the name must be an identifier of Java and a name of XML
+without `.`, `:` and `-`. It stands there once, is not reserved (rfhb, JMS, MQ in front), and is no word of selectors.
+The value is within the Basic Multilingual Plane. From MQ: behind the JSON in rfhbUserProps come the other properties of
+folder usr, or an application's own pairs of an MQRFH. A boolean is true or false, and any other value its text. A null,
+a group, a name of the gateway, and a text that MQTT cannot carry are left out. The report names all that are left out.
 Source: JMS 1.1 sections 3.5.1 and 3.8.1.1; MQTT 5.0 section 3.3.2.3.7; IBM MQ, "NameValueData (MQCHARn)".
 """
 
@@ -25,9 +25,9 @@ from spark_audit.reperform.properties import (
     mqtt_text,
 )
 
-#: Carried for the gateway itself.
+#: Names that are carried for the gateway itself.
 _TAKEN: Final = frozenset({"rfhbQos", "rfhbClient", "rfhbSeq", "rfhbRetain", "rfhbUser"})
-#: The names that are the gateway's own begin so.
+#: The beginning of the gateway's own names.
 OWN_PREFIX: Final = "rfhb"
 _RESERVED: Final = re.compile("rfhb|jms|mq", re.IGNORECASE)
 _WORDS: Final = frozenset(["NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"])
@@ -48,18 +48,18 @@ _NAME_STARTS: Final = (
     (0xF900, 0xFDCF),
     (0xFDF0, 0xFFFD),
 )
-#: What NameChar has beside them, without the hyphen and the full stop.
+#: The further characters of NameChar, without the hyphen and the full stop.
 _NAME_PARTS: Final = ((0x30, 0x39), (0xB7, 0xB7), (0x300, 0x36F), (0x203F, 0x2040))
 
 
 def named_singly(user_properties: Pairs) -> Pairs:
-    """Those that have a property of their own, where the gateway gives each one that can."""
+    """The user properties that get a property of their own, if the gateway gives one to each that can have it."""
     counts = Counter(name for name, _ in user_properties)
     return tuple((name, value) for name, value in user_properties if counts[name] == 1 and _is_single(name, value))
 
 
 def application_properties(elements: Iterable[OuterElement], carried: Pairs) -> Pairs:
-    """What a publication's other properties are behind those that the gateway carries, as far as MQTT has a place."""
+    """A publication's other properties behind those that the gateway carries, as far as MQTT has a place for them."""
     found: list[tuple[str, str]] = []
     known = frozenset(name for name, _ in carried)
     count, size = len(carried), sum(_bytes(pair) for pair in carried)
@@ -74,9 +74,9 @@ def application_properties(elements: Iterable[OuterElement], carried: Pairs) -> 
 
 
 def unsaid_names(elements: Sequence[OuterElement], given: Pairs, level: int) -> list[str]:
-    """Names of a publication's properties that a PUBLISH of a level with these user properties does not say; each once.
+    """Names of a publication's properties that a PUBLISH of a level with these user properties lacks; each once.
 
-    Before level 5 nobody expects those of MQTT.
+    Before level 5 nobody expects the properties of MQTT.
     """
     names: dict[str, None] = {}
     has_properties = level >= FIRST_LEVEL_WITH_PROPERTIES
@@ -95,13 +95,13 @@ def unsaid_names(elements: Sequence[OuterElement], given: Pairs, level: int) -> 
 
 
 def is_part_of(few: Sequence[tuple[str, str]], many: Sequence[tuple[str, str]]) -> bool:
-    """Whether `few` stand among `many` in the same order."""
+    """Whether `many` has all of `few` in the same order."""
     rest = iter(many)
     return all(each in rest for each in few)
 
 
 def _is_of_mqtt(element: OuterElement) -> bool:
-    """Whether an element under one of the gateway's names really is that property."""
+    """Whether an element with one of the gateway's names really is that property."""
     return carried_back([(element.name, element.text)]) != Properties()
 
 

@@ -1,7 +1,7 @@
-"""Volumes and latencies as SVG that stands within a page: small, readable aloud, and in the colours of the page.
+"""Volumes and latencies as SVG inside a page: small, readable aloud, and in the colours of the page.
 
-Matplotlib draws; what it adds for a file of its own (prologue, metadata, identifiers, font lists) is taken away. Lines
-and letters have the colour of the text around (currentColor), so that they are seen on light and on dark.
+Matplotlib draws. This module removes the parts for a file of its own: prologue, metadata, identifiers, font lists.
+Lines and letters have the colour of the text around (currentColor), so they are visible on light and on dark.
 """
 
 import io
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.typing import RcKeyType
 
-#: Drawn with this and replaced: no series has it.
+#: The colour that is replaced afterwards. No series has it.
 _INK: Final = "#010203"
 #: Readable on white and on near-black alike (contrast at least 3 to 1 on both).
 _BLUE, _ORANGE, _GREEN, _RED, _VIOLET = "#3b82d6", "#c77d0a", "#2e9e5b", "#e0524d", "#9a6fd0"
@@ -44,14 +44,14 @@ _SETTINGS: "Final[dict[RcKeyType, Any]]" = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
-#: What Matplotlib counts times in since 1970: days, microseconds.
+#: Matplotlib counts days since 1970; these are microseconds of a day.
 _DAY_US: Final = 86_400_000_000
-#: Until the year 9900: later, and before 1970, at_us is no time of a gateway.
+#: The year 9900. An at_us after it, or before 1970, is no time of a gateway.
 _LATEST_DAY: Final = 2_896_000
 
 
 def volumes_chart(volumes: Volumes) -> str:
-    """Records a time interval, a line for each kind that there is; "" where there is nothing to draw."""
+    """Records by time interval, a line for each kind; "" if there is nothing to draw."""
     intervals = [row for row in volumes.intervals if 0 <= row.at_us < _LATEST_DAY * _DAY_US]
     if not intervals:
         return ""
@@ -67,7 +67,7 @@ def volumes_chart(volumes: Volumes) -> str:
 
 
 def latencies_chart(latencies: Sequence[Latency]) -> str:
-    """Percentiles of each step on a logarithmic scale; "" where there is nothing to draw."""
+    """Percentiles of each step on a logarithmic scale; "" if there is nothing to draw."""
     drawn = [row for row in latencies if row.max_us > 0]
     if not drawn:
         return ""
@@ -99,7 +99,7 @@ def _draw_volumes(axes: "Axes", intervals: Sequence[Volume], step_us: int) -> No
 
 
 def _filled(intervals: Sequence[Volume], step_us: int) -> tuple[list[int], list[Volume | None]]:
-    """Starts of intervals and what was in them; a gap begins with an empty one, and the last one has its end."""
+    """Starts of intervals and their counts. A gap begins with an empty interval, and the last one has its end."""
     times: list[int] = []
     places: list[Volume | None] = []
     for row in intervals:
@@ -130,7 +130,7 @@ def _step_label(row: Latency) -> str:
 
 
 def _drawn(draw: "Callable[[Axes], None]", *, name: str, inches_high: float, title: str, description: str) -> str:
-    """One drawing. `name` makes its identifiers those of no other drawing of the page."""
+    """One drawing. `name` makes its identifiers unique on the page."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -169,12 +169,12 @@ def _embedded(drawing: str, name: str, title: str, description: str) -> str:
 
 
 def _shortened(number: re.Match[str]) -> str:
-    """A tenth of a point is finer than a screen shows."""
+    """Rounds numbers to a tenth of a point, which is finer than a screen shows."""
     return f"{float(number[0]):.1f}".removesuffix(".0")
 
 
 def _shorter_path(path: re.Match[str]) -> str:
-    """The same line, with what runs along an axis said by one number: steps are most of a chart."""
+    """The same line, with one number for each piece along an axis, because most of a chart is steps."""
     points = [tuple(point.split()) for point in path[1].split("L ")]
     words = [f"M{' '.join(points[0])}"]
     for (x, y), (next_x, next_y) in pairwise(points):

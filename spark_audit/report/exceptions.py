@@ -1,7 +1,7 @@
 """Every violation as Parquet, not only the sample: one data set, partitioned by control.
 
 Columns: gateway, sequence, subject, detail, severity, control. Spark writes it, so the folder must be one that all of
-its workers see. Without any violation the data set is there and empty: its absence never means clean.
+its workers see. Without a violation the data set is empty, but exists. So its absence never means clean.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,10 @@ _SCHEMA: Final = "gateway string, sequence long, subject string, detail string"
 
 
 def write_exceptions(spark: SparkSession, found: Sequence[tuple[ControlResult, DataFrame]], report_folder: Path) -> str:
-    """Writes what each control found; returns the name of the folder. What a sample holds whole is not asked again."""
+    """Writes the violations of each control; returns the name of the folder.
+
+    A complete sample is not computed again.
+    """
     target = str(report_folder / EXCEPTIONS_FOLDER)
     frames = [_labelled(spark, result, frame) for result, frame in found if result.violations]
     if not frames:

@@ -1,7 +1,7 @@
 """The sums of a report: functions from a DataFrame of lines, records or outcomes to the values of result.json.
 
-Each groups and adds up on Spark and brings a bounded number of rows to the driver, whatever the trail holds. Columns
-are those of spark_audit/read.py and of controls/reperformance.py.
+Each groups and sums on Spark, and brings a bounded number of rows to the driver. Columns are those of
+spark_audit/read.py and of controls/reperformance.py.
 """
 
 from collections.abc import Sequence
@@ -33,15 +33,15 @@ from spark_audit.result import (
     Volumes,
 )
 
-#: Rows of one table that a result holds.
+#: The most rows of one table in a result.
 GROUPS_SHOWN: Final = 200
 SEGMENTS_SHOWN: Final = 1_000
-#: Intervals of a chart: what can be told apart at the width of a page.
+#: The most intervals of a chart that the eye separates at the width of a page.
 _INTERVALS: Final = 120
 #: Lengths of an interval that people read easily, seconds: a minute to a day; past it whole days.
 _INTERVALS_S: Final = (60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200, 86_400)
 _DAY_S: Final = 86_400
-#: What a keyed client identifier or topic looks like in the trail: a prefix and 32 hex digits of the HMAC.
+#: A keyed client identifier or topic in the trail: a prefix and 32 hex digits of the HMAC.
 _KEYED: Final = "^k:[0-9a-f]{32}$"
 
 
@@ -85,7 +85,7 @@ def coverage(records: DataFrame) -> tuple[Coverage, ...]:
 
 
 def _extent(where: Column) -> tuple[Column, ...]:
-    """First and last sequence number and time, of the rows where that holds."""
+    """First and last sequence number and time of the rows for which the condition holds."""
     sequence, at_us = (sf.when(where, sf.col(name)) for name in ("sequence", "at_us"))
     return (
         sf.min(sequence).alias("first_sequence"),
@@ -132,7 +132,7 @@ def dropped_fields(records: DataFrame) -> tuple[DroppedField, ...]:
 
 
 def balances(records: DataFrame) -> Balances:
-    """What there was of each kind, and the ends of exchanges, copies and passages."""
+    """The records of each kind, and the ends of exchanges, copies and passages."""
     return Balances(
         kinds=_counts(records.groupBy(sf.lit("records").alias("group"), sf.col("kind").alias("what")).count()),
         exchanges=_counts(conservation.exchange_balance(records)),
@@ -151,7 +151,7 @@ def _counts(frame: DataFrame) -> tuple[Count, ...]:
 def qos_proofs(
     records: DataFrame, exchanges: Sequence[Count], controls: Sequence[ControlResult]
 ) -> tuple[QosProof, ...]:
-    """For QoS 0, 1 and 2: the ends that `exchanges` (a balance) tells, deliveries, acknowledgements, violations."""
+    """For QoS 0, 1 and 2: the ends of `exchanges` (a balance), deliveries, acknowledgements, violations."""
     ends = {(row.group, row.what): row.count for row in exchanges}
     acknowledged = _acknowledged(records)
     delivered = _delivered(records)
@@ -204,7 +204,7 @@ def _delivered(records: DataFrame) -> dict[tuple[int, bool], int]:
 
 
 def volumes(records: DataFrame, first_at_us: int, last_at_us: int) -> Volumes:
-    """Records by interval, between the times given; the interval is long enough that about _INTERVALS suffice."""
+    """Records by interval, between the given times. The interval is long enough that about _INTERVALS suffice."""
     interval_s = interval_for((last_at_us - first_at_us) / 1_000_000)
     interval_us = interval_s * 1_000_000
     timed = records.where(sf.col("at_us").between(first_at_us, last_at_us))
@@ -262,7 +262,7 @@ def _words(value: object) -> str:
 
 
 def with_figures(result: AuditResult, records: DataFrame) -> AuditResult:
-    """The same result with every sum over its records; `scope` and `controls` are there already."""
+    """The result with every sum over its records. `scope` and `controls` exist already."""
     summed = balances(records)
     return replace(
         result,
@@ -277,7 +277,7 @@ def with_figures(result: AuditResult, records: DataFrame) -> AuditResult:
 
 
 def scope(lines: DataFrame, *, size_bytes: int, torn_files: tuple[str, ...]) -> Scope:
-    """What was read: every line, the segments and the gateways."""
+    """The lines, segments and gateways that were read."""
     sums = lines.agg(
         sf.count("*").alias("lines"),
         sf.count_if("is_record").alias("records"),

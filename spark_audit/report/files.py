@@ -1,4 +1,4 @@
-"""The files of a report, written so that a reader never sees half of one; result.json, which tells of them, is last."""
+"""The files of a report. A reader never sees half a file. result.json, which names the others, comes last."""
 
 import shutil
 import tempfile
@@ -18,7 +18,7 @@ _FILES: Final = (REPORT_FILE, JUNIT_FILE, SARIF_FILE, RESULT_FILE)
 
 
 def check_report_folder(folder: Path) -> None:
-    """Makes the folder; OSError where `write_report` would fail there."""
+    """Makes the folder. OSError if `write_report` would fail there."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
         if (folder / name).exists():
@@ -28,9 +28,9 @@ def check_report_folder(folder: Path) -> None:
 
 
 def write_report(result: AuditResult, folder: Path) -> tuple[Path, ...]:
-    """Writes the files and returns their paths; OSError where the folder cannot be written.
+    """Writes the files and returns their paths. OSError if the folder cannot be written.
 
-    Violations of an earlier audit are removed where this one wrote none: they are not its own.
+    If this audit wrote no violations, those of an earlier audit are removed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if not result.exceptions and (folder / EXCEPTIONS_FOLDER).is_dir():
@@ -47,7 +47,7 @@ def write_report(result: AuditResult, folder: Path) -> tuple[Path, ...]:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replaces a file as a whole; what it was stays until then."""
+    """Replaces a file as a whole. The old one stays until then."""
     unfinished = path.with_name(path.name + ".part")
     unfinished.write_text(text, encoding="utf-8")
     unfinished.replace(path)

@@ -10,7 +10,7 @@ from spark_audit.result import Evidence
 
 #: Bytes in a row: its 59 characters fit into 360 pixels.
 ROW_BYTES: Final = 8
-#: Rows shown before and after the first difference, or from the beginning; the whole is in result.json.
+#: Rows shown before and after the first difference, or from the beginning. result.json has all bytes.
 _ROWS_BEFORE: Final = 8
 _ROWS_AFTER: Final = 24
 _SHOWN_BYTES: Final = (_ROWS_BEFORE + _ROWS_AFTER) * ROW_BYTES
@@ -30,13 +30,13 @@ class DumpRow:
 
     @property
     def padding(self) -> str:
-        """Blanks that a last, shorter row needs for its text to stand below that of the others."""
+        """Blanks that align the text of a shorter last row with the others."""
         return "   " * (ROW_BYTES - sum(len(part) for part in self.text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dump:
-    """The rows that are shown of one side, and how many bytes stand before and after them."""
+    """The shown rows of one side, and the numbers of bytes before and after them."""
 
     rows: tuple[DumpRow, ...]
     bytes_before: int
@@ -45,7 +45,7 @@ class Dump:
 
 
 def dump(evidence: Evidence, side: str) -> Dump:
-    """The bytes of one side (`input`, `output` or `expected`). The input is not marked: it is not what was compared."""
+    """The bytes of one side (`input`, `output` or `expected`). The input has no mark, because it was not compared."""
     encoded: str = getattr(evidence, side)
     try:
         data = base64.b64decode(encoded, validate=True)
@@ -63,7 +63,7 @@ def dump(evidence: Evidence, side: str) -> Dump:
 
 
 def _first_shown(evidence: Evidence, marked: int) -> int:
-    """Where the rows begin: at the same byte of what was written and what was expected."""
+    """The offset of the first row. It is the same for the written and the expected bytes."""
     if max(evidence.output_bytes, evidence.expected_bytes) <= _SHOWN_BYTES:
         return 0
     return max(0, marked // ROW_BYTES - _ROWS_BEFORE) * ROW_BYTES

@@ -1,4 +1,4 @@
-"""What the check without Spark says, as a part of the result."""
+"""The result of the check without Spark, as a part of the audit's result."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ _ORDER = (Verdict.VIOLATED, Verdict.NOT_EVALUABLE, Verdict.RESTORED, Verdict.INT
 
 
 def integrity_of_all(trails: tuple[str, ...], verifications: tuple[Verification, ...]) -> Integrity:
-    """What it says of several trails: the worst verdict, the sums, and the problems with the names of their trails."""
+    """Several trails as one: the worst verdict, the sums, and problems with the names of their trails."""
     if not verifications:
         return Integrity(reason="the check without Spark needs the trail itself")
     parts = [integrity_of(each) for each in verifications]

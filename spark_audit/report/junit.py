@@ -1,8 +1,8 @@
 """junit.xml: a test case for each control, so that a build server shows an audit as it shows tests.
 
-A control of severity error that found something fails; one that could not judge is skipped, with its reason; a warning
-passes and says what it found. The first two cases are the audit itself, which is an error where nothing could be
-judged (no cases at all would look like success), and the integrity of the files.
+A control of severity error fails if it found something. A control that could not judge is skipped, with its reason. A
+warning passes, with its findings. The first case is the audit itself. It is an error if nothing could be judged,
+because a file without cases would look like success. The second case is the integrity of the files.
 """
 
 import re
@@ -19,7 +19,7 @@ _SUITE: Final = "rfhbridge audit"
 _FINDING_SHOWN: Final = 1_000
 _RESTORED: Final = VerifyVerdict.RESTORED.value
 _UNKNOWN: Final = (NOT_CHECKED, Verdict.NOT_EVALUABLE.value)
-#: What XML 1.0 cannot hold, in whatever form (section 2.2).
+#: Characters that XML 1.0 cannot hold in any form (section 2.2).
 _NO_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

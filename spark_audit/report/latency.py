@@ -1,10 +1,10 @@
-"""How long each step took, from the times of the records at its two ends: percentiles computed on Spark.
+"""The duration of each step, from the times of the records at its two ends: percentiles computed on Spark.
 
     acknowledged after accepted    the gateway's PUBACK (QoS 1) or PUBCOMP (QoS 2) after the PUBLISH was accepted
     forwarded after put            the commit at the target after the put on the transmission queue
     delivered after put            the PUBLISH to a client after the put on the subscriber's queue
 
-A time is the gateway's own clock when the fact was noted; across a restart or a step of the clock it may be negative.
+A time is the gateway's clock when the fact was noted. Over a restart or a step of the clock a duration may be negative.
 """
 
 from typing import Final
@@ -26,7 +26,7 @@ _LAST_PACKET: Final = {1: PUBACK, 2: PUBCOMP}
 
 
 def latencies(records: DataFrame) -> tuple[Latency, ...]:
-    """Percentiles of each step and QoS, of those that have both ends within the records."""
+    """Percentiles of each step and QoS. A step counts if the records have both of its ends."""
     durations = _acknowledged(records).unionByName(_after_put(records, Kind.FORWARDED))
     durations = durations.unionByName(_after_put(records, Kind.DELIVERED))
     summed = durations.groupBy("step", "qos").agg(
@@ -49,7 +49,10 @@ def latencies(records: DataFrame) -> tuple[Latency, ...]:
 
 
 def _acknowledged(records: DataFrame) -> DataFrame:
-    """From the first record that an exchange was accepted: a repeat (DUP) is one more, and the sensor waits since."""
+    """From the first record that accepted an exchange.
+
+    A repeat (DUP) has a record too, but the sensor waits since the first.
+    """
     begun = (
         records.where((sf.col("kind") == Kind.ACCEPTED) & sf.col("qos").isin(*_LAST_PACKET))
         .groupBy(*EXCHANGE)

@@ -23,14 +23,14 @@ from spark_audit.result import (
 )
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-#: The trail's folder, which only who reads the file knows.
+#: The placeholder of the trail's folder, which only the reader of the file knows.
 _BASE: Final = "TRAIL"
 _INTEGRITY: Final = "integrity.files"
 #: Characters of one finding.
 _FINDING_SHOWN: Final = 1_000
 _ESCAPES: Final = str.maketrans({"\\": r"\\", "[": r"\[", "]": r"\]", "{": "{{", "}": "}}"})
 
-#: A JSON object: what SARIF's many optional members make of it.
+#: A JSON object of SARIF, which has many optional members.
 Json = dict[str, object]
 
 
@@ -112,7 +112,7 @@ def _problem(problem: IntegrityProblem) -> Json:
 
 
 def _gap(gap: IntegrityGap) -> Json:
-    """A warning: it is told, and nobody has accepted it yet."""
+    """A gap as a warning. The trail itself tells it, and nobody has accepted it yet."""
     return {
         **_of_rule(_INTEGRITY, 0),
         "level": "warning",
@@ -139,7 +139,7 @@ def _finding(control: ControlResult, index: int, found: Violation) -> Json:
 
 
 def _level(control: ControlResult) -> str:
-    """SARIF's word for a severity: it has warning, and none for what is switched off."""
+    """SARIF's word for a severity: error, warning, or none if the control is off."""
     return "none" if control.status is ControlStatus.OFF else control.severity
 
 

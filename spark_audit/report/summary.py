@@ -1,4 +1,4 @@
-"""The summary of an audit for the terminal: plain text where there is none, and nothing that could steer one."""
+"""The summary of an audit for the terminal, without characters that could steer it; plain text without a terminal."""
 
 from typing import Final
 
@@ -10,13 +10,13 @@ from spark_audit.report.text import moment, visible
 from spark_audit.result import AuditResult, ControlResult, ControlStatus, Subject, Verdict, counted
 
 _SUMMARY_SAMPLE: Final = 3
-#: Characters of a finding; its detail holds several topics at times.
+#: The most characters of a finding. Its detail sometimes has several topics.
 _LINE_SHOWN: Final = 1_000
 _STYLES: Final = {Verdict.CLEAN: "bold green", Verdict.VIOLATIONS: "bold red", Verdict.NOT_EVALUABLE: "bold yellow"}
 
 
 def print_summary(result: AuditResult, console: Console) -> None:
-    """Verdict, controls, conversions and the first findings; plain text where the console is no terminal."""
+    """Prints verdict, controls, conversions and the first findings; plain text if the console is no terminal."""
     console.print(Text(f"{result.verdict.value}: {visible(result.reason, _LINE_SHOWN)}", style=_STYLES[result.verdict]))
     console.print(_scope_line(result), markup=False)
     if not result.controls:
@@ -25,7 +25,7 @@ def print_summary(result: AuditResult, console: Console) -> None:
     console.print(_conversions_table(result))
     for control in result.controls:
         for violation in control.sample[:_SUMMARY_SAMPLE]:
-            record = f"record {violation.sequence} " if violation.sequence else ""  # a line that is none has no number
+            record = f"record {violation.sequence} " if violation.sequence else ""  # some lines are no records
             line = f"{control.identifier} {record}{violation.subject}: {violation.detail}"
             console.print(Text(visible(line, _LINE_SHOWN)), soft_wrap=True)
 

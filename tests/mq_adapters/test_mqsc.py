@@ -147,8 +147,8 @@ def test_a_generic_name_and_a_condition_choose_what_is_displayed(said):
         ("!DISPLAY QL(*) WHERE(MAXDEPTH LT 0)", "AMQ8147E: Object * not found."),
         ("!DISPLAY QMGR WHERE(DEADQ EQ NONE)", "AMQ8147E: Object RFHBRIDGE not found."),
         ("!DISPLAY QL(*) WHERE(MAXDEPTH ABOUT 1)", "operator ABOUT"),
-        ("!DEFINE QL(A) MAXDEPTH(1) MAXDEPTH(2)", "MAXDEPTH is said more than once"),
-        ("!DEFINE QL(A) DESCR('a','b')", "DESCR(a,b): there must be one value"),
+        ("!DEFINE QL(A) MAXDEPTH(1) MAXDEPTH(2)", "MAXDEPTH is given more than once"),
+        ("!DEFINE QL(A) DESCR('a','b')", "DESCR(a,b): give one value"),
         ("!ALTER Q(ORDERS) MAXDEPTH(1)", "Q is not supported"),
     ],
 )

@@ -142,7 +142,7 @@ def test_command_converts_a_folder_and_its_exit_code_tells_of_errors(tmp_path: P
     [
         (["--in", "IN", "--out", "OUT"], "--to"),
         (["--to", "mqrfh3", "--in", "IN", "--out", "OUT"], "mqrfh3"),
-        (["--to", "mqrfh2", "--in", "NONE", "--out", "OUT"], "is no folder"),
+        (["--to", "mqrfh2", "--in", "NONE", "--out", "OUT"], "is not a folder"),
         (["--to", "mqrfh2", "--in", "IN", "--out", "IN"], "is there already"),
     ],
 )

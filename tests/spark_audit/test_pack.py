@@ -182,7 +182,7 @@ def test_every_file_of_a_report_is_packed_and_the_pack_still_holds(reported: Evi
 
 
 def test_a_name_that_says_no_form_is_refused(evidence, tmp_path) -> None:
-    with pytest.raises(PackError, match=r"ends neither in \.zip nor in \.tar\.gz"):
+    with pytest.raises(PackError, match=r"must end in \.zip or \.tar\.gz"):
         write_pack(evidence, tmp_path / "evidence.rar")
 
 

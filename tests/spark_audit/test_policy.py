@@ -100,7 +100,7 @@ REFUSED = {
     "a time as text": ('[scope]\nfrom = "2026-11-20"\n', "without quotes"),
     "a period that ends before it begins": (
         "[scope]\nfrom = 2026-11-20\nuntil = 2026-11-20\n",
-        "not later than scope.from",
+        "must be later than scope.from",
     ),
     "a gateway that is none": (
         '[scope]\ngateways = ["boiler"]\n',

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from spark_audit.life import Life
 
 _BYTES_IN_A_LINE: Final = 16
-#: Of a longer header the beginning is shown; --json has it whole.
+#: The most bytes that are shown of a header; --json has it whole.
 _SHOWN_BYTES: Final = 4_096
 _SHOWN_TEXT: Final = 300
-#: What a record says beside its kind, in this order, where it has it.
+#: The fields that are shown beside the kind of a record, in this order, if it has them.
 _SHOWN_FIELDS: Final = (
     ("client", "client"),
     ("session_epoch", "session"),
@@ -57,7 +57,7 @@ _SHOWN_FIELDS: Final = (
     ("payload_bytes", "payload bytes"),
     ("payload_sha256", "payload SHA-256"),
 )
-#: What stands for the format of a packet's header, and the first level whose packets have properties.
+#: The format of a packet's header, and the first protocol level whose packets have properties.
 _MQTT: Final = "MQTT"
 _LEVEL_WITH_PROPERTIES: Final = 5
 #: An exchange has the direction of its PUBLISH; the packets of these records go the other way.
@@ -93,10 +93,9 @@ def explain(
 ) -> None:
     """Tell one message's life, from packet to client.
 
-    The command shows every record of the message, of its copies, its ways over channels and its deliveries, and of the
-    publication and the exchange that it comes from, with the bytes before and after each conversion. It needs no Spark.
-    Exit code 0 shown, 1 violation: a record was changed, 2 not evaluable: there is no record of the message, or no
-    trail, 3 wrong use.
+    The command shows the records of the message, of its copies, channels and deliveries, and of the publication and the
+    exchange that it comes from, with the bytes before and after each conversion. It needs no Spark. Exit code 0 shown,
+    1 violation: a record was changed, 2 not evaluable: there is no record of the message, or no trail, 3 wrong use.
     """
     life = _life(message_id, trail_folders(data, trail, config))
     if not life.records:
@@ -203,7 +202,7 @@ def _bytes(record: dict[str, Any], side: str, words: str) -> Iterator[str]:
     try:
         data = base64.b64decode(value, validate=True)
     except (TypeError, ValueError, binascii.Error):
-        yield f"{words}: the record holds no base64 here"
+        yield f"{words}: the record has no base64 here"
         return
     yield f"{words}: {_cut(record.get(f'{side}_format'))}{described}, {counted(len(data), 'byte')}"
     shown = data[:_SHOWN_BYTES]
@@ -217,7 +216,7 @@ def _bytes(record: dict[str, Any], side: str, words: str) -> Iterator[str]:
 
 
 def _letters(row: bytes, page: object) -> str:
-    """One letter a byte: of an EBCDIC page where the header is in one, else ASCII; a dot for what is neither."""
+    """One letter a byte, by the EBCDIC page of the header or else ASCII; a dot for a byte that is no letter there."""
     letters = row.decode("latin-1")
     if isinstance(page, int) and is_ebcdic(page):
         letters = "".join(_letter(row[at : at + 1], page) for at in range(len(row)))

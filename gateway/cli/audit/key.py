@@ -14,7 +14,7 @@ from gateway.cli.terminal import write_line
 if TYPE_CHECKING:
     from gateway.audit_trail.plan import TrailPlan
 
-#: How long a gateway that runs may take to sign in a new key, and how often we look, seconds; it does so each second.
+#: Seconds for a running gateway to sign in a new key, which it does each second; and seconds between two looks.
 ROTATION_WAIT_S: Final = 15.0
 _LOOK_AGAIN_S: Final = 0.1
 
@@ -47,7 +47,7 @@ def show(data: DataOption = None, config: ConfigOption = None) -> None:
     in_force = key_in_force(trail)
     if in_force not in (None, public_key):
         raise CommandFailed(
-            f"{path} is not the key in force, which is {in_force} (start the gateway: it writes the file)"
+            f"{path} is not the key in force, which is {in_force} (start the gateway, which writes the file)"
         )
     write_line(public_key)
 
@@ -77,7 +77,7 @@ def rotate(data: DataOption = None, config: ConfigOption = None) -> None:
 
 
 def _trail_and_plan(data: Path | None, config: Path | None) -> "tuple[Path, TrailPlan]":
-    """The trail of a data folder, and how its gateway writes it. Raises CommandFailed where there is none."""
+    """The trail of a data folder, and its gateway's plan for it. Raises CommandFailed if there is no trail."""
     from gateway.audit_trail.exporter import TRAIL_FOLDER
     from gateway.audit_trail.plan import TrailPlan
 
@@ -88,7 +88,10 @@ def _trail_and_plan(data: Path | None, config: Path | None) -> "tuple[Path, Trai
 
 
 def _hand_over(trail: Path, plan: "TrailPlan") -> None:
-    """Signs the new key in under the trail's lock; a gateway that has it does so itself, and is waited for."""
+    """Signs the new key in under the trail's lock.
+
+    If a gateway has the lock, this waits until the gateway has signed it in.
+    """
     from gateway.audit_trail.segment import Trail, TrailInUse
     from gateway.audit_trail.signing_key import next_key_path
 
@@ -101,6 +104,6 @@ def _hand_over(trail: Path, plan: "TrailPlan") -> None:
         except TrailInUse:
             if time.monotonic() >= deadline_s:
                 raise CommandFailed(
-                    f"the gateway has not signed in the new key within {ROTATION_WAIT_S:g} s; it will (see its log)"
+                    f"the gateway has not signed in the new key within {ROTATION_WAIT_S:g} s, but will (see its log)"
                 ) from None
             time.sleep(_LOOK_AGAIN_S)

@@ -1,4 +1,4 @@
-"""`rfhbridge audit pack`: the evidence of a trail in one archive, for an auditor who has nothing of ours."""
+"""`rfhbridge audit pack`: the evidence of a trail in one archive, for an auditor without this program."""
 
 import hashlib
 from pathlib import Path
@@ -11,7 +11,7 @@ from gateway.cli.audit.pending_notes import export_pending
 from gateway.cli.settings_options import ConfigOption, DataOption, JsonOption, settings_for
 from gateway.cli.terminal import counted, write_json, write_line
 
-#: Where `audit run` writes under the data folder.
+#: The folder in the data folder to which `audit run` writes.
 REPORT_FOLDER: Final = "report"
 
 

@@ -1,7 +1,7 @@
-"""The properties of MQTT 5.0 in the header of a PUBLISH, as `audit explain` tells them: a name and a value each.
+"""The properties of MQTT 5.0 in the header of a PUBLISH, as `audit explain` shows them: a name and a value each.
 
-The names are those of mosquitto's clients, as for `rfhbridge explain --property`. Bytes in, texts out; the bytes are
-from a trail that anybody may have changed.
+The names are those of mosquitto's clients, as for `rfhbridge explain --property`. The bytes come from a trail that
+anybody may have changed.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from gateway.bridge.messages.usr_folder import properties_of_header
 from gateway.mqtt.errors import PeerError
 from gateway.mqtt.levels import PacketType
 
-#: Where the name is not the field's.
+#: Names that differ from the field's.
 _NAMES: Final = {
     "message_expiry_s": "message-expiry-interval",
     "user_properties": "user-property",
@@ -20,7 +20,7 @@ _NAMES: Final = {
 
 
 def publish_properties(header: bytes) -> Iterator[str]:
-    """A text for each property of a PUBLISH of protocol level 5; nothing for what is none, or cannot be read."""
+    """A text for each property of a PUBLISH of protocol level 5; none if it has none or cannot be read."""
     if not header or header[0] >> 4 != PacketType.PUBLISH:
         return
     try:

@@ -1,4 +1,7 @@
-"""What still waits on the audit queue when a command wants the trail: written first, by the gateway where one runs."""
+"""Audit notes that still wait when a command wants the trail.
+
+A running gateway, or else the command, writes them first.
+"""
 
 import logging
 import time
@@ -9,10 +12,10 @@ from gateway.cli.settings_options import has_store
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
 _APPLICATION_NAME: Final = "rfhbridge"
-#: How long a gateway that runs may take to write what waits on its audit queue, seconds.
+#: A running gateway may take so many seconds to write the notes that wait on its audit queue.
 EXPORT_WAIT_S: Final = 10.0
 _POLL_S: Final = 0.05
-#: A gateway that does not listen yet, or not any more; one that ended meanwhile.
+#: Reasons of a gateway that does not listen yet, does not listen any more, or ended meanwhile.
 _GATEWAY_GONE: Final = (
     ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE,
     ReasonCode.MQRC_CONNECTION_BROKEN,
@@ -22,11 +25,11 @@ _log = logging.getLogger(__name__)
 
 
 def export_pending(data_folder: Path) -> None:
-    """Writes what waits on the audit queue to the trail; a gateway that runs does so itself.
+    """Writes the notes that wait on the audit queue to the trail, or waits until a running gateway has done so.
 
-    A folder without a store is a copied trail, and a store that cannot be written is evidence: neither is touched, and
-    the trail that is there is audited. Where a gateway is about to start or to end, or another command has the store,
-    that is waited for.
+    A folder without a store is a copied trail, and a store that cannot be written is evidence. This touches neither,
+    and the audit reads the trail as it is. If a gateway is starting or ending, or another command has the store, this
+    waits.
     """
     if not has_store(data_folder):
         return
@@ -39,7 +42,7 @@ def export_pending(data_folder: Path) -> None:
 
 
 def _is_exported_here(data_folder: Path) -> bool:
-    """False where somebody else has the store."""
+    """Writes the notes here. False if somebody else has the store."""
     from gateway.audit_trail.exporter import TRAIL_FOLDER
     from gateway.audit_trail.exporter import export_pending as export
     from mq_adapters.embedded.direct import Direct
@@ -57,7 +60,10 @@ def _is_exported_here(data_folder: Path) -> bool:
 
 
 def _is_exported_by_gateway(data_folder: Path, deadline_s: float) -> bool:
-    """Waits until a gateway has written what waits, or the deadline; False where none listens, and there is time."""
+    """Waits until a gateway has written the notes, or for the deadline.
+
+    False if none listens and there is time left.
+    """
     from mq_adapters.embedded.socket.client import SocketClient
     from mq_adapters.system_queues import AUDIT_QUEUE
 

@@ -1,4 +1,4 @@
-"""`rfhbridge audit prove`: one message's records, for somebody who gets neither the trail nor the gateway."""
+"""`rfhbridge audit prove`: one message's records, for somebody without the trail and without the gateway."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ def message_identifier(text: str) -> str:
     except ValueError:
         identifier = b""
     if len(identifier) != _MESSAGE_ID_BYTES:
-        raise typer.BadParameter(f"a message identifier has {2 * _MESSAGE_ID_BYTES} hex digits")
+        raise typer.BadParameter(f"a message identifier must have {2 * _MESSAGE_ID_BYTES} hex digits")
     return identifier.hex()
 
 
@@ -35,7 +35,7 @@ def prove(
     ],
     data: DataOption = None,
     pack: Annotated[
-        Path | None, typer.Option("--pack", metavar="FILE", help="Pack whose trail is taken, not that of --data.")
+        Path | None, typer.Option("--pack", metavar="FILE", help="Pack with the trail, instead of --data.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="File for the proof. Default: standard output.")
@@ -44,14 +44,14 @@ def prove(
 ) -> None:
     """Prove one message's records to a third party.
 
-    The proof holds the records that name the message, their paths to the Merkle roots of their segments, and the signed
-    digests; `audit verify --proof FILE --public-key FILE` checks it without the trail. Exit code 0 written, 1 the trail
+    The proof has the records that name the message, their paths to the Merkle roots of their segments, and the signed
+    digests. `audit verify --proof FILE --public-key FILE` checks it without the trail. Exit code 0 written, 1 the trail
     contradicts its digests, 2 there is nothing to prove yet, 3 wrong use.
     """
     from spark_audit.verify.proof import BrokenSegment
 
     if pack is not None and data is not None:
-        raise typer.BadParameter("name --pack or --data, not both")
+        raise typer.BadParameter("give --pack or --data, not both")
     try:
         with _failing_in_our_words():
             proof, not_signed = _proof(message_id, pack, data, config)

@@ -1,8 +1,8 @@
-"""`rfhbridge audit run`, `ingest`, `stream` and `bulk`: what needs Spark, each in a process of its own.
+"""`rfhbridge audit run`, `ingest`, `stream` and `bulk`: the commands that need Spark, each in a process of its own.
 
 Their options are rows of spark_audit's table, so that the help, the command line of the process and the process itself
-cannot drift apart. Here stands what the gateway adds: data folders come from the configuration where none is named, a
-report goes into the data folder, and notes that wait on the audit queue are written to the trail first.
+cannot drift apart. The gateway adds three things: the configuration names the data folder by default, the report goes
+into the data folder, and notes that wait on the audit queue are first written to the trail.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,9 +18,9 @@ from gateway.cli.audit.trails import CONFIGURED, data_folders
 from gateway.cli.settings_options import ConfigOption, data_folder
 from spark_audit.options import COMMANDS, Kind, Option
 
-#: Under the data folder, unless --out says otherwise.
+#: The folder of the report in the data folder, unless --out names another.
 _REPORT_FOLDER: Final = "report"
-#: What the gateway takes where an option of a command is not given; so no such option is required here.
+#: The gateway's defaults for options that are not given. So none of these options is required here.
 _DEFAULTS: Final = {
     ("run", "data"): CONFIGURED,
     ("run", "out"): "DATA/report",
@@ -36,9 +36,9 @@ def run(values: Values) -> int:
     """Judge trails by every control, on Spark.
 
     The audit performs every conversion again. It writes result.json, report.html, junit.xml, audit.sarif, and every
-    violation to exceptions.parquet. First it writes to the trail what still waits on the audit queue; a gateway that
-    runs does this itself. With a period the audit also reads the day before and after, and calls pending what is open
-    at the edges. Exit code 0 clean, 1 violations, 2 not evaluable, 3 wrong use.
+    violation to exceptions.parquet. First it writes notes that wait on the audit queue to the trail; a running gateway
+    does this itself. With a period the audit also reads the day before and after, and reports open cases at the edges
+    as pending. Exit code 0 clean, 1 violations, 2 not evaluable, 3 wrong use.
     """
     environment = spark_environment(values["remote"])
     if values["parquet"] is not None and (values["data"] or values["trail"]):
@@ -68,7 +68,7 @@ def ingest(values: Values) -> int:
 
 
 def stream(values: Values) -> int:
-    """Judge closed segments as they come, on Spark.
+    """Judge each closed segment when it comes, on Spark.
 
     The controls are those of `audit run`. Each batch gets DIR/NNNNNNNN/findings.jsonl and result.json. After a restart
     or a kill the same command continues, and reports nothing twice. Exit code 0 no violation, 1 violations, 2 not
@@ -81,10 +81,10 @@ def stream(values: Values) -> int:
 def bulk(values: Values) -> int:
     """Judge an archive of captured messages.
 
-    These messages never passed the gateway. The audit names, with IBM's reason codes, messages that are malformed,
-    that the other format cannot express, or that would lose fields there. It performs conversions again and compares
-    them byte for byte, and writes what `audit run` writes. An archive that is empty, half written or without messages
-    is not evaluable. Exit code 0 clean, 1 violations, 2 not evaluable, 3 wrong use.
+    These messages never passed the gateway. The audit names, with IBM's reason codes, messages that are malformed, that
+    the other format cannot express, or that would lose fields there. It performs conversions again, compares them byte
+    for byte, and writes the same files as `audit run`. An archive that is empty, half written or without messages is
+    not evaluable. Exit code 0 clean, 1 violations, 2 not evaluable, 3 wrong use.
     """
     environment = spark_environment(values["remote"])
     return audited(spark_command("bulk", values), environment, values["out"])
@@ -98,7 +98,7 @@ def _data_folders(values: Values) -> tuple[Path, ...]:
 
 
 def command_of(work: Callable[[Values], int]) -> Callable[..., None]:
-    """The function that typer makes a command of: its parameters are rows of the table, and --config for trails."""
+    """The function behind a typer command. Its parameters are rows of the table, and --config for trails."""
 
     def command(**values: Any) -> None:
         raise typer.Exit(work(values))
@@ -114,7 +114,7 @@ def command_of(work: Callable[[Values], int]) -> Callable[..., None]:
 
 
 def _parameter(option: Option, default: str) -> Parameter:
-    """A row as a parameter; `default` is in words what the gateway takes where it is not given."""
+    """A row as a parameter; `default` describes the gateway's default in words."""
     shown: dict[str, Any] = {"help": f"{option.help} Default: {default}." if default else option.help}
     if option.repeats:
         shown["parser"] = data_folder
@@ -131,7 +131,7 @@ def _parameter(option: Option, default: str) -> Parameter:
 
 
 def _type_of(option: Option) -> tuple[Any, Any]:
-    """The type of an option's value, and the value where it is not given; None for no value."""
+    """The type of an option's value, and its default; None for no value."""
     if option.choices:
         return Literal[option.choices], option.default or None
     match option.kind:

@@ -1,4 +1,7 @@
-"""Commands that need Spark run `python -m spark_audit` as a process of its own: the gateway's never loads it."""
+"""Commands that need Spark run `python -m spark_audit` as a process of its own.
+
+The gateway's process never loads Spark.
+"""
 
 import contextlib
 import importlib.util
@@ -16,19 +19,19 @@ from gateway import log
 from gateway.cli.application import INTERRUPTED, AuditExitCode, CommandFailed
 from spark_audit.options import words_of
 
-#: Where the set-up of this project notes a Java that it installed beside the environment.
+#: The file in which the set-up of this project notes the Java that it installed.
 _JAVA_HOME_NOTE: Final = "java-home"
-#: Python then imports nothing from the working folder: neither the audit, nor the workers that Spark starts for it.
+#: With this option neither the audit nor Spark's workers import anything from the working folder.
 _SAFE_PATH: Final = "PYTHONSAFEPATH"
-#: What an audit writes last.
+#: The file that an audit writes last.
 _RESULT: Final = "result.json"
-#: How long an interrupted audit may take to end by itself, and once it was told, seconds; Spark stops in about one.
+#: Seconds for an interrupted audit to end by itself, and again after it was told to. Spark needs about one.
 _TERMINAL_WAIT_S: Final = 2.0
 _STOP_WAIT_S: Final = 10.0
 
 
 def spark_environment(remote: str = "") -> dict[str, str]:
-    """The environment of the Spark process. CommandFailed where PySpark or, without a remote, Java is missing."""
+    """The environment of the Spark process. Raises CommandFailed if PySpark is missing, or Java without a remote."""
     if importlib.util.find_spec("pyspark") is None:
         raise CommandFailed("PySpark is not installed (make audit installs it, or: pip install 'rfhbridge[audit]')")
     environment = os.environ | {_SAFE_PATH: "1"}
@@ -50,7 +53,10 @@ def spark_command(name: str, values: Mapping[str, object]) -> list[str]:
 
 
 def audited(command: list[str], environment: dict[str, str], report_folder: Path) -> int:
-    """Runs the Spark process. Its exit code counts only with a new result: a Python that fails ends with 1 too."""
+    """Runs the Spark process.
+
+    Its exit code counts only with a new result, because a failing Python also ends with 1.
+    """
     result = report_folder / _RESULT
     before_ns = result.stat().st_mtime_ns if result.exists() else 0
     exit_code = exit_code_of(command, environment)
@@ -61,7 +67,7 @@ def audited(command: list[str], environment: dict[str, str], report_folder: Path
 
 
 def exit_code_of(command: list[str], environment: dict[str, str]) -> int:
-    """Runs the Spark process; one that died could not evaluate anything. Raises KeyboardInterrupt."""
+    """Runs the Spark process. If it died, the audit is not evaluable. Raises KeyboardInterrupt."""
     return_code = ended(command, environment)
     if return_code == INTERRUPTED:
         raise KeyboardInterrupt
@@ -72,8 +78,7 @@ def exit_code_of(command: list[str], environment: dict[str, str]) -> int:
 def ended(command: list[str], environment: dict[str, str]) -> int:
     """The exit code of a process. An interruption is passed on, so that it stops Spark and removes what it wrote.
 
-    The process inherits that SIGINT is held back, and listens once it is loaded: Python would tell at length where it
-    was.
+    The process inherits a blocked SIGINT and listens once it is loaded. Otherwise Python would print a long traceback.
     """
     with _termination_as_interruption():
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -93,7 +98,7 @@ def ended(command: list[str], environment: dict[str, str]) -> int:
 
 @contextlib.contextmanager
 def _termination_as_interruption() -> Iterator[None]:
-    """SIGTERM does what Ctrl-C does: it would end this process alone, and Spark would go on without anybody."""
+    """Makes SIGTERM do what Ctrl-C does. Otherwise it would end this process alone, and Spark would go on."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -106,7 +111,7 @@ def _termination_as_interruption() -> Iterator[None]:
 
 
 def let_end(process: "subprocess.Popen[bytes]") -> None:
-    """A terminal interrupts both processes; where somebody else did, this tells the other. At last it is killed."""
+    """Tells the other process to end, unless a terminal has interrupted both, and kills it in the end."""
     for wait_s in (_TERMINAL_WAIT_S, _STOP_WAIT_S):
         with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
             process.wait(wait_s)

@@ -1,4 +1,4 @@
-"""Which trails an audit command reads: of data folders (`--data`, repeated), or folders that are trails (`--trail`)."""
+"""The trails that an audit command reads: those of data folders (`--data`), or folders of segments (`--trail`)."""
 
 from pathlib import Path
 from typing import Annotated, Final
@@ -10,7 +10,7 @@ from gateway.cli.audit.pending_notes import export_pending
 from gateway.cli.settings_options import data_folder, settings_for
 from spark_audit.options import DATA, TRAIL
 
-#: The data folder where neither data folders nor trails are named.
+#: The data folder if neither data folders nor trails are named.
 CONFIGURED: Final = "the configured folder, var"
 
 DataFoldersOption = Annotated[
@@ -29,9 +29,9 @@ TrailFoldersOption = Annotated[
 
 
 def trail_folders(data: list[Path] | None, trails: list[Path] | None, config: Path | None) -> tuple[Path, ...]:
-    """The folders of the trails; what waits on the audit queues of data folders is written to theirs first.
+    """The folders of the trails. Notes that wait on the audit queues of data folders are written to the trails first.
 
-    Raises CommandFailed where a folder is not there, or is named twice.
+    Raises CommandFailed if a folder does not exist, or is named twice.
     """
     from gateway.audit_trail.exporter import TRAIL_FOLDER
 
@@ -43,7 +43,7 @@ def trail_folders(data: list[Path] | None, trails: list[Path] | None, config: Pa
 
 
 def data_folders(data: list[Path] | None, trails: list[Path] | None, config: Path | None) -> tuple[Path, ...]:
-    """The data folders that are named; the configured one where neither they nor trails are. Raises CommandFailed."""
+    """The named data folders; the configured one if no folder and no trail is named. Raises CommandFailed."""
     named = tuple(data or (() if trails else (settings_for(config, None).data,)))
     _check_there(named, "data folder", "name the gateway's with --data")
     _check_there(tuple(trails or ()), "trail", "name a folder of segments with --trail")
@@ -55,4 +55,4 @@ def _check_there(folders: tuple[Path, ...], noun: str, what_to_do: str) -> None:
         if not folder.is_dir():
             raise CommandFailed(f"there is no {noun} {folder} ({what_to_do})")
     if len({folder.resolve() for folder in folders}) < len(folders):
-        raise CommandFailed(f"a {noun} is named twice (name each once)")
+        raise CommandFailed(f"a {noun} is named twice (name each one once)")

@@ -39,7 +39,7 @@ def verify(
             "--keep-at-least",
             parser=seconds_of,
             metavar="TIME",
-            help="Tell what retention removed earlier than this after its last record: 365d.",
+            help="Report segments that retention removed earlier than this after their last record: 365d.",
         ),
     ] = None,
     not_older_than_s: Annotated[
@@ -48,7 +48,7 @@ def verify(
             "--not-older-than",
             parser=seconds_of,
             metavar="TIME",
-            help="Tell where the last digest is older: 30d, 12h, 45m or 90s.",
+            help="Report a last digest that is older than this: 30d, 12h, 45m or 90s.",
         ),
     ] = None,
     config: ConfigOption = None,
@@ -57,10 +57,10 @@ def verify(
     """Check the trail without Spark.
 
     The command checks every hash, link, number, digest and signature, and names missing records and changed lines. The
-    verdict is `anchored` where --public-key or --digests were kept elsewhere, else `consistent, not anchored`. It is
-    `restored` where the trail itself records a gap that the policy does not name. --keep-at-least and --not-older-than
-    judge by your own rule, whatever the gateway announced. Exit code 0 anchored or consistent, 1 violated or restored,
-    2 not evaluable, 3 wrong use.
+    verdict is `anchored` if you give --public-key or --digests that were kept elsewhere, else `consistent, not
+    anchored`. It is `restored` if the trail itself records a gap that the policy does not name. --keep-at-least and
+    --not-older-than apply your own rule, whatever the gateway announced. Exit code 0 anchored or consistent, 1 violated
+    or restored, 2 not evaluable, 3 wrong use.
     """
     from spark_audit.verify import Anchor, UnusableAnchor
 
@@ -92,7 +92,7 @@ def _check_use(evidence: Path | None, data: Path | None, digests: Path | None, p
     if evidence is not None and data is not None:
         raise typer.BadParameter("name a pack or --data, not both")
     if proof is not None and (evidence or data or digests):
-        raise typer.BadParameter("a proof is checked against --public-key alone")
+        raise typer.BadParameter("a proof is checked with --public-key only")
 
 
 def _rule(keep_at_least_s: int | None, not_older_than_s: int | None, proof: Path | None) -> "AuditorsRule":
@@ -100,9 +100,9 @@ def _rule(keep_at_least_s: int | None, not_older_than_s: int | None, proof: Path
     from spark_audit.verify import AuditorsRule
 
     if proof is not None and (keep_at_least_s is not None or not_older_than_s is not None):
-        raise typer.BadParameter("a proof is of one message: --keep-at-least and --not-older-than are for a trail")
+        raise typer.BadParameter("a proof is about one message; --keep-at-least and --not-older-than are for a trail")
     if 0 in (keep_at_least_s, not_older_than_s):
-        raise typer.BadParameter("--keep-at-least and --not-older-than need more than 0")
+        raise typer.BadParameter("--keep-at-least and --not-older-than must be more than 0")
     return AuditorsRule(
         keep_at_least_us=(keep_at_least_s or 0) * 1_000_000,
         not_older_than_us=(not_older_than_s or 0) * 1_000_000,

@@ -1,1 +1,1 @@
-"""The commands that read one message: `inspect`, `lint`, `convert`, and what they show."""
+"""The commands that read one message: `inspect`, `lint`, `convert`, and their output."""

@@ -31,19 +31,19 @@ def convert(
         str, typer.Option("-o", "--output", metavar="OUT", help="File for the new message; - for standard output.")
     ] = STANDARD_STREAM,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder for the new messages, where IN is a folder.")
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder for the new messages, if IN is a folder.")
     ] = None,
     mode: Annotated[
         Mode, typer.Option("--mode", help="strict: the nine mapped fields; extended: the subscription's names too.")
     ] = Mode.STRICT,
     folders: Annotated[
         Folders,
-        typer.Option("--folders", help="Folders beside psc, as usr and jms: dropped, or kept behind an MQRFH."),
+        typer.Option("--folders", help="Folders beside psc, such as usr and jms: dropped, or kept behind an MQRFH."),
     ] = Folders.DROPPED,
     report: Annotated[
         Path | None,
         typer.Option(
-            "--report", metavar="FILE", help="File for what became of each field, as JSON; JSON lines for a folder."
+            "--report", metavar="FILE", help="File for the result of each field, as JSON; for a folder as JSON lines."
         ),
     ] = None,
     format: FormatOption = None,
@@ -52,12 +52,12 @@ def convert(
 ) -> None:
     """Convert a message, or a folder of messages, to MQRFH or MQRFH2.
 
-    The headers are converted, the body stays as it is. Byte order and EBCDIC are found from StrucId and Version. A
-    field that the other format lacks is dropped: the report and standard error name it. After an error nothing is
-    written to standard output.
+    The headers are converted, and the body stays as it is. StrucId and Version tell byte order and EBCDIC. A field that
+    the other format lacks is dropped; the report and standard error name it. After an error nothing is written to
+    standard output.
 
-    With a folder and --out each file in it is one message; the new one has the same name. The originals stay, and
-    DIR/report.jsonl (or --report) has a line for each. Exit code 1 when one of them could not be converted.
+    With a folder and --out, each file in the folder is one message, and the new file has the same name. The originals
+    stay. DIR/report.jsonl (or --report) has a line for each. Exit code 1 if one of them could not be converted.
     """
     wanted = ConversionRequest(
         to=to, mode=mode, folders=folders, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding
@@ -68,9 +68,13 @@ def convert(
         _convert_message(message, output, report, wanted)
         return
     if not is_folder:
-        raise typer.BadParameter(f"it is for a folder of messages, and {message!r} is none", param_hint="'--out'")
+        raise typer.BadParameter(
+            f"it is for a folder of messages, and {message!r} is not a folder", param_hint="'--out'"
+        )
     if out is None or output != STANDARD_STREAM:
-        raise typer.BadParameter("a folder of messages goes to another folder: IN and --out DIR", param_hint="'--out'")
+        raise typer.BadParameter(
+            "a folder of messages needs another folder for the new ones: IN and --out DIR", param_hint="'--out'"
+        )
     _convert_folder(FolderConversion(Path(message), out, report, wanted))
 
 

@@ -38,7 +38,7 @@ _PERSISTENCES: Final = {
 def format_name(text: str) -> bytes:
     """A Format as 8 bytes, blank padded; an empty text is MQFMT_NONE."""
     if len(text) > _FORMAT_CHARACTERS or not text.isascii() or not text.isprintable():
-        raise typer.BadParameter(f"{text!r} is not a format name: up to 8 ASCII characters, MQHRF2 for example")
+        raise typer.BadParameter(f"{text!r} is not a format name: up to 8 ASCII characters, for example MQHRF2")
     return text.encode("ascii").ljust(_FORMAT_CHARACTERS)
 
 
@@ -97,7 +97,7 @@ def encoding_number(text: str | int) -> int:
 
 
 def _long(text: str | int, what: str) -> int:
-    """A number that fits into the four bytes of an MQLONG; the default of an option comes as one."""
+    """A number that fits into the four bytes of an MQLONG. The default of an option is one already."""
     if re.fullmatch(r"-?[0-9]{1,10}", str(text), re.ASCII) and int(text) in range(-(1 << 31), 1 << 31):
         return int(text)
     raise typer.BadParameter(f"{text!r} is not {what}: a number from {-(1 << 31)} to {(1 << 31) - 1}")
@@ -115,7 +115,9 @@ def _named_number(text: str, names: dict[str, int], what: str, allowed: range) -
 
 FormatOption = Annotated[
     bytes | None,
-    typer.Option("--format", parser=format_name, metavar="NAME", help="MQMD.Format: what the data begins with."),
+    typer.Option(
+        "--format", parser=format_name, metavar="NAME", help="MQMD.Format: the kind of data at the beginning."
+    ),
 ]
 CodedCharSetIdOption = Annotated[
     int | None,

@@ -8,7 +8,7 @@ from gateway.cli.terminal import Json
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.mqmd import FIELDS
 
-#: What is shown, by IBM's names: the descriptor's own fields, and what the queue manager has set.
+#: The fields that are shown, by IBM's names: those of the descriptor, and those that the queue manager has set.
 _OF_QUEUE_MANAGER: Final = {"BackoutCount": "backout_count", "PutDate": "put_at"}
 _FIELDS: Final = tuple(
     ("PutAt" if field.name == "PutDate" else field.name, field.attribute or _OF_QUEUE_MANAGER[field.name])

@@ -1,7 +1,7 @@
 """Converts a folder of messages, one in each file, into another folder under the same names.
 
-The originals are only read. Files are written in the new folder and the report alone, because no symbolic link is
-followed when messages are read or written. A new file appears whole or not at all.
+The originals are only read. The command follows no symbolic link when it reads or writes messages. So it writes only in
+the new folder, and the report. A new file appears whole or not at all.
 """
 
 import json
@@ -30,7 +30,7 @@ class FileCounts:
 
 
 class FolderConversion:
-    """The conversion of one folder. Raises typer.BadParameter where one folder would overwrite the other."""
+    """The conversion of one folder. Raises typer.BadParameter if one folder would overwrite the other."""
 
     def __init__(self, source: Path, target: Path, report: Path | None, wanted: ConversionRequest) -> None:
         self._source = source.resolve()
@@ -45,7 +45,7 @@ class FolderConversion:
             raise typer.BadParameter("the report needs a file of its own", param_hint="'--report'")
 
     def run(self, advance: Callable[[], object]) -> None:
-        """Converts every file; `advance` is called after each. Raises OSError where the report cannot be written."""
+        """Converts every file, and calls `advance` after each. Raises OSError if the report cannot be written."""
         self._target.mkdir(parents=True, exist_ok=True)
         replace_whole(self.report, self._lines(advance))
 
@@ -54,7 +54,7 @@ class FolderConversion:
     def _check_folders(self, target: Path) -> None:
         if self._target == self._source or self._target in self._source.parents:
             raise typer.BadParameter(
-                f"{target} holds the messages themselves; name a folder of its own", param_hint="'--out'"
+                f"{target} holds the messages themselves; name another folder", param_hint="'--out'"
             )
         if self._target.exists() and not self._target.is_dir():
             raise typer.BadParameter(f"{target} is not a folder", param_hint="'--out'")
@@ -74,7 +74,7 @@ class FolderConversion:
     # -- converting ----------------------------------------------------------------------------------------------------
 
     def _lines(self, advance: Callable[[], object]) -> Iterator[bytes]:
-        """Converts one file after the other and gives the line of each for the report."""
+        """Converts one file after the other, and yields the line of each for the report."""
         for name in self.files:
             told = {"path": str(name), **self._outcome(name)}
             yield json.dumps(told).encode("ascii") + b"\n"
@@ -103,7 +103,7 @@ class FolderConversion:
         return {"format": message.format, "report": message.report.as_dict()}
 
     def _place(self, name: Path) -> Path:
-        """The path of a new file, with its folders made. OSError where a link or something else stands there."""
+        """The path of a new file, with its folders made. OSError if a link or something else is there."""
         folder = self._target
         for part in name.parts[:-1]:
             folder /= part

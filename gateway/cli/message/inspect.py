@@ -24,10 +24,10 @@ def inspect(
     encoding: EncodingOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what the bytes of a message are.
+    """Show the meaning of a message's bytes.
 
-    Every header, field, folder, option and problem, each with its offset. Byte order and EBCDIC are found from StrucId
-    and Version. A message with a problem ends with exit code 1.
+    The command shows every header, field, folder, option and problem, each with its offset. StrucId and Version tell
+    byte order and EBCDIC. Exit code 1 if the message has a problem.
     """
     data = read_input(message)
     try:

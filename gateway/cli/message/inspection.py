@@ -1,7 +1,7 @@
 """Inspects a message: every header with its fields, folders and options, the body, and every problem.
 
-Other readers refuse a message that is wrong. An inspection goes on as far as it can, and lists what is wrong.
-Pure: bytes in, a value out.
+Other readers refuse a wrong message. An inspection goes on as far as it can, and lists all problems. Pure: bytes in, a
+value out.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ _STANDS_TWICE: Final = 2338
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectionProblem:
-    """Something that is wrong, with IBM's reason code and what to do. `offset` is None for the message as a whole."""
+    """A fault, with IBM's reason code and what to do. `offset` is None for the message as a whole."""
 
     offset: int | None
     reason_code: int
@@ -67,7 +67,7 @@ class NamedOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectedHeader:
-    """A header as far as it can be read, the options in it, and what is wrong with its contents."""
+    """A header as far as it can be read, its options, and the problems of its contents."""
 
     header: PartialHeader
     options: tuple[NamedOption, ...]
@@ -76,7 +76,7 @@ class InspectedHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """What follows the headers."""
+    """The data behind the headers."""
 
     offset: int
     format: bytes
@@ -87,7 +87,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """All of a message. `body` is None where a damaged header hides where it begins; `command` is the verb, if any."""
+    """All of a message. `body` is None if a damaged header hides its beginning; `command` is the verb, if any."""
 
     headers: tuple[InspectedHeader, ...]
     body: Body | None
@@ -96,7 +96,7 @@ class Inspection:
 
 
 def inspect_message(data: bytes, announcement: Announcement) -> Inspection:
-    """Every header of a message, its body, and what is wrong with it."""
+    """Every header of a message, its body, and its problems."""
     chain, error = walk_headers(
         data,
         format=announcement.format,
@@ -106,7 +106,7 @@ def inspect_message(data: bytes, announcement: Announcement) -> Inspection:
     headers = tuple(_inspected(data, place) for place in chain.places)
     problems = [problem for inspected in headers for problem in inspected.problems]
     if error is not None:
-        # The contents of the damaged header are shown, and not judged: what is wrong there follows from the damage.
+        # The contents of the damaged header are shown, but not judged, because their problems follow from the damage.
         headers = (*headers, _inspected(data, chain.body_place))
         problems.append(_problem_of(error, offset=chain.body_offset))
     return Inspection(
@@ -163,7 +163,7 @@ def _body_of(data: bytes, chain: HeaderChain) -> Body:
 
 
 def _problem_of(error: MappingError, *, offset: int | None = None) -> InspectionProblem:
-    """The problem that an error is; `offset` is for an error that has none of its own."""
+    """An error as a problem. `offset` is for an error without an offset of its own."""
     return InspectionProblem(
         offset=offset if error.offset is None else error.offset,
         reason_code=error.reason_code,
@@ -175,7 +175,7 @@ def _problem_of(error: MappingError, *, offset: int | None = None) -> Inspection
 def _command_of(
     chain: HeaderChain, headers: tuple[InspectedHeader, ...], problems: list[InspectionProblem]
 ) -> str | None:
-    """The verb of the command, or of the command that a response answers; None where there is neither."""
+    """The verb of the command, or of the command that a response answers; None if there is neither."""
     names = {name for inspected in headers for name in inspected.header.names}
     try:
         if names & _RESPONSE_NAMES:

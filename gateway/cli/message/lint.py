@@ -1,4 +1,4 @@
-"""`rfhbridge lint`: says what a broker and a queue manager would answer, before anybody puts the message."""
+"""`rfhbridge lint`: tells the answers of a broker and a queue manager before anybody puts the message."""
 
 import json
 from typing import Annotated, Final
@@ -20,7 +20,7 @@ def lint(
     ] = STANDARD_STREAM,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: an array of findings.")] = False,
     queue: Annotated[
-        str | None, typer.Option("--queue", metavar="QUEUE", help="The queue that the message is to be put on.")
+        str | None, typer.Option("--queue", metavar="QUEUE", help="The queue on which the message will be put.")
     ] = None,
     correl_id: Annotated[
         bytes | None,
@@ -33,10 +33,10 @@ def lint(
     coded_char_set_id: CodedCharSetIdOption = None,
     encoding: EncodingOption = None,
 ) -> None:
-    """Say what a broker would answer to a message.
+    """Show a broker's answer to a message.
 
-    Each finding gives the reason code and who gives it, the field and its offset, and what to do. The exit code is 0
-    where the broker would take the message, 1 with findings, 2 for wrong use.
+    Each finding names the reason code, the program that would return it, the field and its offset, and what to do. Exit
+    code 0 the broker would take the message, 1 there are findings, 2 wrong use.
     """
     findings = lint_message(
         read_input(message),

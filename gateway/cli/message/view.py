@@ -10,14 +10,14 @@ from mappings.errors import HeaderError
 from mappings.headers.charset import is_big_endian
 from mappings.headers.partial import PartialHeader, PlacedElement, PlacedFolder
 
-#: Of a longer body the beginning is shown; --raw and --json give it whole.
+#: The most bytes that are shown of a body; --raw and --json show all of it.
 SHOWN_BODY_BYTES: Final = 1024
 _BYTES_IN_A_LINE: Final = 16
 _PLAIN_CONTROLS: Final = str.maketrans("", "", "\t\r\n")
 
 
 def inspection_json(inspection: Inspection, data: bytes) -> dict[str, Json]:
-    """An inspection as JSON, the body in base64. Where a damaged header hides the body, all data stand there."""
+    """An inspection as JSON, the body in base64. If a damaged header hides the body, all data stand in its place."""
     body = inspection.body
     shown: dict[str, Json] = {
         "headers": [_header_json(inspected) for inspected in inspection.headers],
@@ -34,7 +34,7 @@ def inspection_json(inspection: Inspection, data: bytes) -> dict[str, Json]:
 
 
 def inspection_lines(inspection: Inspection, data: bytes) -> Iterator[str]:
-    """An inspection for reading; fields begin with their offset, problems stand at the end."""
+    """An inspection for people. Fields begin with their offset, and problems stand at the end."""
     for inspected in inspection.headers:
         yield from _header_lines(inspected)
     if inspection.command is not None:
@@ -61,7 +61,7 @@ def data_lines(data: bytes) -> Iterator[str]:
 
 
 def _text_of(data: bytes) -> str | None:
-    """The beginning of a body as text; None where a byte of it is not printable UTF-8."""
+    """The beginning of a body as text; None if any byte of it is not printable UTF-8."""
     shown = data[:SHOWN_BODY_BYTES]
     for cut in range(4 if len(data) > SHOWN_BODY_BYTES else 1):  # the limit may cut a character of up to 4 bytes
         try:

@@ -1,4 +1,4 @@
-"""`rfhbridge queue`: the queues of the embedded queue manager, through the gateway where one runs."""
+"""`rfhbridge queue`: the queues of the embedded queue manager, through a running gateway or without one."""
 
 import errno
 import sys
@@ -57,12 +57,12 @@ _YEAR_S: Final = 31_536_000.0
 
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
 ByForce = Annotated[
-    bool, typer.Option("--force", help="Do it on a queue of the gateway too. Default: ask, on a terminal.")
+    bool, typer.Option("--force", help="Do it even on a queue of the gateway. Default: ask on a terminal, else refuse.")
 ]
 AsBytes = Annotated[bool, typer.Option("--raw", help="Write only the bytes of the message, headers and body.")]
 
 queue = typer.Typer(
-    help="Use the queues of the queue manager. With a gateway running these commands are its clients.",
+    help="Use the queues of the queue manager. If a gateway runs, these commands are its clients.",
     epilog=epilog("rfhbridge queue define ORDERS", "rfhbridge queue put ORDERS message.bin --format MQHRF2"),
     rich_markup_mode=None,
 )
@@ -93,13 +93,13 @@ def list_queues(data: DataOption = None, config: ConfigOption = None, as_json: J
 @queue.command(epilog=epilog("rfhbridge queue define ORDERS --description 'orders of the shop'"))
 def define(
     name: QueueName,
-    description: Annotated[str, typer.Option("--description", help="Text that tells what the queue is for.")] = "",
+    description: Annotated[str, typer.Option("--description", help="Text about the purpose of the queue.")] = "",
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:
     """Define a local queue.
 
-    Error 2100 says that the queue exists already.
+    Error 2100 means that the queue exists already.
     """
     with connected(settings_for(config, data).data) as queue_manager:
         queue_manager.define(name, description=description)
@@ -161,9 +161,9 @@ def get(
 ) -> None:
     """Take the oldest message and show it.
 
-    Error 2033 says that no message matches. The message leaves the queue only after it was written out. A message of
-    the gateway's own queues is taken only with --force. The audit trail records that, and who took a dead letter. Audit
-    notes are never taken: browse shows them.
+    Error 2033 means that there is no message. The message leaves the queue only after it was written out. From the
+    gateway's own queues a message is taken only with --force. The audit trail records that, and who took a dead letter.
+    Audit notes cannot be taken; browse shows them.
     """
     _check_form(as_json, as_bytes)
     with connected(folder_with_store(config, data)) as queue_manager:
@@ -269,8 +269,8 @@ def clear(
 ) -> None:
     """Remove every message of a queue.
 
-    The command prints how many there were, and the audit trail records it. A queue of the gateway's own is cleared only
-    with --force, that of audit notes never. A batch in doubt keeps its messages until 'rfhbridge channel resolve'.
+    The command prints how many there were, and the audit trail records it. A queue of the gateway is cleared only with
+    --force, and the queue of audit notes never. A batch in doubt keeps its messages until 'rfhbridge channel resolve'.
     """
     with connected(folder_with_store(config, data)) as queue_manager:
         if _owner(queue_manager, name) is Owner.GATEWAY:
@@ -283,9 +283,9 @@ def clear(
 
 
 def _owner(queue_manager: QueueAdministration, name: str) -> Owner:
-    """Whose messages are on the queue of that name, or behind that alias: who must say yes before they go.
+    """The owner of the messages on the queue of that name, or behind that alias. The operator is asked before they go.
 
-    Nobody is asked about a queue that is closed to every application: the queue manager refuses, whatever is said.
+    Nobody is asked about a queue that is closed to every application, because the queue manager refuses anyway.
     """
     base = queue_manager.inquire(name)
     if base.object_type != ObjectType.QLOCAL or is_closed_to_applications(base.name):
@@ -295,30 +295,30 @@ def _owner(queue_manager: QueueAdministration, name: str) -> Owner:
 
 
 def _confirm(act: str, *, force: bool) -> None:
-    """Goes on by force, or where the person at the terminal says so. CommandFailed says what to do."""
+    """Goes on with --force, or if the person at the terminal agrees. CommandFailed says what to do."""
     if force:
         return
     why = "the messages on it are the gateway's, which has acknowledged them"
     if not sys.stdin.isatty():
-        raise CommandFailed(f"not done: {act}: {why} (--force does it all the same)")
-    typer.confirm(f"{act}: {why}. Do it all the same?", abort=True)
+        raise CommandFailed(f"not done: {act}: {why} (--force does it anyway)")
+    typer.confirm(f"{act}: {why}. Do it anyway?", abort=True)
 
 
 @contextmanager
 def _unit_of_work(queue_manager: QueueAdministration) -> Iterator[None]:
-    """Commits what was done; backs it out where that, or showing it, failed."""
+    """Commits the work. Backs it out if the work, or the output about it, failed."""
     queue_manager.begin()
     try:
         yield
     except BaseException:
-        with suppress(QueueManagerError):  # the connection is broken, and with it the unit of work
+        with suppress(QueueManagerError):  # the connection is broken, so the unit of work is backed out
             queue_manager.back_out()
         raise
     queue_manager.commit()
 
 
 def _message_data(name: str) -> bytes:
-    """What is to be put. QueueManagerError 2030 for more than a message may have."""
+    """The data to put. QueueManagerError 2030 if it is longer than a message may be."""
     try:
         return read_input(name)
     except OSError as error:
@@ -329,9 +329,9 @@ def _message_data(name: str) -> bytes:
 
 
 def _check_form(as_json: bool, as_bytes: bool) -> None:
-    """A message is shown in one form."""
+    """Checks that the user asks for one form only."""
     if as_json and as_bytes:
-        raise typer.BadParameter("name JSON or bytes, not both", param_hint="'--json' and '--raw'")
+        raise typer.BadParameter("give one of them", param_hint="'--json' and '--raw'")
 
 
 def _message_json(message: Message) -> dict[str, Json]:
@@ -354,7 +354,7 @@ def _announcement_of(message: Message) -> Announcement:
 
 
 def _time_of(put_us: int) -> str:
-    """UTC to the second, or nothing for an empty queue."""
+    """UTC to the second; nothing for an empty queue."""
     return datetime.fromtimestamp(put_us // _US, UTC).isoformat() if put_us else ""
 
 

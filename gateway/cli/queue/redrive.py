@@ -1,4 +1,4 @@
-"""`rfhbridge queue redrive`: dead letters go back where they were going."""
+"""`rfhbridge queue redrive`: dead letters go back to their destinations."""
 
 import time
 from collections.abc import Mapping
@@ -21,11 +21,11 @@ _US: Final = 1_000_000
 
 
 def point_in_time(text: str) -> int:
-    """Microseconds since 1970 of a time as ISO 8601 writes it; without a zone it is UTC."""
+    """A time of ISO 8601 in microseconds since 1970; without a zone it is UTC."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no time (write 2026-11-20T06:00, for example)") from None
+        raise typer.BadParameter(f"{text!r} is not a time (write 2026-11-20T06:00, for example)") from None
     return int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * _US)
 
 
@@ -67,16 +67,16 @@ def redrive(
         int | None,
         typer.Option("--until", parser=point_in_time, metavar="TIME", help="Only dead letters before this time."),
     ] = None,
-    dry: Annotated[bool, typer.Option("--dry-run", help="Only show what would go back.")] = False,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Only show which dead letters would go back.")] = False,
     as_json: JsonOption = False,
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Put dead letters back where they were going.
+    """Put dead letters back on the queues where they were going.
 
-    Each goes back once, in one unit of work. A dead letter stays where it is, with the reason, if the broker refuses it
-    again or nobody would get it. Dead letters for a target or for a client need a running gateway. Only dead letters
-    for a target name a client. Exit code 1 where some cannot go back.
+    Each goes back once, in one unit of work. If the broker refuses it again, or nobody would get it, it stays a dead
+    letter, and the command says why. Dead letters for a target or for a client need a running gateway. Only dead
+    letters for a target name a client. Exit code 1 if some cannot go back.
     """
     selection = RedriveSelection(
         reason_code=reason, client=client, topic_filter=topics, since_us=since_us, until_us=until_us
@@ -93,7 +93,7 @@ def redrive(
 
 
 def _run(queue_manager: QueueAdministration, name: str, selection: RedriveSelection, *, dry: bool) -> RedriveResult:
-    """Puts back, with a progress bar where a person looks on."""
+    """Puts dead letters back, with a progress bar on a terminal."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -30,8 +30,8 @@ def verify(
 ) -> None:
     """Check the store: its file, checksums and agreements.
 
-    A gateway may be running. Messages that are set aside stay in the file, in table damaged. Exit code 1 where
-    something is wrong.
+    A gateway may be running. Messages that are set aside stay in the file, in table damaged. Exit code 1 if something
+    is wrong.
     """
     from gateway.operations.rollback import verify as verify_store
     from mq_adapters.embedded.store.verification import set_aside
@@ -89,16 +89,16 @@ def accept_rollback(
     is_forced: Annotated[
         bool,
         typer.Option(
-            "--force", help="Accept it although nothing in the data folder shows it: the whole folder went back."
+            "--force", help="Accept it even if nothing in the data folder shows it, because the whole folder went back."
         ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Go on with a store that went back.
 
-    Restore newer files first, if there are any. Everything in the store stays. A new incarnation begins: no number and
-    no MsgId is used a second time, and messages that a target has taken are not sent again. The trail records what was
-    accepted, and by whom. The gateway must be stopped.
+    Restore newer files first, if there are any. Everything in the store stays. A new incarnation begins, so no number
+    and no MsgId is used a second time, and messages that a target has taken are not sent again. The trail records the
+    loss, and the person who accepted it. The gateway must be stopped.
     """
     from gateway.operations.rollback import accept, contradictions
     from mq_adapters.embedded.socket.peer import own_user
@@ -131,13 +131,13 @@ def accept_rollback(
 
 
 def _confirm_rollback(found: tuple[str, ...], *, is_sure: bool) -> None:
-    """Asks on a terminal; elsewhere --yes must be said."""
+    """Asks on a terminal. Elsewhere --yes is needed."""
     if is_sure:
         return
     for finding in found:
         write_line(finding)
     if not sys.stdin.isatty():
-        raise CommandFailed("not done: missing messages are given up for good (--yes does it)")
+        raise CommandFailed("not done: this gives the missing messages up for good (--yes does it)")
     if not typer.confirm("Give up the missing messages for good?"):
         raise CommandFailed("nothing was changed")
 
@@ -149,9 +149,9 @@ def compact(
 ) -> None:
     """Give free room inside the store back to the disk.
 
-    A gateway may be running: it works between the steps. The move needs a few megabytes of the disk for a moment; error
-    2056 says how many are missing. The first time, the store of an earlier version is written anew: that needs as much
-    room as its messages, and past 64 MiB of them a stopped gateway (error 2042).
+    A gateway may be running; it works between the steps. A step needs a few megabytes of the disk for a moment. Error
+    2056 says how many are missing. The first time, the command writes the store of an earlier version anew. That needs
+    as much room as its messages. If they have more than 64 MiB, the gateway must be stopped (error 2042).
     """
     with connected(folder_with_store(config, data)) as queue_manager:
         before, after = _run(queue_manager)
@@ -163,7 +163,7 @@ def compact(
 
 
 def _run(queue_manager: QueueAdministration) -> tuple[Compaction, Compaction]:
-    """The store before and after, with a progress bar where a person looks on."""
+    """The store before and after, with a progress bar on a terminal."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -1,1 +1,1 @@
-"""The command `rfhbridge simulate`: sensors that publish and subscribe, and what they counted."""
+"""The command `rfhbridge simulate`: sensors that publish and subscribe, and their counts."""

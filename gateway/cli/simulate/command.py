@@ -1,4 +1,4 @@
-"""`rfhbridge simulate`: sensors and a subscriber against a running gateway, and what became of every publication."""
+"""`rfhbridge simulate`: sensors and a subscriber against a running gateway, and the fate of every publication."""
 
 import math
 import signal
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from gateway.cli.simulate.simulation_counts import SimulationResult
 
 
-#: The least and the most of a rate and of a duration: a year of seconds.
+#: The range of rates and durations. The largest number is a year in seconds.
 _NUMBERS: Final = (0.001, 31_536_000.0)
 
 
 def positive_number(text: str) -> float:
-    """A rate or a duration; neither infinite nor no number at all."""
+    """A rate or a duration: a finite number."""
     try:
         number = float(text)
     except ValueError:
         number = math.nan
     if not _NUMBERS[0] <= number <= _NUMBERS[1]:
-        raise typer.BadParameter(f"{text!r} is not a number from {_NUMBERS[0]:g} to {_NUMBERS[1]:.0f}")
+        raise typer.BadParameter(f"{text!r} must be a number from {_NUMBERS[0]:g} to {_NUMBERS[1]:.0f}")
     return number
 
 
@@ -57,8 +57,8 @@ def simulate(
 ) -> None:
     """Publish as sensors, receive, and count.
 
-    Ctrl-C and SIGTERM end the run early and show the counts so far. Exit code 1 when QoS 1 or 2 lost an acknowledged
-    publication, or QoS 2 delivered one twice.
+    Ctrl-C and SIGTERM end the run early, and the command shows the counts so far. Exit code 1 if QoS 1 or 2 lost an
+    acknowledged publication, or if QoS 2 delivered one twice.
     """
     from gateway.cli.simulate.sensors import EarlyEnd, Plan
     from gateway.cli.simulate.sensors import simulate as simulate_sensors
@@ -107,7 +107,7 @@ def _write_result(result: "SimulationResult") -> None:
 
 @contextmanager
 def _signals_as_wishes(early_end: "EarlyEnd") -> Iterator[None]:
-    """SIGTERM does what Ctrl-C does: it wishes for an early end. Only the main thread can have it so."""
+    """Makes SIGTERM a wish for an early end, as Ctrl-C is. Works in the main thread only."""
 
     def wish(_number: int, _frame: FrameType | None) -> None:
         early_end.wish()
@@ -125,7 +125,7 @@ def _signals_as_wishes(early_end: "EarlyEnd") -> Iterator[None]:
 
 @contextmanager
 def _progress_bar(publications: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error where that is a terminal; yields what moves it."""
+    """A progress bar on standard error if that is a terminal. Yields the function that moves it."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -1,8 +1,8 @@
 """Simulated sensors and one subscriber, as unmodified MQTT clients (paho-mqtt) of a running gateway.
 
-Every publication carries its sensor and its number, `{"sensor": 3, "number": 17}`, so each one is told from all others.
-Sessions outlive a broken connection, so a gateway that is killed and started again is part of what can be simulated;
-at the end they are removed from the gateway.
+Every publication carries its sensor and its number, `{"sensor": 3, "number": 17}`, so no two are alike. Sessions
+outlive a broken connection, so a simulation may kill the gateway and start it again. At the end the sessions are
+removed from the gateway.
 """
 
 import json
@@ -48,10 +48,10 @@ class Plan:
 
 
 class EarlyEnd:
-    """The wish to end a run early, as a signal handler brings it.
+    """The wish to end a run early, which a signal handler brings.
 
-    An exception in the middle of a publication would leave its acknowledgement without an owner; so while publications
-    are sent and waited for, the wish is only noted.
+    An exception in the middle of a publication would leave its acknowledgement without an owner. So the wish is only
+    noted while publications are sent and waited for.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class EarlyEnd:
             self._is_noted_only = False
 
     def sleep_until(self, due_s: float) -> bool:
-        """Whether that time of the monotonic clock came without a wish, which counts once."""
+        """Sleeps until that time of the monotonic clock. False after a wish, which counts once."""
         while not self._is_wished and (left_s := due_s - time.monotonic()) > 0:
             time.sleep(min(left_s, _POLL_S))
         was_wished, self._is_wished = self._is_wished, False
@@ -81,10 +81,11 @@ class EarlyEnd:
 
 
 def simulate(plan: Plan, on_progress: Callable[[int], None], early_end: EarlyEnd) -> SimulationResult:
-    """Publishes by the plan, waits for what is on its way, and says what became of it all.
+    """Publishes by the plan, waits for publications on their way, and returns the counts.
 
-    `on_progress` is told how many publications were sent. CommandFailed when the gateway cannot be reached or refuses.
-    A wish for an early end ends the publishing, a second one the wait: what was counted so far is the outcome.
+    `on_progress` gets the number of publications sent. Raises CommandFailed if the gateway cannot be reached or
+    refuses. A wish for an early end ends the publishing, and a second one ends the wait. Then the counts so far are the
+    result.
     """
     run = secrets.token_hex(4)
     counts = SimulationCounts(plan.qos)
@@ -105,7 +106,7 @@ def simulate(plan: Plan, on_progress: Callable[[int], None], early_end: EarlyEnd
 
 
 def _settle(counts: SimulationCounts, early_end: EarlyEnd) -> bool:
-    """Whether all that is on its way was waited for."""
+    """Waits for publications on their way. False if the wait was ended early."""
     while not counts.is_settled():
         if not early_end.sleep_until(time.monotonic() + _POLL_S):
             return False
@@ -120,7 +121,7 @@ def _publish(
     on_progress: Callable[[int], None],
     early_end: EarlyEnd,
 ) -> bool:
-    """Each publication at its time, what is late at once; whether all were sent."""
+    """Sends each publication at its time, and a late one at once. Returns whether all were sent."""
     began_s = time.monotonic()
     for index in range(plan.publications):
         if not early_end.sleep_until(began_s + index / (plan.sensors * plan.rate)):
@@ -133,7 +134,7 @@ def _publish(
 
 
 class SimulatedClient:
-    """One client with its thread; it comes back by itself when its connection breaks."""
+    """One client with its thread. It connects again when its connection breaks."""
 
     def __init__(self, client_identifier: str, plan: Plan, counts: SimulationCounts) -> None:
         self._client_identifier = client_identifier
@@ -141,7 +142,8 @@ class SimulatedClient:
         self._counts = counts
         self._answered = threading.Event()
         self._lock = threading.Lock()
-        #: By packet identifier what waits for its acknowledgement; and identifiers acknowledged before they were known.
+        #: Publications without an acknowledgement by packet identifier, and identifiers acknowledged before they were
+        #: known.
         self._in_flight: dict[int, Publication] = {}
         self._early: set[int] = set()
         self._refusal = ""
@@ -161,14 +163,14 @@ class SimulatedClient:
         return f"{self._plan.host}:{self._plan.port}"
 
     def join(self) -> None:
-        """Connects. CommandFailed when nobody answers, or the gateway refuses."""
+        """Connects. Raises CommandFailed if nobody answers, or if the gateway refuses."""
         try:
             self._client.connect(self._plan.host, self._plan.port)
         except OSError as error:
             raise CommandFailed(
                 f"no gateway answers on {self._gateway}: {error.strerror or error} (start one: rfhbridge run)"
             ) from None
-        self._may_have_session = True  # also where an interruption comes before the answer
+        self._may_have_session = True  # even if an interruption comes before the answer
         self._client.loop_start()
         try:
             self._await_answer("the connection")
@@ -178,7 +180,7 @@ class SimulatedClient:
         self._has_joined = True
 
     def subscribe(self, topic_filter: str) -> None:
-        """Subscribes. CommandFailed when the gateway refuses or does not answer."""
+        """Subscribes. Raises CommandFailed if the gateway refuses or does not answer."""
         self._answered.clear()
         self._client.subscribe(topic_filter, self._plan.qos)
         self._await_answer("the subscription")
@@ -194,7 +196,7 @@ class SimulatedClient:
         self._counts.note_acknowledged(publication)
 
     def leave(self) -> None:
-        """Disconnects, and removes the session by a clean one of the same name."""
+        """Disconnects, and removes the session with a clean one of the same name."""
         self._is_leaving = True
         self._client.disconnect()
         self._client.loop_stop()
@@ -251,7 +253,7 @@ def _client(client_identifier: str, plan: Plan, *, clean_session: bool) -> Clien
 
 
 def _remove_session(client_identifier: str, plan: Plan) -> None:
-    """A clean session of the same name replaces the kept one; a gateway that is gone keeps it."""
+    """Replaces the kept session with a clean one of the same name. A gateway that is gone keeps it."""
     client = _client(client_identifier, plan, clean_session=True)
     deadline_s = time.monotonic() + ANSWER_S
     try:

@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-#: After the last publication nothing more is expected once nothing has come in for this long, seconds. The disk of a
-#: small gateway may stand still for ten: what it then delivers was not lost.
+#: After the last publication, the simulation ends when nothing has come in for so many seconds. The disk of a small
+#: gateway may stand still for ten, and later deliveries are no loss.
 QUIET_S: Final = 30.0
 
 #: A publication is known by its sensor and its number.
@@ -16,9 +16,9 @@ Publication = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationResult:
-    """What became of the publications. At QoS 0 nothing is acknowledged, and a loss is no failure.
+    """The fate of the publications. At QoS 0 nothing is acknowledged, and a loss is no failure.
 
-    `lost` were acknowledged (at QoS 0: sent) and never received; of those in `unacknowledged` nothing was promised.
+    `lost` were acknowledged (at QoS 0: sent) and never received. The gateway promised nothing about `unacknowledged`.
     """
 
     qos: int
@@ -38,7 +38,7 @@ class SimulationResult:
 
 
 class SimulationCounts:
-    """Publications by what became of them; the threads of all clients share it."""
+    """Publications by their fate. The threads of all clients share it."""
 
     def __init__(self, qos: int) -> None:
         self._qos = qos
@@ -51,7 +51,7 @@ class SimulationCounts:
         self._changed_s = time.monotonic()
 
     def note_sent(self, publication: Publication) -> None:
-        """To be called before it is sent, so that it cannot come back unknown."""
+        """Call this before the publication is sent, so that it cannot come back unknown."""
         with self._lock:
             self._sent.add(publication)
             self._missing.add(publication)

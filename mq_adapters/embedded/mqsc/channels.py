@@ -1,6 +1,6 @@
 """DISPLAY CHSTATUS, START, STOP and RESOLVE CHANNEL: the channels that a gateway runs, for its operator.
 
-A queue manager without a gateway has no channels: whoever runs them tells it (Objects.channels).
+A queue manager without a gateway has no channels. The gateway makes its channels known in Objects.channels.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from mq_adapters.embedded.mqsc.display import Shown, matches
 from mq_adapters.mqsc import MqscCommand
 
-#: The attributes that DISPLAY CHSTATUS shows, by IBM MQ's names where it has one.
+#: The attributes that DISPLAY CHSTATUS shows, by IBM MQ's names if it has them.
 CHANNEL_KEYWORDS: Final = (
     "CHSTATUS",
     "CHLTYPE",
@@ -38,7 +38,7 @@ _VERBS: Final = ("START", "STOP", "RESOLVE")
 
 
 class ChannelCommandRefused(Exception):
-    """A command that is not carried out on a channel; the text says why, and what to do first."""
+    """A command on a channel that is not carried out. The text says why, and what to do first."""
 
 
 class ChannelAdministration(Protocol):
@@ -52,12 +52,12 @@ class ChannelAdministration(Protocol):
     def start(self, name: str) -> None: ...
     def stop(self, name: str) -> None: ...
     def resolve(self, name: str, resolution: str) -> None:
-        """`resolution` is one of RESOLUTIONS. Raises ChannelRefused for a channel that runs."""
+        """`resolution` is one of RESOLUTIONS. Raises ChannelCommandRefused if the channel runs."""
         ...
 
 
 def statuses(channels: ChannelAdministration | None, pattern: str) -> list[Shown]:
-    """The channels with that name, or that generic name. Raises ChannelRefused where there is none."""
+    """The channels with that name, or that generic name. Raises ChannelCommandRefused if there is none."""
     names = () if channels is None else channels.names()
     found = [channels.shown(name) for name in sorted(names) if matches(name, pattern)] if channels is not None else []
     if not found:
@@ -66,7 +66,7 @@ def statuses(channels: ChannelAdministration | None, pattern: str) -> list[Shown
 
 
 def carry_out(channels: ChannelAdministration | None, verb: str, name: str, command: MqscCommand) -> str:
-    """START, STOP or RESOLVE of one channel; returns the answer. Raises ChannelRefused."""
+    """START, STOP or RESOLVE of one channel; returns the answer. Raises ChannelCommandRefused."""
     if verb not in _VERBS:
         raise ChannelCommandRefused(
             f"AMQ8405E: {verb} CHANNEL is not supported: the configuration has the channels; START, STOP and RESOLVE "

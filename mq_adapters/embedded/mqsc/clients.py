@@ -1,9 +1,10 @@
 """DISPLAY CHSTATUS, STOP and PURGE CHANNEL with CHLTYPE(MQTT): the MQTT clients of a gateway, for its operator.
 
-IBM MQ's telemetry service is told the same in the same words; its channel is the listener, here it is MQTT. STOP ends a
-client's connection, PURGE its session too: with IDLE(seconds), which IBM MQ does not have, only if the client has had
-no connection for so long. A queue manager without a gateway has no clients: whoever serves them tells
-it (Objects.clients). Source: IBM MQ, "DISPLAY CHSTATUS (MQTT)", "STOP CHANNEL (MQTT)", "PURGE CHANNEL".
+IBM MQ's telemetry service takes the same commands. Its channel is the listener; here the channel is always MQTT. STOP
+ends a client's connection, and PURGE ends its session too. PURGE with IDLE(seconds), which IBM MQ does not have, ends
+the session only if the client has had no connection for so long. A queue manager without a gateway has no clients. The
+gateway makes its clients known in Objects.clients. Source: IBM MQ, "DISPLAY CHSTATUS (MQTT)", "STOP CHANNEL (MQTT)",
+"PURGE CHANNEL".
 """
 
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from mq_adapters.mqsc import MqscCommand, Parameter
 
 #: The channel name that stands for every listener.
 CHANNEL_NAME: Final = "MQTT"
-#: The attributes that DISPLAY CHSTATUS shows, by IBM MQ's names where it has one.
+#: The attributes that DISPLAY CHSTATUS shows, by IBM MQ's names if it has them.
 CLIENT_KEYWORDS: Final = (
     "CHSTATUS",
     "CHLTYPE",
@@ -45,7 +46,7 @@ CLIENT_KEYWORDS: Final = (
     "WILLBYTE",
     "WILLDLAY",
 )
-#: Without a CLIENTID: more would fill the memory of whoever asks, a client takes about 600 bytes.
+#: The most clients in one answer without CLIENTID. A client takes about 600 bytes in the memory of the reader.
 MAXIMUM_SHOWN: Final = 1_000
 #: Digits of the longest IDLE: 300 years.
 _LONGEST_NUMBER: Final = 10
@@ -65,7 +66,7 @@ class ClientAdministration(Protocol):
         ...
 
     def shown(self, client: str, *, subscriptions: bool) -> Shown:
-        """Every keyword of CLIENT_KEYWORDS for one client; SUBS only where it is asked for."""
+        """Every keyword of CLIENT_KEYWORDS for one client; SUBS only if `subscriptions` asks for it."""
         ...
 
     def is_idle(self, client: str, for_s: int) -> bool:
@@ -73,7 +74,7 @@ class ClientAdministration(Protocol):
         ...
 
     def disconnect(self, client: str, act: OperatorsAct) -> bool:
-        """Ends the client's connection, and not its session; False where it has none."""
+        """Ends the client's connection, but not its session; False if it has no connection."""
         ...
 
     def expire(self, client: str, act: OperatorsAct) -> None:
@@ -87,12 +88,15 @@ def are_meant(command: MqscCommand) -> bool:
 
 
 def other_parameters(command: MqscCommand) -> tuple[Parameter, ...]:
-    """The parameters that do not say which clients are meant."""
+    """The parameters except those that name the clients."""
     return tuple(each for each in command.parameters if each.keyword not in _OWN_KEYWORDS)
 
 
 def statuses(clients: ClientAdministration | None, name: str, command: MqscCommand) -> list[Shown]:
-    """The client of a command, or all clients. Raises ChannelRefused where there is none, or too many are meant."""
+    """The client of a command, or all clients.
+
+    Raises ChannelCommandRefused if there is none, or if there are too many.
+    """
     client = _client(command)
     if clients is None or name not in _ANY_CHANNEL or (client is not None and not clients.has(client)):
         raise _not_found(clients, client)
@@ -109,7 +113,7 @@ def statuses(clients: ClientAdministration | None, name: str, command: MqscComma
 def carry_out(
     clients: ClientAdministration | None, verb: str, name: str, command: MqscCommand, act: OperatorsAct
 ) -> str:
-    """STOP or PURGE of one client; returns the answer. Raises ChannelRefused."""
+    """STOP or PURGE of one client; returns the answer. Raises ChannelCommandRefused."""
     client = _client(command)
     if verb not in ("STOP", "PURGE"):
         raise ChannelCommandRefused(
@@ -134,7 +138,7 @@ def carry_out(
 
 
 def _client(command: MqscCommand) -> str | None:
-    """CLIENTID of a command, exactly as it stands; None where it has none."""
+    """CLIENTID of a command, exactly as written; None if it has none."""
     named = [each for each in command.parameters if each.keyword == "CLIENTID"]
     if not named:
         return None
@@ -144,7 +148,7 @@ def _client(command: MqscCommand) -> str | None:
 
 
 def _idle_s(command: MqscCommand) -> int | None:
-    """IDLE of a command, in seconds; None where it has none."""
+    """IDLE of a command, in seconds; None if it has none."""
     named = [each for each in command.parameters if each.keyword == "IDLE"]
     if not named:
         return None

@@ -1,6 +1,6 @@
 """The command server: carries out MQSC commands on the engine, and answers in the manner of runmqsc.
 
-The message numbers are IBM MQ's, where it has one for the outcome. Unknown commands are refused by their names.
+The message numbers are IBM MQ's if it has one for the case. A refusal of an unknown command names the command.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -72,7 +72,7 @@ _SUBSCRIPTION_VERBS: Final[Mapping[str, Callable[[Engine, MqscCommand, Operators
     "ALTER": mqsc_subscriptions.alter,
     "DELETE": mqsc_subscriptions.delete,
 }
-#: Attributes that keep messages off a queue, or on it: a change of one is noted as an operator's act.
+#: Attributes that keep messages off a queue, or on it. A change of one is noted as an operator's act.
 _LIMITS: Final = frozenset(("PUT", "GET", "PUB", "SUB", "MAXDEPTH", "MAXMSGL", "MAXUMSGS", "DEADQ"))
 _REFUSALS: Final[Mapping[int, str]] = {
     ReasonCode.MQRC_OBJECT_ALREADY_EXISTS: "AMQ8150E: The object already exists.",
@@ -84,7 +84,7 @@ _REFUSALS: Final[Mapping[int, str]] = {
 
 
 class CommandServer:
-    """Carries out commands for one application, whose user is `user`; `operator` is the same user, in full."""
+    """Carries out commands for one application, which runs as `user`; `operator` is the whole name of that user."""
 
     def __init__(self, engine: Engine, user: str = "", operator: str = "", rights: Rights = EVERYTHING) -> None:
         self._engine = engine
@@ -93,7 +93,7 @@ class CommandServer:
         self._operator = operator or user
 
     def execute(self, text: str) -> MqscAnswer:
-        """Carries out one command and answers it. Raises StoreError where the store fails."""
+        """Carries out one command and answers it. Raises StoreError if the store fails."""
         try:
             lines = self._carried_out(read_command(text))
         except MqscSyntaxError as error:
@@ -139,9 +139,9 @@ class CommandServer:
         return self._delete(kind, command) if verb == "DELETE" else self._clear(kind, command)
 
     def _check_rights(self, verb: str, command: MqscCommand) -> None:
-        """2035 without admin for the local queue that is named; any other command needs admin for every queue.
+        """Raises 2035 without the right admin, for the local queue that is named, or else for every queue.
 
-        An alias, a channel or a subscription leads to queues that its own name does not say.
+        An alias, a channel or a subscription leads to queues of other names, so it needs the right for every queue.
         """
         kinds = _OBJECTS.get(command.target.keyword)
         name = name_of(command) if kinds == (ObjectType.QLOCAL,) else EVERY_QUEUE
@@ -173,7 +173,7 @@ class CommandServer:
         return [_done(kind, "changed")]
 
     def _tell_limits(self, command: str, before: Definition, after: Definition) -> None:
-        """An act, where what an object lets in or out has changed."""
+        """Notes an operator's act if the command changed which messages an object lets in or out."""
         known = ATTRIBUTES[after.object_type].keys() & _LIMITS
         changed = [f"{each}({after[each]})" for each in sorted(known) if before[each] != after[each]]
         if changed:
@@ -199,11 +199,11 @@ class CommandServer:
         return [_done(ObjectType.QMGR, "changed")]
 
     def _reset_clock(self, command: MqscCommand) -> str:
-        """RESET QMGR TYPE(CLOCK): the wall clock is right, says the operator."""
+        """RESET QMGR TYPE(CLOCK): the operator says that the wall clock is right."""
         if [(each.keyword, each.items) for each in command.parameters] != [("TYPE", ("CLOCK",))]:
             raise syntax_error("RESET QMGR needs TYPE(CLOCK).")
         if not believe(self._engine, f"{self._operator} says that the wall clock is right"):
-            raise MqscRefused("AMQ8149E: Nobody doubts the clock.")
+            raise MqscRefused("AMQ8149E: The gateway trusts the clock already.")
         tell_alone(self._engine, self._act("RESET QMGR", reason="TYPE(CLOCK)"))
         return "AMQ8005I: Queue manager changed."
 

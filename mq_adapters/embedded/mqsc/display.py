@@ -46,7 +46,7 @@ _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Whether a name is the pattern's; `*` at the end of it stands for anything."""
+    """Whether a name matches a pattern, in which a final `*` stands for anything."""
     return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
 
 
@@ -80,7 +80,7 @@ def shown(engine: Engine, definition: Definition) -> Shown:
 
 
 def wanted_keywords(parameters: tuple[Parameter, ...], known: set[str]) -> tuple[str, ...] | None:
-    """The attributes that DISPLAY names, None for all. Refused names those that no object of the kind has."""
+    """The attributes that DISPLAY names, None for all. MqscRefused names those that no object of the kind has."""
     wanted: list[str] = []
     unknown: list[str] = []
     for parameter in parameters:
@@ -96,7 +96,7 @@ def wanted_keywords(parameters: tuple[Parameter, ...], known: set[str]) -> tuple
 
 
 def filtered(rows: Iterator[Shown], parameters: tuple[Parameter, ...], known: set[str]) -> Iterator[Shown]:
-    """The rows that WHERE lets through; rows without the attribute are none of them."""
+    """The rows that match WHERE. A row without the attribute does not match."""
     condition = next((parameter for parameter in parameters if parameter.keyword == "WHERE"), None)
     if condition is None:
         yield from rows
@@ -111,7 +111,7 @@ def filtered(rows: Iterator[Shown], parameters: tuple[Parameter, ...], known: se
 
 
 def columns(row: Shown, keywords: tuple[str, ...] | None, headings: int, kinds: Mapping[str, Attribute]) -> list[str]:
-    """A row as lines of two columns: its headings, then the attributes that are wanted, by name."""
+    """A row as lines of two columns: its headings, then the wanted attributes by name."""
     names = list(row)
     rest = names[headings:] if keywords is None else [name for name in keywords if name in names[headings:]]
     cells = [_cell(name, row[name], kinds.get(name)) for name in (*names[:headings], *sorted(rest))]

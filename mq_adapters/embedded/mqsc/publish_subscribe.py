@@ -15,7 +15,7 @@ from mq_adapters.message import Message
 
 
 class SubscriptionRefused(Exception):
-    """A subscription that cannot be; the text has the reason code, its name, and what is at fault."""
+    """The broker refuses a subscription. The text has the reason code, its name, and the fault."""
 
 
 class SubscriberIdentity(Protocol):
@@ -79,16 +79,16 @@ class PublishSubscribe(Protocol):
         ...
 
     def define(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> None:
-        """Adds a subscription, as RegSub `command` in a message with that MQMD does, and sends it what is retained.
+        """Adds a subscription as a RegSub `command` with that MQMD does, and sends it retained publications.
 
-        Raises SubscriptionRefused; then nothing has changed.
+        Raises SubscriptionRefused, and then changes nothing.
         """
         ...
 
     def alter(
         self, unit: UnitOfWork, number: int, message: Message, command: RegisterSubscriber, dialect: Dialect
     ) -> None:
-        """Puts a subscription in the place of another, whose joint identities it keeps. Raises SubscriptionRefused."""
+        """Replaces a subscription, and keeps the joint identities of the old one. Raises SubscriptionRefused."""
         ...
 
     def delete(self, unit: UnitOfWork, number: int) -> None:

@@ -2,10 +2,11 @@
 
 A subscription has the attributes that queued publish/subscribe can keep. PSPROP says in which header publications come,
 and goes with the wildcard scheme: RFH2 with WSCHEMA(TOPIC), COMPAT (MQRFH) with WSCHEMA(CHAR). TOPICOBJ names a topic
-object, whose topic string comes first, or for WSCHEMA(CHAR) a stream. SUBUSER is by default the user of the present
-subscriptions of that queue and DESTCORL, else the user that gives the command; another is refused as a RegSub would be
-(3078). A subscription that an application registered goes by its SubName, else by its identity `QMgr:Queue[:CorrelId]`,
-and always by its SUBID. Source: IBM MQ, "DEFINE SUB", "ALTER SUB", "DISPLAY SUB", "CLEAR TOPICSTR".
+object, and its topic string comes first; for WSCHEMA(CHAR) it names a stream. The default of SUBUSER is the user of the
+present subscriptions of that queue and DESTCORL. If there are none, it is the user that gives the command. Another user
+is refused with 3078, as in a RegSub. The name of a subscription that an application registered is its SubName. Without
+a SubName it is the identity `QMgr:Queue[:CorrelId]`. The SUBID always names it too. Source: IBM MQ, "DEFINE SUB",
+"ALTER SUB", "DISPLAY SUB", "CLEAR TOPICSTR".
 """
 
 from collections.abc import Mapping
@@ -76,7 +77,7 @@ _SUB_IDENTIFIER: Final = Hexadecimal(length=24)
 _FORMATS: Final = {Dialect.MQRFH: b"MQHRF   ", Dialect.MQRFH2: b"MQHRF2  "}
 _PROPERTIES: Final = {"TOPIC": "RFH2", "CHAR": "COMPAT"}
 _NO_OPTIONS: Final = RegistrationOption(0)
-#: The options of a registration that attributes say.
+#: The options of a registration that attributes set.
 _OPTIONS: Final = {
     ("REQONLY", "YES"): RegistrationOption.PUBLISH_ON_REQUEST_ONLY,
     ("SUBSCOPE", "QMGR"): RegistrationOption.LOCAL,
@@ -88,7 +89,7 @@ _TENTH_US: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionRow:
-    """One subscription: its names, what was said of it, and what DISPLAY shows."""
+    """One subscription: its names, the attributes that define it, and the attributes that DISPLAY shows."""
 
     name: str
     identifier: str
@@ -98,7 +99,7 @@ class SubscriptionRow:
 
 
 def define(engine: Engine, command: MqscCommand, user: str) -> str:
-    """DEFINE SUB; with REPLACE it may be there already. `user` is who gave the command."""
+    """DEFINE SUB. With REPLACE the subscription may exist. `user` gave the command."""
     words = {parameter.keyword for parameter in command.parameters}
     rest = tuple(each for each in command.parameters if each.keyword not in ("REPLACE", "NOREPLACE", "LIKE"))
     name = name_of(command)
@@ -155,7 +156,7 @@ def display(engine: Engine, command: MqscCommand) -> tuple[list[Shown], tuple[Pa
 
 
 def clear_retained(engine: Engine, command: MqscCommand, act: OperatorsAct) -> str:
-    """CLEAR TOPICSTR(...) CLRTYPE(RETAINED); that nothing is retained is no error."""
+    """CLEAR TOPICSTR(...) CLRTYPE(RETAINED). A topic string without retained publications is no error."""
     topic_string = name_of(command)
     values = values_of("TOPICSTR", _CLEARING, command.parameters)
     if not topic_string or "CLRTYPE" not in values:
@@ -193,7 +194,7 @@ def _shown(attribute: Attribute, value: Value) -> str:
 
 
 def _said(engine: Engine, found: RegisteredSubscription) -> dict[str, Value]:
-    """The attributes of a DEFINE SUB that would make this subscription; EXPIRY is the rest of it."""
+    """The attributes of a DEFINE SUB that would make this subscription; EXPIRY is the time that is left."""
     identity = found.identity
     prefix = "" if found.stream_name == DEFAULT_STREAM else f"{found.stream_name}/"
     schema = "CHAR" if found.dialect == Dialect.MQRFH else "TOPIC"
@@ -224,7 +225,7 @@ def _said(engine: Engine, found: RegisteredSubscription) -> dict[str, Value]:
 
 
 def _identifier(command: MqscCommand) -> tuple[str, tuple[Parameter, ...]]:
-    """The SUBID that a command gives, '' without one, and its other parameters."""
+    """The SUBID of a command ('' without one), and its other parameters."""
     given = tuple(each for each in command.parameters if each.keyword == "SUBID" and each.items is not None)
     rest = tuple(each for each in command.parameters if each not in given)
     values = values_of("SUB", {"SUBID": _SUB_IDENTIFIER}, given)
@@ -274,7 +275,7 @@ def _define(engine: Engine, name: str, said: Mapping[str, Value]) -> None:
 
 
 def _alter(engine: Engine, row: SubscriptionRow, changes: Mapping[str, Value]) -> None:
-    """Whatever of a subscription no attribute says stays: its point, its other options, its joint identities."""
+    """Alters the attributes. The point, the other options and the joint identities of the subscription stay."""
     existing = row.subscription
     wanted = {**row.said, **changes}
     _check(wanted, wanted)
@@ -333,7 +334,7 @@ def _dialect(wanted: Mapping[str, Value]) -> Dialect:
 
 
 def _message(wanted: Mapping[str, Value], *, expires_us: int) -> Message:
-    """A message with the MQMD that a RegSub for this would have; its expiry time is the subscription's."""
+    """A message with the MQMD of a RegSub for this subscription. Its expiry time is the subscription's."""
     descriptor = MessageDescriptor(
         msg_type=MQMT_DATAGRAM,
         expiry=MQEI_UNLIMITED,
@@ -377,7 +378,7 @@ def _command(
 
 
 def _checked(command: RegisterSubscriber, dialect: Dialect) -> None:
-    """Refused for what not even a command could say."""
+    """Raises MqscRefused if no RegSub can carry this command."""
     try:
         write_command(command, dialect)
     except MappingError as error:

@@ -18,21 +18,21 @@ class MqscRefused(Exception):
 
 
 def syntax_error(*complaints: str) -> MqscRefused:
-    """The refusal of a command that says what cannot be said here."""
+    """The refusal of a command that is not understood or not supported."""
     return MqscRefused(*(f"{_SYNTAX_ERROR}: {complaint}" for complaint in complaints))
 
 
 def not_found(noun: str, name: str) -> MqscRefused:
-    """The refusal of a command about what there is not."""
+    """The refusal of a command about an object that does not exist."""
     return MqscRefused(f"AMQ8147E: {noun} {name} not found.")
 
 
 def values_of(
     noun: str, attributes: Mapping[str, Attribute], parameters: Collection[Parameter], *, fixed: Collection[str] = ()
 ) -> dict[str, Value]:
-    """The values that parameters give to attributes. Refused names every unknown attribute and every wrong value.
+    """The values that parameters give to attributes. MqscRefused names every unknown attribute and every wrong value.
 
-    `fixed` are the attributes that a command may not give, though the object has them.
+    `fixed`: attributes that the object has and this command may not change.
     """
     values: dict[str, Value] = {}
     unknown: list[str] = []
@@ -49,7 +49,7 @@ def values_of(
             complaints.append(str(error))
             continue
         if keyword in values:
-            complaints.append(f"{parameter.keyword} is said more than once.")
+            complaints.append(f"{parameter.keyword} is given more than once.")
         elif keyword in fixed:
             complaints.append(f"{parameter.keyword} cannot be altered; delete the {noun} and define it anew.")
         values[keyword] = value
@@ -62,7 +62,7 @@ def values_of(
 
 
 def refuse_others(parameters: Collection[Parameter], allowed: Collection[str] = ()) -> set[str]:
-    """The words of a command that takes only these. Refused names every other."""
+    """The words of a command that takes only these words. MqscRefused names every other word."""
     words = {parameter.keyword for parameter in parameters}
     others = sorted(words.difference(allowed))
     if others:
@@ -79,13 +79,13 @@ def name_of(command: MqscCommand) -> str:
 
 
 def _value(parameter: Parameter, attribute: Attribute) -> Value:
-    """AttributeValueError with the whole sentence where the attribute cannot have it."""
+    """The value of a parameter. AttributeValueError has the whole sentence if the attribute cannot have this value."""
     is_flag = isinstance(attribute, Choice) and attribute.is_flag
     if (parameter.items is None) is not is_flag:
         raise AttributeValueError(f"{parameter.keyword} needs {'no value' if is_flag else 'a value'}.")
     if len(parameter.items or ()) > 1 and not isinstance(attribute, NameList):
         raise AttributeValueError(
-            f"{parameter.keyword}({parameter.text}): there must be one value, in quotes if need be."
+            f"{parameter.keyword}({parameter.text}): give one value, in quotes if it has blanks or commas."
         )
     text = parameter.keyword if is_flag else parameter.text
     try:

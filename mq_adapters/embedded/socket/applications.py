@@ -1,7 +1,7 @@
 """Who may use the gateway's socket: its own user with every right, and applications with rights of their own.
 
-An application is known by the user that it runs as, which the kernel tells (SO_PEERCRED), or by a token that it shows
-in HELLO. A token that is shown decides alone: nobody falls back on the rights of the user.
+The kernel tells the user that an application runs as (SO_PEERCRED). An application may show a token in HELLO instead.
+Then the token alone decides, and the rights of the user do not count.
 """
 
 import hashlib
@@ -30,9 +30,9 @@ class ApplicationRole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """An application that may connect: whom it acts as, in MQMD.UserIdentifier and in the trail, and its rights.
+    """An application that may connect: its user in MQMD.UserIdentifier, its operator in the trail, and its rights.
 
-    `role` is the name of its role; "" for the gateway's own user.
+    `role` is "" for the gateway's own user.
     """
 
     user: str
@@ -42,7 +42,7 @@ class Admitted:
 
 
 class Applications:
-    """The applications of a gateway. `token_digests` gives the SHA-256 of each role's token, as it is now."""
+    """The applications of a gateway. `token_digests` gives the SHA-256 of each role's present token."""
 
     def __init__(
         self,
@@ -54,11 +54,11 @@ class Applications:
 
     @staticmethod
     def is_owner(user_id: int) -> bool:
-        """Whether a user may do everything: the gateway's own, who can open the store too, and root."""
+        """Whether a user may do everything: root, or the gateway's own user, who can open the store anyway."""
         return user_id in (os.geteuid(), _ROOT)
 
     def admitted(self, user_id: int, token: str) -> Admitted:
-        """The application with that user's number and that token, "" for none. 2035 for a stranger."""
+        """The application with this user number and this token ("" for none). Raises 2035 for a stranger."""
         if token:
             role = self._role_of(token)
             operator = f"{role.name} ({user_name(user_id)})"
@@ -72,9 +72,9 @@ class Applications:
         raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"{_CONNECT} as user {user_name(user_id)}")
 
     def _role_of(self, token: str) -> ApplicationRole:
-        """The role whose token this is. Each digest is compared, so that the time tells nothing."""
+        """The role that has this token. All digests are compared, so that the time reveals nothing."""
         digest = hashlib.sha256(token.encode()).digest()
         found = [name for name, known in self._token_digests().items() if hmac.compare_digest(known, digest)]
         if not found or found[0] not in self._roles:
-            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"{_CONNECT} with a token that nobody has")
+            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"{_CONNECT} with a token that no application has")
         return self._roles[found[0]]

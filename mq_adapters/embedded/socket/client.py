@@ -38,15 +38,15 @@ _CLOSING_REASONS: Final = (ReasonCode.MQRC_UNEXPECTED_ERROR, ReasonCode.MQRC_Q_M
 class SocketClient:
     """A connection to the gateway of a data folder, for one thread: mq_adapters.queue_manager.QueueAdministration.
 
-    When the gateway goes away every call is refused with 2009: an open unit of work has been backed out; whether a
-    commit that was under way took place cannot be known from here.
+    When the gateway goes away, every call is refused with 2009. The gateway has then backed out an open unit of work.
+    The client cannot know whether a commit that was under way took place.
     """
 
     def __init__(self, where: Path | socket.socket, *, application_name: str = "", token: str = "") -> None:
         """Connects to the gateway of a data folder, or takes a socket that is connected to one, and closes it.
 
-        `token` is that of an application. Raises QueueManagerError 2059 where no gateway listens, 2035 where this user
-        or that token may not connect, and 2025 where its user has too many connections.
+        `token` is that of an application. Raises QueueManagerError 2059 if no gateway listens, 2035 if this user or
+        token may not connect, and 2025 if the user has too many connections.
         """
         self._socket: socket.socket | None = connected_socket(where) if isinstance(where, Path) else where
         self._stream: BufferedReader = self._socket.makefile("rb")
@@ -94,7 +94,7 @@ class SocketClient:
         return Cursor(queue_name, start, self._take_browsed)
 
     def take_batch(self, queue_name: str, *, most_messages: int, most_bytes: int) -> tuple[Message, ...]:
-        """The oldest messages into the open unit of work, at least one where there is one; 2255 without a unit."""
+        """Takes the oldest messages into the open unit of work, at least one if there is one; 2255 without a unit."""
         return self._call(Verb.TAKE_BATCH, name_field(queue_name), u32(most_messages), u32(most_bytes)).messages()
 
     def open_exclusively(self, queue_name: str, *, wait_s: float = 0.0) -> ExclusiveQueue:
@@ -163,7 +163,7 @@ class SocketClient:
     # -- the connection ----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Disconnects; what was not committed is backed out."""
+        """Disconnects. The gateway backs out an open unit of work."""
         if self._socket is not None:
             self._stream.close()
             self._socket.close()
@@ -178,7 +178,7 @@ class SocketClient:
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _release(self, name: str) -> None:
-        """Without a connection nothing is held any longer."""
+        """Gives the queue free. Without a connection the gateway has done so already."""
         if self._socket is not None and not self._is_broken:
             self._call(Verb.RELEASE, name_field(name))
 
@@ -188,7 +188,7 @@ class SocketClient:
     def _pages(self, browse: int) -> Iterator[tuple[tuple[int, int], Message]]:
         """The messages of a browse, each with the browse's number and its place in the page.
 
-        Left early, the browse is closed with the next one: this may run at any moment.
+        A browse that is left early is closed before the next one opens, because this code may run at any moment.
         """
         is_read = False
         try:
@@ -201,7 +201,10 @@ class SocketClient:
                 self._abandoned_browses.append(browse)
 
     def _call(self, verb: Verb, *fields: bytes) -> FrameFields:
-        """One request and its answer. An interruption breaks the connection: the answer would meet the next call."""
+        """One request and its answer.
+
+        An interruption breaks the connection, because the next call would read this answer.
+        """
         if self._socket is None or self._is_broken:
             broken = ReasonCode.MQRC_CONNECTION_BROKEN if self._is_broken else ReasonCode.MQRC_HCONN_ERROR
             raise QueueManagerError(broken, verb.name)

@@ -1,8 +1,9 @@
 """One MQ application's connection to the gateway: its requests, carried out in order, and their answers.
 
-It lives in the daemon's event loop, on its engine. A connection has at most one open unit of work, which is backed out
-the moment the application goes away. A COMMIT, and a PUT or GET outside a unit of work, is answered after the commit.
-Layout of the frames: mq_adapters/embedded/socket/frames.py; what a call does: mq_adapters/embedded/application.py.
+It lives in the daemon's event loop, on its engine. A connection has at most one open unit of work. The gateway backs it
+out the moment the application goes away. COMMIT is answered after the commit, and so is a PUT or GET outside a unit of
+work. Layout of the frames: mq_adapters/embedded/socket/frames.py; what a call does:
+mq_adapters/embedded/application.py.
 """
 
 import asyncio
@@ -23,16 +24,16 @@ from mq_adapters.message import Message
 from mq_adapters.mqmd import write_mqmd
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
-#: Requests of one connection that may be unanswered before no more of them are read.
+#: The most unanswered requests of one connection. With so many, the gateway reads no more from it.
 MAXIMUM_UNANSWERED: Final = 256
-#: Output of one connection that may wait for its application, in bytes, before no more requests are read.
+#: The most output bytes that wait for an application. With so many, the gateway reads no more requests from it.
 MAXIMUM_OUTPUT_BYTES: Final = 4 * 1024 * 1024
-#: Bodies in one answer to TAKE_BATCH, in bytes; one larger message may come alone.
+#: The most bytes of bodies in one answer to TAKE_BATCH. A larger message comes alone.
 MAXIMUM_BATCH_BYTES: Final = 16 * 1024 * 1024
-#: Browses of one connection that may be open.
+#: The most open browses of one connection.
 MAXIMUM_BROWSES: Final = 64
 
-#: How long a connection may be there without HELLO, seconds.
+#: A connection without HELLO is closed after so many seconds.
 HELLO_WAIT_S: Final = 10.0
 
 #: Gives an application its rights by its socket and its token, or raises QueueManagerError 2035 or 2025.
@@ -42,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 class _WaitingGet:
-    """A GET that waits for a message: how it is told of one, and when it gives up."""
+    """A GET that waits for a message: the call that wakes it, and the time when it gives up."""
 
     __slots__ = ("correl_id", "msg_id", "number", "queue", "timer", "wake")
 
@@ -64,7 +65,7 @@ class _WaitingGet:
 
 
 class _OpenBrowse:
-    """A browse: the pages that are still to come, and the sequence numbers of the last one that was sent."""
+    """A browse: the pages that are not sent yet, and the sequence numbers of the last page that was sent."""
 
     __slots__ = ("last_page", "name", "pages", "queue")
 
@@ -83,7 +84,7 @@ class SocketConnection(asyncio.Protocol):
         self._admit = admit
         #: The number of the application's user.
         self.user_id = -1
-        #: The name of the role whose token it has shown.
+        #: The role of the token that the application has shown.
         self.token_role = ""
         self._hello_timer: asyncio.TimerHandle
         self._connections = connections
@@ -130,14 +131,14 @@ class SocketConnection(asyncio.Protocol):
     # -- what the server calls -----------------------------------------------------------------------------------------
 
     def stop_waiting(self) -> None:
-        """Reads no more requests and answers a waiting GET: the queue manager stops."""
+        """Reads no more requests and answers a waiting GET, because the queue manager stops."""
         self._is_closed = True
         self._pause_reading()
         if self._waiting is not None:
             self._end_wait(ReasonCode.MQRC_Q_MGR_STOPPING)
 
     def close(self) -> None:
-        """Sends what has been answered, then closes; the open unit of work is backed out."""
+        """Sends the answers that are ready, backs out the open unit of work, and closes."""
         self._is_closed = True
         if self._application is not None:
             self._application.close()
@@ -164,7 +165,7 @@ class SocketConnection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def _go_on(self) -> None:
-        """Reads again, after what had come while requests were held."""
+        """Carries out the requests that came meanwhile, and reads again."""
         if self._is_closed or self._is_held or self._transport.is_closing():
             return
         self._transport.resume_reading()
@@ -207,7 +208,7 @@ class SocketConnection(asyncio.Protocol):
         self._answer(verb, number, frames.text_field(operation), reason_code=reason_code)
 
     def _refuse_frame(self, verb: int, number: int, error: FrameError) -> None:
-        """The peer broke the layout: say so, and close."""
+        """Tells the peer that it broke the layout, and closes."""
         _log.warning("socket frame refused reason=%r", str(error))
         self._answer(verb, number, frames.text_field(str(error)), reason_code=ReasonCode.MQRC_UNEXPECTED_ERROR)
         self.close()
@@ -267,7 +268,7 @@ class SocketConnection(asyncio.Protocol):
         return True
 
     def _deliver(self, verb: Verb, number: int, queue: Queue, message: Message) -> None:
-        """Answers with a message that was taken, and removes it; where it cannot be answered it goes back."""
+        """Answers with a message and removes it from its queue. If the answer fails, the message goes back."""
         try:
             field = self._message_field(message)
         except QueueManagerError:
@@ -276,7 +277,10 @@ class SocketConnection(asyncio.Protocol):
         self._call().remove(queue, message, lambda: self._answer(verb, number, field))
 
     def _wake(self) -> None:
-        """Messages arrived where a GET waits. Others may have been quicker; never raises into the engine."""
+        """Messages arrived on the queue of a waiting GET. Another application may have taken them.
+
+        Never raises into the engine.
+        """
         waiting = self._waiting
         if waiting is None or self._transport.is_closing():
             return
@@ -291,7 +295,7 @@ class SocketConnection(asyncio.Protocol):
             self._leave_wait()
 
     def _leave_wait(self) -> _WaitingGet | None:
-        """No GET waits any longer; returns the one that did."""
+        """Ends the wait of the GET, and returns that GET."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             waiting.end()
@@ -368,7 +372,7 @@ class SocketConnection(asyncio.Protocol):
     def _back_out(self, number: int, fields: FrameFields) -> None:
         fields.end()
         self._call().back_out()
-        # Behind the back-out counts, which survive a restart once this is answered.
+        # Answered behind the commit of the back-out counts, so that they survive a restart.
         self._engine.submit(self._engine.begin(), lambda _unit: self._answer(Verb.BACK_OUT, number))
 
     def _define(self, number: int, fields: FrameFields) -> None:
@@ -415,7 +419,7 @@ class SocketConnection(asyncio.Protocol):
                 said = bytes((step.is_done,)), u64(step.size_bytes), u64(step.free_bytes)
                 self._answer(Verb.COMPACT, number, *said)
 
-        self._engine.submit(self._engine.begin(), lambda _unit: compact())  # behind a commit that is under way
+        self._engine.submit(self._engine.begin(), lambda _unit: compact())  # after a commit that is under way
 
     def _depth(self, number: int, fields: FrameFields) -> None:
         queue_name = fields.name()
@@ -468,7 +472,7 @@ class SocketConnection(asyncio.Protocol):
         here = self._call()
         answer = CommandServer(self._engine, here.user, here.operator, here.rights).execute(command)
         fields_of_answer = bytes((answer.succeeded,)), u32(len(answer.lines)), *map(frames.text_field, answer.lines)
-        # Behind whatever the command itself submitted.
+        # Behind the units of work that the command itself submitted.
         self._engine.submit(self._engine.begin(), lambda _unit: self._answer(Verb.MQSC, number, *fields_of_answer))
 
 

@@ -41,17 +41,17 @@ text: u32 length and UTF-8. message: u32 length, then MQMD (364 bytes, mq_adapte
                                                                                   the store's file, u64 free in it
 
 `match` is 1 (MsgId) + 2 (CorrelId), 0 for any; identifiers that are not matched are ignored. A wait of 4,294,967,295 ms
-is for ever. HELLO comes first. Requests are carried out in the order they come, and answered when what they say is
-safe: a program may send several before it reads, and tells the answers apart by their numbers. While a GET waits any
-other request is refused with 2219. TAKE_BATCH needs an open unit of work, and gives one message at least where there
-is one. A temporary dynamic queue lives as long as the connection that created it. An MQSC command that is refused is an
-answer with u8 0, and not a failed request. HOLD opens a queue for exclusive input, until RELEASE or the end of the
-connection; it is refused with 2042 at once, and answered when all requests of others before it have taken effect.
-COMPACT makes one step at most, and is asked for until it is done.
-OPERATE says that the open unit of work is an operator's act: the audit hears of it with its commit.
+is for ever. HELLO comes first. The gateway carries requests out in order, and answers each one when its result is safe.
+So a program may send several before it reads; the numbers tell the answers apart. While a GET waits, any other request
+is refused with 2219. TAKE_BATCH needs an open unit of work, and gives at least one message if there is one. A temporary
+dynamic queue lives as long as the connection that created it. An MQSC command that is refused is an answer with u8 0,
+and not a failed request. HOLD opens a queue for exclusive input, until RELEASE or the end of the connection. If
+somebody has the queue open, HOLD is refused at once with 2042. Otherwise it is answered when all earlier requests of
+others have taken effect. COMPACT makes at most one step; a program repeats it until it is done. OPERATE says that the
+open unit of work is an operator's act. The commit takes the act to the audit.
 
-A frame that breaks these rules is answered with reason code 2195 and a text, number 0 where it has none, and that
-connection is closed: its unit of work is backed out. Nobody else notices.
+A frame that breaks these rules is answered with reason code 2195 and a text, with number 0 if the frame has none. Then
+the gateway closes that connection and backs out its unit of work. No other connection notices.
 """
 
 import struct
@@ -72,7 +72,7 @@ from mq_adapters.mqmd import MQMD_BYTES, checked_identifier, read_mqmd
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 PROTOCOL_VERSION: Final = 1
-#: The same with a token in HELLO. A client that has none says 1, which earlier gateways understand too.
+#: The version with a token in HELLO. A client without a token says 1, which earlier gateways understand too.
 TOKEN_VERSION: Final = 2
 #: A frame is at most one message of the largest size, or a page of them, and its fixed fields.
 MAXIMUM_FRAME_BYTES: Final = DEFAULT_MAXIMUM_MESSAGE_BYTES + 4096
@@ -125,11 +125,11 @@ class Verb(IntEnum):
 
 
 class FrameError(Exception):
-    """The peer sent a frame that breaks the layout. The connection cannot go on: what follows cannot be trusted."""
+    """The peer sent a frame that breaks the layout. The connection must end, because later bytes cannot be trusted."""
 
 
 class FrameBuffer:
-    """Bytes as they came from the socket, until they make frames."""
+    """Bytes from the socket, until they make whole frames."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -157,7 +157,7 @@ class FrameBuffer:
 
 
 class FrameFields:
-    """The fields of a frame, read one after another; FrameError where they end too early or too late."""
+    """The fields of a frame, read one after another. FrameError if they end too early or too late."""
 
     __slots__ = ("_data", "_offset")
 
@@ -185,7 +185,7 @@ class FrameFields:
         return self.take(IDENTIFIER_BYTES)
 
     def name(self) -> str:
-        """A queue name; characters that no name has stay in it, to be refused by whoever looks it up."""
+        """A queue name. Characters that no name has stay in it; looking the name up then refuses it."""
         return self.take(MAXIMUM_NAME_CHARACTERS).partition(b"\0")[0].rstrip(b" ").decode("latin-1")
 
     def text(self) -> str:
@@ -204,7 +204,7 @@ class FrameFields:
         return msg_id if flags & MATCH_MSG_ID else None, correl_id if flags & MATCH_CORREL_ID else None
 
     def message(self) -> Message:
-        """A message. Its descriptor may be refused with QueueManagerError; the frame itself is then in order."""
+        """A message. QueueManagerError refuses its descriptor; the frame itself is then in order."""
         length = self.u32()
         if length < MQMD_BYTES:
             raise FrameError(f"a message of {length} bytes; its MQMD alone has {MQMD_BYTES}")
@@ -216,7 +216,7 @@ class FrameFields:
         return tuple(self.message() for _ in range(self.u32()))
 
     def definition(self) -> Definition:
-        """An object; FrameError where it has an attribute or value that is unknown here."""
+        """An object. FrameError if it has an attribute or value that is unknown here."""
         kind, name = self.u8(), self.name()
         pairs = [(self.text(), self.text()) for _ in range(self.u32())]
         try:
@@ -227,7 +227,7 @@ class FrameFields:
         return Definition(object_type=object_type, name=name, said=said)
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Checks that the frame ends here."""
         if self._offset != len(self._data):
             raise FrameError(f"a frame of {len(self._data)} bytes, whose fields end at {self._offset}")
 
@@ -241,7 +241,7 @@ def u64(value: int) -> bytes:
 
 
 def name_field(name: str, *, otherwise: ReasonCode = ReasonCode.MQRC_UNKNOWN_OBJECT_NAME) -> bytes:
-    """A queue name as 48 bytes; QueueManagerError `otherwise` where it cannot be one."""
+    """A queue name as 48 bytes. QueueManagerError `otherwise` if it cannot be a name."""
     if len(name) > MAXIMUM_NAME_CHARACTERS or not name.isascii() or name != name.partition("\0")[0].rstrip(" "):
         raise QueueManagerError(otherwise, f"queue {name!r}")
     return name.encode().ljust(MAXIMUM_NAME_CHARACTERS)
@@ -253,7 +253,7 @@ def text_field(text: str) -> bytes:
 
 
 def definition_field(definition: Definition) -> bytes:
-    """An object: type, name, and what was said of it."""
+    """An object: type, name, and the attributes that were set."""
     said = (
         text_field(keyword) + text_field(",".join(value) if isinstance(value, tuple) else str(value))
         for keyword, value in definition.said.items()

@@ -62,9 +62,9 @@ class Server:
         self._listeners: list[asyncio.Server] = []
 
     async def start(self) -> None:
-        """Begins to listen. A socket file that a killed gateway left is replaced: the store's lock says whose it is.
+        """Begins to listen. It replaces the socket file of a killed gateway, because this process has the store's lock.
 
-        Raises StoreError where a socket cannot be made, or another gateway listens in the second one's folder.
+        Raises StoreError if a socket cannot be made, or if another gateway listens in the second socket's folder.
         """
         if self._second is not None:
             _check_free(self._second.folder)
@@ -80,7 +80,10 @@ class Server:
         return SocketConnection(self.engine, self.connections, admit=self._admitted)
 
     def _admitted(self, connected: socket.socket, token: str) -> Admitted:
-        """The rights of an application; QueueManagerError 2035 for a stranger, 2025 where its user has too many."""
+        """The rights of an application.
+
+        QueueManagerError 2035 for a stranger, 2025 if its user has too many connections.
+        """
         user_id = peer_uid(connected)
         try:
             if self._second is not None and not self._applications.is_owner(user_id):
@@ -91,19 +94,19 @@ class Server:
             raise
 
     def _check_number(self, user_id: int, most: int) -> None:
-        """Those that have not said HELLO yet count too: they are closed soon."""
+        """Connections without HELLO count too; they are closed soon."""
         if sum(connection.user_id == user_id for connection in self.connections) > most:
             operation = f"connect to the gateway more than {most} times"
             raise QueueManagerError(ReasonCode.MQRC_MAX_CONNS_LIMIT_REACHED, operation)
 
     def token_changed(self, roles: frozenset[str]) -> None:
-        """Closes the connections of these roles: their tokens have changed or gone."""
+        """Closes the connections of these roles, because their tokens have changed or gone."""
         for connection in tuple(self.connections):
             if connection.token_role in roles:
                 connection.close()
 
     async def adopt(self, connected: socket.socket, rights: Rights) -> None:
-        """Takes one end of a socket pair, whose other end a process inherits that has these rights by that alone."""
+        """Takes one end of a socket pair. A process inherits the other end, and that alone gives it these rights."""
         loop = asyncio.get_running_loop()
         connected.setblocking(False)
         admitted = Admitted(user=own_user(), operator=own_name(), rights=rights)
@@ -115,7 +118,7 @@ class Server:
         """Stops listening, answers what is being committed, backs out what is open, and closes every connection."""
         if not self._listeners:
             return
-        if not isinstance(self.engine.failed, FilesGone):  # else what has that name is somebody else's
+        if not isinstance(self.engine.failed, FilesGone):  # else the file of that name is somebody else's
             remove_socket_file(self._data_dir)
         if self._second is not None:
             remove_socket_file(self._second.folder)
@@ -138,7 +141,7 @@ class Server:
 
 
 def _check_free(folder: Path) -> None:
-    """StoreError where another gateway listens: no lock of a store guards this folder."""
+    """Raises StoreError if another gateway listens in this folder, which no store's lock guards."""
     try:
         connected_socket(folder).close()
     except QueueManagerError:

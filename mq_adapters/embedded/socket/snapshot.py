@@ -15,7 +15,7 @@ from mq_adapters.reasons import StoreError
 
 
 def states_of(data_dir: Path, space: StateSpace) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-    """The store's identity, and every key and value of a space. StoreError where there is no sound store."""
+    """The store's identity, and every key and value of a space. StoreError if there is no sound store."""
     with _looking_at(data_dir) as connection:
         meta = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('incarnation', 'identity')"))
         rows = list(connection.execute("SELECT key, value, checksum FROM state WHERE space = ? ORDER BY key", (space,)))
@@ -26,7 +26,7 @@ def states_of(data_dir: Path, space: StateSpace) -> tuple[bytes, list[tuple[byte
 
 
 def keys_of(data_dir: Path, space: StateSpace) -> list[bytes]:
-    """Every key of a space, in their order, without the values. StoreError where there is no store that can be read."""
+    """Every key of a space, in order, without the values. StoreError if no store can be read."""
     with _looking_at(data_dir) as connection:
         return [key for (key,) in connection.execute("SELECT key FROM state WHERE space = ? ORDER BY key", (space,))]
 
@@ -42,7 +42,7 @@ def _looking_at(data_dir: Path) -> Iterator[apsw.Connection]:
         try:
             connection.set_busy_timeout(10_000)
             connection.execute("PRAGMA query_only = ON")
-            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # it looks, and leaves the WAL
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # leaves the WAL as it is
             with may_be_ended(path.with_name(LOCK_NAME), connection):
                 connection.execute("BEGIN")
                 _check_layout(connection, path)

@@ -1,7 +1,7 @@
 """The Unix socket file of a folder: `queue_manager.socket`, for its owner alone (mode 0600) unless said otherwise.
 
-A socket's address has 107 bytes (unix(7), sun_path), a data folder's path may have more. Longer ones are reached
-through /proc/self/fd/<the folder's descriptor>, which Linux has; elsewhere a long path is refused with what to do.
+A socket's address has 107 bytes (unix(7), sun_path), and a data folder's path may have more. On Linux a longer path is
+reached through /proc/self/fd/<the folder's descriptor>. Elsewhere the error says what to do.
 """
 
 import contextlib
@@ -24,10 +24,12 @@ _NEW_NAME: Final = f"{SOCKET_NAME}.new"
 
 
 def listening_socket(data_dir: Path, mode: int = OWNER_ALONE) -> socket.socket:
-    """A bound socket at its place, not yet listening. Only the store's owner may call this: it replaces what is there.
+    """A bound socket at its place, not yet listening.
 
-    It gets its mode under another name, and nobody can connect before it listens, so it is never open to others.
-    Raises StoreError where the folder does not let it.
+    Only the store's owner may call this, because it replaces the file.
+
+    The file gets its mode under another name, and nobody can connect before it listens. So it is never open to others.
+    Raises StoreError if the folder can hold no socket.
     """
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     path = data_dir / _NEW_NAME
@@ -47,13 +49,16 @@ def listening_socket(data_dir: Path, mode: int = OWNER_ALONE) -> socket.socket:
 
 
 def remove_socket_file(data_dir: Path) -> None:
-    """Removes the socket file; only the store's owner may."""
+    """Removes the socket file. Only the store's owner may call this."""
     with contextlib.suppress(OSError):
         (data_dir / SOCKET_NAME).unlink()
 
 
 def connected_socket(data_dir: Path) -> socket.socket:
-    """A socket connected to the gateway of a data folder; 2059 where nobody listens, 2035 where that is not allowed."""
+    """A socket connected to the gateway of a data folder.
+
+    Raises 2059 if nobody listens, 2035 if this user may not connect.
+    """
     operation = f"connect to the gateway of {data_dir}"
     connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

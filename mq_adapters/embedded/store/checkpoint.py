@@ -15,7 +15,7 @@ import apsw
 PAGE_BYTES: Final = 4_096
 #: A WAL of this many pages (64 MiB) is too long: four times the length at which a check-point begins.
 LONG_PAGES: Final = 16_384
-#: How long a statement waits for the file's locks: this process's other connections have them for a commit.
+#: How long a statement waits for the file's locks, which other connections of this process hold for a commit.
 _BUSY_TIMEOUT_MS: Final = 10_000
 #: So few pages that a commit can copy them back without a noticeable delay.
 _FEW_PAGES: Final = 100

@@ -151,7 +151,7 @@ def keep_private(path: Path) -> None:
     """Makes the file before SQLite does, so that the WAL, which has payloads too, takes over its private mode."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     for name in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
-        with suppress(FileNotFoundError):  # who has the file open to check it takes them along when it closes it
+        with suppress(FileNotFoundError):  # a process that checks the store removes both when it closes it
             name.chmod(0o600)
 
 

@@ -80,9 +80,9 @@ class _Frame:
 
 
 def synced_commits(marks: int, *, is_followed: bool, in_flight: int = 1) -> int:
-    """How many of `marks` commits, one behind the other at the end of a journal, must have been synced.
+    """How many of the last `marks` commits of a journal must have been synced.
 
-    `is_followed`: more was written behind the last of them. `in_flight`: commits that may be written and not yet
+    `is_followed`: something was written behind the last one. `in_flight`: commits that may be written and not yet
     synced at one time.
     """
     begun = marks + 1 if is_followed else marks
@@ -121,13 +121,13 @@ def _end_of(file: BinaryIO, in_flight: int) -> JournalEnd:
 
 
 def _behind(frames: Iterator[_Frame], bad: _Frame | None, wal: _Wal, *, commits: int, in_flight: int) -> JournalEnd:
-    """The bytes behind the place where reading ends: `bad`, the first frame that is not valid, or the header."""
+    """Examines the bytes behind `bad`, the first frame that is not valid, or behind the header."""
     salts = wal.salts
     marks, is_followed, damaged_at = 0, False, 0 if bad is None else -1
     if bad is not None and _is_of(bad, salts):
         damaged_at, marks, is_followed = bad.offset, int(bad.is_commit), not bad.is_commit
     for frame in frames:
-        if bad is None:  # the header is damaged, and cannot tell which frames are of now: the first one can
+        if bad is None:  # the header is damaged and cannot tell the present frames, but the first frame can
             salts, bad = frame.salts, frame
         if frame.salts != salts:
             continue
@@ -146,7 +146,7 @@ def _is_of(frame: _Frame, salts: bytes) -> bool:
 
 
 def _header_of(data: bytes) -> _Wal | None:
-    """None for a WAL that nothing was written to. A page size that is damaged is told by its bytes."""
+    """The header of a WAL; None if nothing was written to it. A damaged page size is taken as 4,096."""
     if len(data) < _HEADER.size or not any(data):
         return None
     magic, _, page_bytes, _, salts, first, second = _HEADER.unpack(data)
@@ -169,9 +169,10 @@ def _frames(file: BinaryIO, page_bytes: int) -> Iterator[_Frame]:
 
 
 def _summed(data: bytes, before: _Sums, byte_order: str) -> _Sums:
-    """The checksum of `data` (a multiple of 8 bytes) behind what has the checksum `before`.
+    """The checksum of `data` (a multiple of 8 bytes) behind bytes with the checksum `before`.
 
-    SQLite adds word by word: s0 += x + s1, s1 += y + s0. That is linear, so each word counts so often by its place.
+    SQLite adds word by word: s0 += x + s1, s1 += y + s0. That is linear, so the place of a word says how often it
+    counts.
     """
     count = len(data) // 4
     words = Struct(f"{_ORDER[byte_order]}{count}I").unpack(data)
@@ -187,7 +188,7 @@ def _weights(words: int) -> tuple[Sequence[int], Sequence[int]]:
 
 
 def _weights_of(words: int, last: _Sums) -> list[int]:
-    """Backwards: what counts p and q behind a step counts p + q and p + 2q before it, and its words p + q and q."""
+    """Goes backwards: sums that count p and q after a step count p + q and p + 2q before it; its words, p + q and q."""
     first, second = last
     weights: list[int] = []
     for _ in range(words // 2):

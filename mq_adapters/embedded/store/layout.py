@@ -10,12 +10,12 @@ Layout version 4 (`application_id` 0x52464842 "RFHB", `user_version` 4):
     meta(key, value)                                incarnation, identity, next_sequence, next_batch, reach, name
 
 `sequence` numbers are handed out by the engine from blocks that are reserved in `meta` before use, so that none is ever
-used twice, not even after a crash. `descriptor` is MessageDescriptor.pack(); `msg_id` is there only where the putter
-chose it; `correl_id`, `msg_id` and `priority` repeat the descriptor's, for the index; `checksum` is that of
-checksums.py. Version 1 had neither `object` nor `priority`, and its queues were first in, first out. Version 2
-had no checksums; what it holds gets them as it is found. Version 3 had neither `reach` (number and time of the last
-commit, witness.py) nor the marker beside the file that goes with it. `identity` is the first incarnation,
-where the store went back since (rollback.py).
+used twice, not even after a crash. `descriptor` is MessageDescriptor.pack(). `msg_id` is set only if the putter chose
+it. `correl_id`, `msg_id` and `priority` repeat the descriptor's, for the index. `checksum` is that of checksums.py.
+Version 1 had neither `object` nor `priority`, and its queues were first in, first out. Version 2 had no checksums; an
+upgrade computes them from the rows as they are. Version 3 had neither `reach` (number and time of the last commit,
+witness.py) nor the marker beside the file that goes with it. `identity` is the first incarnation, if the store went
+back since (rollback.py).
 
 To change the layout:
 

@@ -27,16 +27,16 @@ import apsw
 
 from mq_adapters.reasons import StoreError
 
-#: How long a reader may use no processor time while the WAL is too long, seconds.
+#: A reader that uses no processor time for so many seconds, while the WAL is too long, is told to end.
 STANDING_S: Final = 5.0
-#: Seconds that a reader has to end after it was told to.
+#: A reader that was told to end has so many seconds for it.
 _ENDING_S: Final = 3.0
 #: In the `-shm` file, the locks on the five marks of readers.
 _READ_MARKS: Final = range(123, 128)
 _LOCKS: Final = Path("/proc/locks")
 #: Bytes of a command line that are shown.
 _COMMAND_BYTES: Final = 120
-#: Steps of SQLite's machine between two moments at which a signal is seen, a few milliseconds.
+#: Steps of SQLite's machine between two looks for a signal, a few milliseconds.
 _STEPS: Final = 50_000
 
 _log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ def may_be_ended(lock_file: Path, connection: apsw.Connection) -> Iterator[None]
 
 
 def _marked(lock_file: Path) -> int:
-    """A descriptor with this process's mark; -1 where there is nobody to tell it to."""
+    """A descriptor with this process's mark; -1 if no store owner could read it."""
     try:
         descriptor = os.open(lock_file, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -87,7 +87,7 @@ def _marked(lock_file: Path) -> int:
 def _give_way(_number: int, _frame: FrameType | None) -> None:
     raise StoreError(
         "read the store",
-        "the gateway ended it: nothing was read for some seconds, and what was written meanwhile had to be kept",
+        "the gateway ended it, because it read nothing for some seconds and the log grew too long meanwhile",
         "try again; write a backup to a disk that takes it",
     )
 
@@ -131,7 +131,7 @@ def _reader(pid: int, is_marked: bool) -> StoreReader | None:
 
 
 class StandingReaders:
-    """Watches who reads while the WAL is too long, and ends who stands still."""
+    """Watches the readers while the WAL is too long, and ends those that stand still."""
 
     def __init__(self, database: Path, lock_file: Path) -> None:
         self._database = database
@@ -144,7 +144,10 @@ class StandingReaders:
         self._was_long = False
 
     def look(self, wal_bytes: int, *, is_long: bool) -> None:
-        """About once a second: logs when the WAL is too long, with who reads, and when it is not any more."""
+        """Call it about once a second.
+
+        It logs when the WAL becomes too long, with its readers, and when it is short again.
+        """
         found = readers(self._database, self._lock_file) if is_long else []
         if is_long is not self._was_long:
             self._was_long = is_long

@@ -32,7 +32,7 @@ from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 from mq_adapters.system_queues import AUDIT_QUEUE, SYSTEM_QUEUES
 
-#: More messages than any store has lost: sequence numbers have 63 bits.
+#: More messages than any store can have lost. Sequence numbers have 63 bits.
 _NUMBERS_LEFT_OUT: Final = 1 << 32
 _INCARNATION_BYTES: Final = 12
 _ROWS_AT_ONCE: Final = 500

@@ -167,7 +167,7 @@ class Store:
     def origins(self, sequences: Sequence[int]) -> list[tuple[bytes, int]]:
         """Private origin and bytes of the body, for those of the messages that are in the store."""
         if not sequences:
-            return []  # SQLite takes no empty array
+            return []  # SQLite refuses an empty array
         wanted = apsw.carray(array("q", sequences))
         return self._read("SELECT origin, length(body) FROM message WHERE sequence IN carray(?)", (wanted,))
 
@@ -177,7 +177,7 @@ class Store:
         return _checked(space, rows[0])[1] if rows else None
 
     def each_state(self, space: int, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values of a space whose key begins so, one after another: for values that are large together."""
+        """Keys and values of a space, for keys with that prefix, one after another: together they may be large."""
         statement = "SELECT key, value, checksum FROM state WHERE space = ? AND key >= ? ORDER BY key"
         try:
             for row in self._reader.execute(statement, (space, prefix)):
@@ -342,7 +342,7 @@ class Store:
     def set_aside(self, sequences: Sequence[int], counters: Sequence[StateRow]) -> None:
         """Moves damaged messages off their queues into table `damaged`, and writes the rows of the counters.
 
-        Whoever serves them comes later.
+        Call it before the queues are served.
         """
         moved = f"INSERT INTO damaged SELECT {COLUMNS} FROM message WHERE sequence = ?"
         changes: list[Change] = []
@@ -396,7 +396,7 @@ class Store:
         return connection
 
     def _change(self, operation: str, changes: "list[Change]") -> None:
-        """Statements in a transaction of their own: a thread may be committing on the other connection."""
+        """Runs statements in a transaction of their own, because a thread may be committing on the other connection."""
         reach = next_reach(self.reach, batch=self.reach.batch, numbers=self.reserved_to)
         try:
             with self._reader:
@@ -431,7 +431,7 @@ class Store:
         return str(names[0][0]) if names else f"number {identifier}, which is not defined"
 
     def _write_states(self, states: list[StateRow]) -> None:
-        """The last value of each key: of several changes in one group only the last is written."""
+        """Writes the last value of each key. Of several changes in one group only the last counts."""
         latest = {(space, key): value for space, key, value in states}
         deleted = [place for place, value in latest.items() if value is None]
         kept = [
@@ -445,7 +445,7 @@ class Store:
             self._writer.executemany("INSERT OR REPLACE INTO state VALUES(?, ?, ?, ?)", kept)
 
     def _check(self) -> None:
-        """Of what was written, whether it is kept: a check-point that failed is a failed write like any other."""
+        """Checks that written data is kept, because a failed check-point is a failed write like any other."""
         error = self._checkpoint.error
         if error is not None:
             raise failure("check-point the store", error) from error
@@ -458,7 +458,7 @@ class Store:
         return apsw.SQLITE_OK
 
     def _restart_wal(self) -> None:
-        """Most of the WAL has been copied back by the thread: copy the little rest and begin the WAL anew.
+        """Copies the rest of the WAL back, after the thread has copied most of it, and begins the WAL anew.
 
         While somebody reads (a backup, a check), the WAL goes on growing instead: no commit waits for readers.
         """

@@ -48,9 +48,9 @@ class StoreVerification:
 
 
 def verify_store(data_dir: Path) -> StoreVerification:
-    """Checks the store of a data folder at this moment, and whether it went back; it stays as it is, with its WAL.
+    """Checks the store of a data folder as it is now, and whether it went back. It stays as it is, with its WAL.
 
-    StoreError where there is none or it is unreadable.
+    Raises StoreError if there is no store, or if it is unreadable.
     """
     path = data_dir / FILE_NAME
     witness = _witness_of(path)
@@ -65,9 +65,9 @@ def verify_store(data_dir: Path) -> StoreVerification:
 
 
 def contradictions_of(data_dir: Path) -> tuple[tuple[str, ...], Reach | None]:
-    """The signs that a store went back, and how far it says that it reaches; None where no store is there.
+    """The signs that a store went back, and the reach that it claims; None if there is no store.
 
-    Changes nothing. StoreError where it is unreadable.
+    Changes nothing. Raises StoreError if it is unreadable.
     """
     path = data_dir / FILE_NAME
     witness = _witness_of(path)
@@ -80,7 +80,7 @@ def contradictions_of(data_dir: Path) -> tuple[tuple[str, ...], Reach | None]:
 
 
 def _witness_of(path: Path) -> Witness:
-    """The files beside a store. A gateway that runs has looked at the end of its journal, and writes there."""
+    """The files beside a store. A running gateway has looked at the end of its journal already, and writes there."""
     try:
         with _unowned(path.parent) as is_unowned:
             return Witness(path, looks_at_journal=is_unowned)
@@ -89,7 +89,7 @@ def _witness_of(path: Path) -> Witness:
 
 
 def verify_file(path: Path) -> StoreVerification:
-    """Checks one file that stands alone, as a backup does; see `verify_store`."""
+    """Checks one file that stands alone, such as a backup; see `verify_store`."""
     if not path.is_file():
         raise StoreError(f"verify {path}", "there is no store", "name the data folder with --data")
     with reading(path) as connection:
@@ -98,7 +98,7 @@ def verify_file(path: Path) -> StoreVerification:
 
 @contextmanager
 def _unowned(data_dir: Path) -> Iterator[bool]:
-    """Whether nobody owns the store; then nobody comes to own it meanwhile."""
+    """Whether nobody owns the store. If so, nobody can come to own it meanwhile."""
     try:
         lock = os.open(data_dir / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -115,7 +115,7 @@ def _unowned(data_dir: Path) -> Iterator[bool]:
 
 @contextmanager
 def reading(path: Path) -> Iterator[apsw.Connection]:
-    """The store as it is at one moment, to be read. StoreError where it cannot be."""
+    """The store as it is at one moment, for reading. StoreError if it cannot be read."""
     try:
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
@@ -132,7 +132,7 @@ def reading(path: Path) -> Iterator[apsw.Connection]:
 
 
 def set_aside(data_dir: Path) -> tuple[str, ...]:
-    """Moves what cannot be got into table `damaged` of the store; returns a sentence for each message.
+    """Moves messages that cannot be got into table `damaged` of the store; returns a sentence for each one.
 
     Raises QueueManagerError 2042 while somebody else owns the store, and StoreError.
     """
@@ -148,7 +148,7 @@ def set_aside(data_dir: Path) -> tuple[str, ...]:
 
 
 def _queue_name(connection: apsw.Connection, sequence: int) -> str:
-    """The queue of a message; "" where its number is that of none."""
+    """The queue of a message; "" if its number is that of no queue."""
     statement = "SELECT name FROM queue JOIN message ON queue.id = message.queue WHERE sequence = ?"
     return str(connection.execute(statement, (sequence,)).get or "")
 

@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class StoreWentBack(StoreError):
-    """Something that was committed is missing. Nothing was changed. `findings` are sentences."""
+    """Committed work is missing. Nothing was changed. `findings` are sentences."""
 
     def __init__(self, operation: str, findings: tuple[str, ...]) -> None:
         super().__init__(operation, "; ".join(findings), _HINT)
@@ -99,11 +99,11 @@ class Witness:
     # -- keeping -------------------------------------------------------------------------------------------------------
 
     def admit_files(self) -> None:
-        """Raises StoreWentBack for what the files show before they are opened."""
+        """Raises StoreWentBack if the files show it before they are opened."""
         self._refuse(self.of_files())
 
     def admit(self, connection: apsw.Connection) -> None:
-        """Raises StoreWentBack for what the store says of itself; then it stays as it is, with its WAL."""
+        """Raises StoreWentBack if the store's own word shows it. Then the store stays as it is, with its WAL."""
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         stored = stored_reach(connection)
         try:
@@ -114,7 +114,7 @@ class Witness:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         if self.journal.is_damaged:
             _log.warning("store recovered torn_commits=%s at_byte=%s", self.journal.torn, self.journal.damaged_at)
-            # What is behind the torn commit goes: behind the next commits it could look like a loss.
+            # Removes the bytes behind the torn commit, which could look like a loss behind the next commits.
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         if stored is None or not stored.knows_marker:
             # Tables that should have a marker are about to be made: a crash never leaves them without one.

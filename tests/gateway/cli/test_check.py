@@ -127,7 +127,7 @@ def test_a_rule_about_shared_subscriptions_is_a_warning(rfhbridge, tmp_path, key
     ended = rfhbridge("check", "--config", config)
     assert ended.exit_code == 0
     (warning,) = (line for line in ended.text.splitlines() if line.startswith("warning: "))
-    assert warning.startswith("warning: access list: rule#2 names $share, which means nothing to MQTT 5")
+    assert warning.startswith("warning: access list: rule#2 names $share; for MQTT 5 rules check the filter")
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ def test_data_folder_that_is_a_file_is_told_before_the_start(rfhbridge, tmp_path
     config.write_text(f'data = "{tmp_path / "var"}"\n')
     ended = rfhbridge("check", "--config", config)
     assert (ended.exit_code, ended.stdout) == (1, b"")
-    assert f"data: {tmp_path / 'var'}: is there and no folder" in ended.stderr
+    assert f"data: {tmp_path / 'var'}: is not a folder" in ended.stderr
 
 
 def test_folder_for_copies_that_is_not_there_is_a_warning(rfhbridge, tmp_path):

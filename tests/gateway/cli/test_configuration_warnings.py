@@ -31,7 +31,7 @@ def found(**settings: object) -> list[str]:
         ),
         (
             {"listen": "127.0.0.1:1883", "http": {"enabled": True, "listen": "0.0.0.0:8080"}},
-            "http, 0.0.0.0:8080: everybody who reaches it may read the metrics and have messages converted",
+            "http, 0.0.0.0:8080: everybody who reaches this port may read the metrics and convert messages",
         ),
         ({"listener": [ANYWHERE], "access": {"access_file": "access.toml"}}, LIMITED),
         ({"listener": [ANYWHERE], "access": {"publish": ["plant/#"]}}, LIMITED),

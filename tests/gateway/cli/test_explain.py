@@ -29,7 +29,7 @@ def test_a_topic_is_explained_without_a_configuration_a_gateway_or_a_store(rfhbr
     ended = rfhbridge("explain", "plant/boiler", "--client", "boiler-1")
     assert (ended.exit_code, ended.stderr) == (0, "")
     lines = ended.text.splitlines()
-    assert lines[1] == "target  no configuration names a target: one with the default names is assumed"
+    assert lines[1] == "target  no configuration names a target, so one with the default names is assumed"
     assert "PUBLISH, QoS 1 becomes Publish on queue SYSTEM.BROKER.DEFAULT.STREAM at target IBMMQ" in lines
     assert "    text  <psc><Command>Publish</Command><Topic>plant/boiler</Topic></psc>" in lines
     hexadecimal = [line.removeprefix("    hex   ") for line in lines if line.startswith("    hex   ")]
@@ -84,7 +84,7 @@ def test_the_whole_set_up_is_mqsc_alone(rfhbridge, configuration):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ((), "name a topic"),
+        ((), "give a topic"),
         (("a/#/b",), "holds # before the last level"),
         (("",), "topic"),
         (("a/b", "--mqsc"), "leave out TOPIC"),
@@ -102,7 +102,7 @@ def test_a_configuration_without_a_target_is_explained_as_it_is(rfhbridge, tmp_p
     path = tmp_path / "plain.toml"
     path.write_text('header = "mqrfh"\n')
     ended = rfhbridge("explain", "a/b", "--config", path)
-    assert "route   none takes it: it stays at the embedded broker" in ended.text.splitlines()
+    assert "route   no route takes it, so it stays at the embedded broker" in ended.text.splitlines()
     ended = rfhbridge("explain", "--mqsc", "--config", path)
     assert (ended.exit_code, ended.text) == (1, "")
     assert "names no target" in ended.stderr

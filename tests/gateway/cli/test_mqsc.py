@@ -74,7 +74,7 @@ def test_commands_may_come_from_a_file(mqsc, tmp_path):
 def test_a_command_in_the_place_of_the_file_is_told_where_it_belongs(mqsc, data_folder):
     ended = mqsc(b"", "DISPLAY QLOCAL(*)")
     assert ended.exit_code == 1
-    assert ended.stderr.endswith("(a command comes from standard input: echo 'DISPLAY QLOCAL(*)' | rfhbridge mqsc)\n")
+    assert ended.stderr.endswith("(give a command on standard input: echo 'DISPLAY QLOCAL(*)' | rfhbridge mqsc)\n")
     assert mqsc(b"", "none.mqsc").stderr == "rfhbridge: none.mqsc: No such file or directory\n"
     assert not data_folder.exists()
 

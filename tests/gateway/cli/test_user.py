@@ -125,7 +125,7 @@ def test_file_is_the_configured_one_where_none_is_named(rfhbridge, file, tmp_pat
 def test_password_on_the_command_line_is_refused_and_not_repeated(rfhbridge, file):
     ended = rfhbridge("user", "add", "anna", "sesame", "--file", file, stdin=b"x")
     assert ended.exit_code == 2
-    assert "does not belong on the command line" in ended.stderr
+    assert "never give a password on the command line" in ended.stderr
     assert "sesame" not in ended.stderr
     assert not file.exists()
 

@@ -24,11 +24,14 @@ def test_a_table_has_patterns_for_each_right(tmp_path):
         (TABLE + TABLE.replace("['billing']", "['other']"), "application#2.name: there is an application 'billing'"),
         (TABLE + TABLE.replace("'billing'\nusers", "'b'\nusers"), "'billing' is a user of application 'billing'"),
         ("[[application]]\nname = 'billing'\n", "application#1: nobody can be it"),
-        ("[queue_manager]\ntoken_file = 'tokens'\n", "queue_manager.token_file: is of no use without"),
-        (TABLE.replace("name = 'billing'", "name = 'much-too-long'"), "'much-too-long' is no name of an application"),
-        (TABLE + "get = ['A*B']\n", "'A*B' is no name of a queue"),
-        (TABLE + "get = ['']\n", "'' is no name of a queue"),
-        (TABLE.replace("['billing']", "['a b']"), "'a b' is no user of the operating system"),
+        ("[queue_manager]\ntoken_file = 'tokens'\n", "queue_manager.token_file: has no effect without"),
+        (
+            TABLE.replace("name = 'billing'", "name = 'much-too-long'"),
+            "'much-too-long' is not a name of an application",
+        ),
+        (TABLE + "get = ['A*B']\n", "'A*B' must be the name of a queue"),
+        (TABLE + "get = ['']\n", "'' must be the name of a queue"),
+        (TABLE.replace("['billing']", "['a b']"), "'a b' is not a user of the operating system"),
     ],
 )
 def test_a_wrong_table_is_refused_by_its_key(tmp_path, text, problem):

@@ -123,9 +123,12 @@ def test_key_with_a_letter_too_much_names_the_right_one(load, key):
         ("[audit]\nenabled = 1", "audit.enabled: "),
         ('[log]\nlevel = "loud"', "log.level: "),
         ("mqtt = 3", "mqtt: must be a table, not 3"),
-        ("[mqtt]\nmaximum_sessions = 9223372036854775808", "mqtt.maximum_sessions: has more than the 64 bits of an"),
-        ('data = "a\\u0000b"', "data: holds U+0000"),
-        ('[[listener]]\ntls.key = "a\\u0000"', "listener#1.tls.key: holds U+0000"),
+        (
+            "[mqtt]\nmaximum_sessions = 9223372036854775808",
+            "mqtt.maximum_sessions: does not fit into the 64 bits of an",
+        ),
+        ('data = "a\\u0000b"', "data: has the character U+0000"),
+        ('[[listener]]\ntls.key = "a\\u0000"', "listener#1.tls.key: has the character U+0000"),
         ("[mqtt]\nconnect_timeout_s = 1e300", "mqtt.connect_timeout_s: must be less than or equal to 31536000"),
         ("[mqtt]\nmaximum_unsent_bytes = 2147483648", "mqtt.maximum_unsent_bytes: must be less than or equal to 2147"),
         ("[mqtt]\nmaximum_queued_age_s = 9000000000000", "mqtt.maximum_queued_age_s: must be less than"),
@@ -175,9 +178,9 @@ def test_conversions_are_read_with_their_defaults(load):
 @pytest.mark.parametrize(
     ("ways", "complaint"),
     [
-        ([("A", "A")], "conversion#1: what leaves 'A' comes back to it"),
-        ([("A", "B"), ("B", "C"), ("C", "A")], "conversion#3: what leaves 'C' comes back to it"),
-        ([("A", "B"), ("B", "A"), ("C", "A")], "conversion#2: what leaves 'B' comes back to it"),
+        ([("A", "A")], "conversion#1: messages from 'A' come back to it"),
+        ([("A", "B"), ("B", "C"), ("C", "A")], "conversion#3: messages from 'C' come back to it"),
+        ([("A", "B"), ("B", "A"), ("C", "A")], "conversion#2: messages from 'B' come back to it"),
         ([("A", "B"), ("A", "C")], "conversion#2.from: 'A' has a conversion already"),
         (
             [("SYSTEM.BROKER.CONTROL.QUEUE", "A")],
@@ -188,11 +191,17 @@ def test_conversions_are_read_with_their_defaults(load):
         ([("SYSTEM.RFHBRIDGE.AUDIT", "A")], "the audit trail is written from it"),
         ([("SYSTEM.DEAD.LETTER.QUEUE", "A")], "dead letters are put on it"),
         ([("SYSTEM.RFHBRIDGE.HELD", "A")], "dead letters wait on it for room"),
-        ([("A", "SYSTEM.RFHBRIDGE.HELD")], "'SYSTEM.RFHBRIDGE.HELD' takes nothing"),
+        ([("A", "SYSTEM.RFHBRIDGE.HELD")], "'SYSTEM.RFHBRIDGE.HELD' takes only messages of the gateway"),
         ([("RFHBRIDGE.SUBSCRIBER", "A")], "the gateway receives its publications on it"),
         ([("RFHBRIDGE.REPLY", "A")], "the gateway receives its answers on it"),
-        ([("A", "SYSTEM.RFHBRIDGE.AUDIT")], "conversion#1.to: 'SYSTEM.RFHBRIDGE.AUDIT' takes nothing"),
-        ([("A", "SYSTEM.DEAD.LETTER.QUEUE")], "conversion#1.to: 'SYSTEM.DEAD.LETTER.QUEUE' takes nothing"),
+        (
+            [("A", "SYSTEM.RFHBRIDGE.AUDIT")],
+            "conversion#1.to: 'SYSTEM.RFHBRIDGE.AUDIT' takes only messages of the gateway",
+        ),
+        (
+            [("A", "SYSTEM.DEAD.LETTER.QUEUE")],
+            "conversion#1.to: 'SYSTEM.DEAD.LETTER.QUEUE' takes only messages of the gateway",
+        ),
         ([("A B", "A")], "conversion#1.from: 'A B' is not an MQ name"),
     ],
 )
@@ -391,15 +400,15 @@ def test_everything_goes_to_the_only_target_where_there_is_no_route(load):
         (TARGET + '[[target]]\nname = "HQ"\n', "route: is missing; with several targets, routes say"),
         (TARGET + ROUTE.replace("PLANT", "PLANET"), "route#1.target: there is no target 'PLANET'; known: PLANT"),
         (ROUTE, "route#1.target: there is no target 'PLANT'; known: none"),
-        ('[[target]]\nname = "plant"\n', "target#1.name: 'plant' is no name of a target"),
+        ('[[target]]\nname = "plant"\n', "target#1.name: 'plant' is not a name of a target"),
         (TARGET + "connections = []\n", "target#1: connections: name at least one HOST(PORT), or ccdt_url"),
-        (TARGET + 'connections = ["mq1 1414"]\n', "target#1.connections#1: 'mq1 1414' is no connection name"),
-        (TARGET + 'password_file = "pw"\n', "target#1: user: a password needs one"),
+        (TARGET + 'connections = ["mq1 1414"]\n', "target#1.connections#1: 'mq1 1414' is not a connection name"),
+        (TARGET + 'password_file = "pw"\n', "target#1: user: is missing; a password needs a user"),
         (TARGET + 'binding = "pymqi"\nccdt_url = "file:///t"\n', "pymqi cannot use one"),
         (TARGET + "batch_messages = 9999\n", "target#1.batch_messages: must be less than or equal to 9998"),
         (TARGET + 'queue_manager = "RFHBRIDGE"\n', "target#1.queue_manager: 'RFHBRIDGE' is the embedded one"),
         (TARGET + 'reply_queue = "RFHBRIDGE.SUBSCRIBER"\n', "target#1.reply_queue: 'RFHBRIDGE.SUBSCRIBER' is"),
-        (TARGET + 'users = { somebody = "THIRTEENCHARS" }\n', "'THIRTEENCHARS' is no UserIdentifier"),
+        (TARGET + 'users = { somebody = "THIRTEENCHARS" }\n', "'THIRTEENCHARS' is not a UserIdentifier"),
         (TARGET + ROUTE + 'topics = ["a/#/b"]\n', "route#1.topics#1: "),
         (TARGET + ROUTE + "topics = []\n", "route#1.topics: "),
     ],
@@ -480,8 +489,11 @@ def test_rules_for_users_need_something_that_tells_users_apart(load, key: str, u
         ('algorithms = ["none"]', "access.token.algorithms#1: must be 'RS256'"),
         ("algorithms = []", "access.token.algorithms: "),
         ('key_files = [""]', "access.token.key_files#1: "),
-        ('issuer = "https://login"', "access.token: key_files: is missing, and without keys no token is taken"),
-        ('audience = "mqtt"', "key_files: is missing, and without keys no token is taken, whatever its audience"),
+        (
+            'issuer = "https://login"',
+            "access.token: key_files: is missing; issuer needs keys, because without keys no token is accepted",
+        ),
+        ('audience = "mqtt"', "key_files: is missing; audience needs keys, because without keys no token is accepted"),
         ("leeway_s = -1", "access.token.leeway_s: must be greater than or equal to 0"),
         ("maximum_bytes = 65536", "access.token.maximum_bytes: must be less than or equal to 65535"),
         ('user_claim = ""', "access.token.user_claim: "),
@@ -496,6 +508,6 @@ def test_a_wrong_key_of_the_table_for_tokens_is_named(load, token: str, complain
 def test_a_rescue_folder_in_the_data_folder_rescues_nothing(load):
     with pytest.raises(ConfigurationError) as error:
         load('data = "var"\nrescue_folder = "var/rescue"\n')
-    assert "rescue_folder: 'var/rescue' lies in the data folder" in str(error.value)
+    assert "rescue_folder: 'var/rescue' is in the data folder" in str(error.value)
     settings = load('data = "var"\nrescue_folder = "variable"\n')
     assert settings.rescue == Path("variable").absolute()

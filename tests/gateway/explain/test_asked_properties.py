@@ -83,7 +83,7 @@ def test_the_embedded_broker_gets_them_alone(header, text):
         ("topic-alias=3", "belongs to one connection"),
         ("user-property=unit", "user-property=NAME=VALUE"),
         ("payload-format-indicator=2", "which it must not be"),
-        ("payload-format-indicator=yes", "is a number"),
+        ("payload-format-indicator=yes", "must be a number"),
         ("message-expiry-interval=4294967296", "4294967296"),
         ("message-expiry-interval=-1", "-1"),
         ("response-topic=a/#", "MQTT-3.3.2-14"),
@@ -96,5 +96,5 @@ def test_what_a_publish_may_not_have_is_named(text, problem):
 
 
 def test_one_that_stands_twice_is_named():
-    with pytest.raises(PropertyProblem, match="content-type stands there twice"):
+    with pytest.raises(PropertyProblem, match="content-type is given twice"):
         asked_properties(["content-type=a", "content-type=b"])

@@ -86,7 +86,7 @@ def test_reset_is_refused_while_a_batch_is_in_doubt(world: World):
 def test_where_nothing_is_in_doubt_there_is_nothing_to_say(world: World):
     world.run(world.outbound())
     for resolution in (Resolution.COMMIT, Resolution.BACKOUT):
-        with pytest.raises(ResolutionRefused, match="nothing of channel"):
+        with pytest.raises(ResolutionRefused, match="has no batch in doubt"):
             resolve_out(world, resolution)
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from mq_adapters.embedded.direct import Direct
-from mq_adapters.embedded.socket.peer import own_user, peer_user, user_identifier
+from mq_adapters.embedded.socket.peer import own_user, peer_uid, user_identifier
 from mq_adapters.message import Message, MessageDescriptor
 
 UNUSED_UID = 3_999_999_999
@@ -38,7 +38,7 @@ def test_user_without_a_name_is_its_number() -> None:
 def test_kernel_tells_who_is_at_the_other_end() -> None:
     here, there = socket.socketpair()
     with here, there:
-        assert peer_user(here) == own_user() == user_identifier(os.geteuid())
+        assert user_identifier(peer_uid(here)) == own_user() == user_identifier(os.geteuid())
 
 
 def test_message_without_a_user_is_put_by_that_of_the_process_and_another_keeps_its_own(tmp_path) -> None:
