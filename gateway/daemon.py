@@ -14,6 +14,7 @@ import importlib.metadata
 import logging
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
@@ -28,6 +29,7 @@ from gateway.audit_trail.exporter import TRAIL_FOLDER
 from gateway.audit_trail.newest_time import newest_us
 from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
 from gateway.audit_trail.segment_files import OPEN_SUFFIX
+from gateway.audit_trail.stock_takes import StockTakes, lost_notes, stock_notes
 from gateway.audit_trail.supervisor import ExporterSupervisor
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.bridge import Bridge
@@ -119,6 +121,7 @@ class Daemon:
         self._exporter = ExporterSupervisor(settings) if settings.audit.enabled else None
         self._space: FreeSpace | None = None
         self._clock: ClockWatch | None = None
+        self._stock_takes: StockTakes | None = None
 
     async def run(self, ready: Ready) -> int:
         """Serves until SIGTERM or SIGINT; returns the exit code. `ready(listeners)`: the ports are open."""
@@ -282,6 +285,8 @@ class Daemon:
         self._clock = ClockWatch(engine)
         self._clock.tick()
         self._note_start(engine)
+        if settings.audit.enabled:
+            self._stock_takes = StockTakes(engine, settings.audit.segment_minutes * 60, time.monotonic)
         call_soon = asyncio.get_running_loop().call_soon
         set_aside = sessions_set_aside(engine, settings.mqtt.maximum_session_memory_bytes)
         self._broker = broker = Broker(
@@ -351,6 +356,8 @@ class Daemon:
         version = importlib.metadata.version("rfhbridge")
         configuration = self._settings.configuration_sha256
         unit.notes.append((NoteKind.STARTED, engine.now_us(), version, TABLE_VERSION, configuration))
+        unit.notes += lost_notes(engine) + stock_notes(engine)
+        unit.notes_are_due = True
         engine.submit(unit)
 
     # -- running -------------------------------------------------------------------------------------------------------
@@ -376,10 +383,15 @@ class Daemon:
             if ticks % _TICKS_PER_SECOND == 0:
                 await listeners.tick()
                 engine.maintenance.look()
-                if self._clock is not None:
-                    self._clock.tick()
+                self._tick_clocks()
             if ticks % _TICKS_PER_SWEEP == 0 and self._broker is not None:
                 self._broker.tend()
+
+    def _tick_clocks(self) -> None:
+        if self._clock is not None:
+            self._clock.tick()
+        if self._stock_takes is not None:
+            self._stock_takes.tick()
 
     async def _drain(self, engine: Engine, bridge: Bridge, listeners: Listeners) -> None:
         bridge.is_stopping = True
@@ -397,6 +409,8 @@ class Daemon:
             if self._clock is not None:
                 self._clock.tick()
             await until_settled(engine)
+            if self._stock_takes is not None:
+                self._stock_takes.take()
             engine.tick()  # writes the audit notes of all that
             await until_settled(engine)
         if self._exporter is not None:

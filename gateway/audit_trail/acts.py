@@ -9,6 +9,7 @@ from typing import Final
 
 from gateway.audit_trail.notes import NoteKind, pack_batch
 from gateway.audit_trail.origin import exchange_of
+from gateway.audit_trail.stock_takes import lost_notes
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
@@ -22,6 +23,11 @@ def keep_acts(engine: Engine) -> None:
     if engine.gateway_queues.is_audited:
         engine.seal_notes = pack_batch
         note_acts(engine)
+        if lost := lost_notes(engine):
+            unit = engine.begin()
+            unit.notes += lost
+            unit.notes_are_due = True
+            engine.submit(unit)
 
 
 def note_acts(engine: Engine) -> None:

@@ -58,6 +58,7 @@ class Fragments:
             Form.MQ_FORMAT: lambda format: json_text(format.decode("latin-1").rstrip()),
             Form.NAMES: lambda names: f"[{','.join(map(shown.name, names))}]",
             Form.RANGES: lambda ranges: f"[{','.join(f'[{first},{last}]' for first, last in ranges)}]",
+            Form.DEPTHS: self._depths,
             Form.PAIRS: lambda pairs: f"[{','.join(f'[{json_text(one)},{json_text(two)}]' for one, two in pairs)}]",
         }
 
@@ -100,6 +101,12 @@ class Fragments:
             return lambda values: f'{label}{values[place]:016x}"' if values[place] else ""
         needed = places[-1]  # a stream's style is told with its stream
         return lambda values: label + text(values[place]) if values[needed] else ""
+
+    def _depths(self, rows: Sequence[tuple[bytes, int, int]]) -> str:
+        """Rows of numbers that stand as texts, for a column of lists has one type."""
+        shown = self._shown.identifier
+        texts = [f'["{shown(correl_id)}","{messages}","{at_us}"]' for correl_id, messages, at_us in rows]
+        return f"[{','.join(texts)}]"
 
     def _exchange(self, direction: str, client: int, epoch: int, exchange: int = -1) -> Fragment:
         label, names = f',"direction":"{direction}","client":', self._names

@@ -104,6 +104,13 @@ class AvailableMessages:
             found[queue.account.name] += sum(map(len, queue.lanes.values()))
         return found
 
+    def taken(self) -> dict[Queue, list[int]]:
+        """The numbers of the messages that somebody has taken, by queue."""
+        found: dict[Queue, list[int]] = {}
+        for sequence, queue in self._taken.items():
+            found.setdefault(queue, []).append(sequence)
+        return found
+
     # -- taking --------------------------------------------------------------------------------------------------------
 
     def take(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> Message | None:

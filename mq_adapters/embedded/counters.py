@@ -185,6 +185,8 @@ class Counters:
         self._staged: _Tally | None = None
         self._written = b""
         self._staged_publications = b""
+        #: Messages by queue that were not persistent, and were not known to be delivered, when the last run ended.
+        self.lost: dict[str, int] = {}
         #: Whether the store has counters. If not, they begin now.
         self.has_begun = False
 
@@ -215,6 +217,7 @@ class Counters:
                 account.begin, account.gone = found.begin, found.gone + found.waiting
                 account.counts = (found.persistent, found.others)
                 if found.waiting:
+                    self.lost[found.name] = found.waiting
                     self._unwritten.add(account)
 
     def begin(self, queues: Iterable["Queue"], held: int) -> None:

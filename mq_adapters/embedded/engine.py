@@ -32,6 +32,7 @@ from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.put_rules import FORMAT_BYTES, check_put, expiry_time, resolved_persistence
 from mq_adapters.embedded.queue import Queue, ServedHandler
 from mq_adapters.embedded.reporting import Reporter
+from mq_adapters.embedded.stock import QueueStock, take_stock
 from mq_adapters.embedded.store.maintenance import StoreMaintenance
 from mq_adapters.embedded.store.store import Store
 from mq_adapters.embedded.unit_of_work import Departure, Note, StateSpace, UnitOfWork
@@ -335,6 +336,16 @@ class Engine:
         Units that the callback submits, and state that it adds to those units, are committed with them.
         """
         self._commits.before_commit(callback)
+
+    def note_first(self, make: Callable[[], list[Note]]) -> None:
+        """Adds what `make` returns to the notes, soon: when the notes before it tell all that queues have seen."""
+        self._commits.note_first(make)
+        self._commits.want_notes()
+        self.submit(self.begin())
+
+    def stock(self) -> list[QueueStock]:
+        """What is on the queues. Call it in `note_first`, or where no unit is under way."""
+        return take_stock(self._queues.values(), self._available.taken(), self._message_cache.lanes)
 
     def states(self, space: StateSpace) -> list[tuple[bytes, bytes]]:
         """Every key and value of a space, as last committed; for loading at the start."""

@@ -80,6 +80,8 @@ class GroupCommit:
         self._group: Group = []
         #: Called before the group is written. Units that they add join it.
         self._asked_before: list[Callable[[], None]] = []
+        #: Called when all units before the group are complete. What they return is noted before the group's own notes.
+        self._asked_first: list[Callable[[], list[Note]]] = []
         self._committing: Group | None = None
         self._flush_is_due = False
         self._later_notes: list[Note] = []
@@ -115,6 +117,10 @@ class GroupCommit:
     def before_commit(self, callback: Callable[[], None]) -> None:
         """Calls back once, when the group that gathers is about to be written. Units added then belong to it."""
         self._asked_before.append(callback)
+
+    def note_first(self, make: Callable[[], list[Note]]) -> None:
+        """Notes what holds when all units are complete that the notes before tell of, and none of those behind."""
+        self._asked_first.append(make)
 
     def want_notes(self) -> None:
         """From now on the next group is written even if it has only notes."""
@@ -168,6 +174,9 @@ class GroupCommit:
         because they may add the very change that is acknowledged. The first error is raised after them.
         """
         self._flush_is_due = True
+        first, self._asked_first = self._asked_first, []
+        for make in first:
+            self._later_notes += make()
         asked, self._asked_before = self._asked_before, []
         errors: list[Exception] = []
         for callback in asked:

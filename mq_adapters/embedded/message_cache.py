@@ -8,7 +8,7 @@ from typing import Final
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store.store import Store
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork, back_out_key
-from mq_adapters.message import KNOWN_HEADER_BYTES, MQPER_PERSISTENT, Message
+from mq_adapters.message import KNOWN_HEADER_BYTES, MQCI_NONE, MQPER_PERSISTENT, Message
 from mq_adapters.reasons import StoreError
 
 #: Bytes of recently used persistent messages in memory: their bodies, and the measured cost beside each body.
@@ -133,6 +133,17 @@ class MessageCache:
         elsewhere = [sequence for sequence, held in found.items() if held is None]
         here = [(held[1].origin, len(held[1].body)) for held in found.values() if held is not None]
         return here + self._store.origins(elsewhere)
+
+    def lanes(self, sequences: Iterable[int]) -> dict[int, tuple[bytes, int]]:
+        """CorrelId and time of the put of committed messages, by their numbers. No body is read."""
+        held = {sequence: self.in_memory(sequence) for sequence in sequences}
+        here = {
+            sequence: (found[1].descriptor.correl_id, found[1].put_us)
+            for sequence, found in held.items()
+            if found is not None
+        }
+        elsewhere = self._store.lanes([sequence for sequence in held if sequence not in here])
+        return here | {sequence: (correl_id or MQCI_NONE, put_us) for sequence, correl_id, put_us in elsewhere}
 
     def on_disk(self, sequence: int) -> tuple[Queue, Message] | None:
         """Reads one message, without keeping it in memory."""

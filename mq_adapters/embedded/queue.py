@@ -77,6 +77,10 @@ class Lane:
             gone.discard(numbers.popleft())
         return 0
 
+    def oldest(self) -> int:
+        """The lowest number, or 0 for an empty lane."""
+        return self.head()
+
     def pop(self) -> int:
         """Takes the oldest number off, or returns 0."""
         number = self.head()
@@ -137,6 +141,10 @@ class PriorityLane:
             if number:
                 return number
         return 0
+
+    def oldest(self) -> int:
+        """The lowest sequence number of any priority, or 0 for an empty lane."""
+        return min((lane.head() & SEQUENCE_MASK for lane in self._bands.values()), default=0)
 
     def pop(self) -> int:
         """Takes the first number off, or returns 0."""

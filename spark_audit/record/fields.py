@@ -29,6 +29,10 @@ class Form(Enum):
     BYTES = ("string", "base64; encrypted where personal data is keyed")
     HEX = ("string", "hex digits")
     MESSAGE_ID = ("string", "hex digits of a MsgId that the gateway gave")
+    DEPTHS = (
+        "array<array<string>>",
+        "list of [CorrelId, messages, microseconds]; CorrelIds as keyed hashes where personal data is keyed",
+    )
     CORRELATION_ID = ("string", "hex digits; a keyed hash where personal data is keyed")
     MQ_FORMAT = ("string", "Format of an MQ header without its blanks")
     NAMES = ("array<string>", "list of texts; keyed hashes where personal data is keyed")
@@ -184,7 +188,13 @@ FIELDS: Final = (
         "user of the operating system who acted; with the name of the application whose token was shown, if one was",
     ),
     Field("object", Form.NAME, "client, topic or channel on which the operator acted"),
-    Field("messages", Form.NUMBER, "messages that the operator's order destroyed, took or moved", "messages", _COUNTED),
+    Field(
+        "messages",
+        Form.NUMBER,
+        "messages that the operator's order destroyed, took or moved; that were dropped; in `stock` those that wait",
+        "messages",
+        _COUNTED,
+    ),
     Field("jump_us", Form.NUMBER, "how far the wall clock is ahead of the plausible time", "microseconds"),
     Field("gateway_before", Form.HEX, "incarnation of the store until then", digits=24),
     Field("first_missing", Form.NUMBER, "sequence of the first missing record of the trail", "", _NUMBERED),
@@ -218,6 +228,16 @@ FIELDS: Final = (
     Field("topics", Form.NAMES, "topics of the command, or patterns of topics"),
     Field("filter", Form.WORDS, "content filter of the command"),
     Field("completion", Form.TEXT, "completion of the command", values=("ok", "warning", "error")),
+    Field("queues", Form.NUMBER, "queues with messages", "queues", _COUNTED),
+    Field("oldest_us", Form.NUMBER, "time at which the oldest message was put", _MICROSECONDS, (0, _LAST_TIME_US)),
+    Field("subscribers", Form.NUMBER, "CorrelIds of the messages on the queue", "CorrelIds", _COUNTED),
+    Field(
+        "subscribers_sha256",
+        Form.HEX,
+        "SHA-256 of the full list: of each CorrelId, ascending, its 24 bytes and its messages as 8 bytes, big-endian",
+        digits=64,
+    ),
+    Field("depths", Form.DEPTHS, "CorrelId, messages, and time at which the oldest was put, of subscribers"),
     Field("prev", Form.HEX, "hash of the record before", digits=64),
     Field("hash", Form.HEX, "hash of this record", digits=64),
 )

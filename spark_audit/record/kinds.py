@@ -30,6 +30,7 @@ class Kind(StrEnum):
     RESTORED = "restored"
     LOGINS_REFUSED = "logins_refused"
     COMMANDED = "commanded"
+    STOCK = "stock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,16 @@ KINDS: Final = (
         "The broker took a command of an MQ application: a publication, a registration, a request or a deletion.",
         ("message_id", "queue", "completion"),
         _NO_EVENTS,
+    ),
+    RecordKind(
+        Kind.STOCK,
+        "What is on the queues when all records before are true, and none behind. Its records are of one batch.",
+        ("event", "messages"),
+        {
+            "queues": "on how many queues there are messages, and how many in all; the deepest follow",
+            "queue": "one queue",
+            "subscribers": "subscribers of the queue before, those with the most messages first",
+        },
     ),
 )
 

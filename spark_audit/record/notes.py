@@ -65,6 +65,8 @@ class NoteKind(IntEnum):
     RESTORED = 21
     LOGINS_REFUSED = 22
     COMMANDED = 23
+    LOST = 24
+    STOCK = 25
 
 
 _CLIENT: Final = ("client", "session_epoch")
@@ -335,6 +337,31 @@ NOTES: Final = (
                     *(*map(_if_any, (*_APPLICATION, "reason_code")), *_PAYLOAD_IF_HASHED),
                 ),
                 TAKEN_COMMAND,
+            ),
+        ),
+    ),
+    Note(
+        NoteKind.LOST,
+        "Messages that were not persistent ended with the gateway's last run. The reason stands in clear.",
+        ("queue", "messages", "reason"),
+        (
+            RecordOf(
+                Kind.DROPPED,
+                (*_values("queue", "messages"), Part(Rule.VALUE, ("reason",), ("reason",), Form.TEXT)),
+            ),
+        ),
+    ),
+    Note(
+        NoteKind.STOCK,
+        "What is on the queues, between two commits.",
+        ("event", "queue", "messages", "queues", "oldest_us", "subscribers", "subscribers_sha256", "depths"),
+        (
+            RecordOf(
+                Kind.STOCK,
+                (
+                    *_values("event", "messages"),
+                    *map(_if_any, ("queue", "queues", "oldest_us", "subscribers", "subscribers_sha256", "depths")),
+                ),
             ),
         ),
     ),

@@ -11,6 +11,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+from mq_adapters import connect as connect_queue_manager
+from mq_adapters.message import Message, MessageDescriptor
 from spark_audit.digest import DigestKind, parse_digest
 from spark_audit.personal import PersonalKey, opened_record
 from spark_audit.verify import Anchor, Verdict, verify
@@ -169,3 +171,30 @@ def test_below_the_mark_publishers_wait_qos_0_is_dropped_and_the_gateway_is_not_
     assert gateway.stop() == 0
     held.expect_end("is closed without PUBACK")
     assert len(gateway.logged("disk space ran short")) == 1
+
+
+def _records(gateway: Gateway, kind: str) -> list[dict[str, object]]:
+    lines = [
+        line for path in sorted((gateway.data / "trail").glob("*.jsonl")) for line in path.read_bytes().splitlines()
+    ]
+    return [record for record in map(orjson.loads, lines) if record["kind"] == kind]
+
+
+def test_stock_is_taken_at_start_and_stop_and_what_ended_with_a_run_is_told(configured, connect: Connect) -> None:
+    gateway = configured("").start()
+    client = _connected(connect, gateway, "work")
+    with connect_queue_manager(gateway.data) as application:
+        application.define("APP")
+        for persistence in (0, 1, 0):
+            application.put("APP", Message(MessageDescriptor(persistence=persistence), b"x"))
+        _publish(client, range(1, 2))
+    assert gateway.stop() == 0
+    gateway.start()
+    assert gateway.stop() == 0
+    stocks = [(record["event"], record.get("queue"), record["messages"]) for record in _records(gateway, "stock")]
+    on_app = [messages for event, queue, messages in stocks if (event, queue) == ("queue", "APP")]
+    assert on_app == [3, 1, 1]
+    assert [event for event, _, _ in stocks].count("queues") == 4
+    dropped = [record for record in _records(gateway, "dropped") if record["queue"] == "APP"]
+    assert [record["messages"] for record in dropped] == [2]
+    assert verify(gateway.data / "trail").verdict is Verdict.INTACT

@@ -43,13 +43,14 @@ def export_pending(data_folder: Path) -> None:
 
 def _is_exported_here(data_folder: Path) -> bool:
     """Writes the notes here. False if somebody else has the store."""
+    from gateway.audit_trail.acts import keep_acts
     from gateway.audit_trail.exporter import TRAIL_FOLDER
     from gateway.audit_trail.exporter import export_pending as export
     from mq_adapters.embedded.direct import Direct
     from mq_adapters.embedded.rights import EXPORTER
 
     try:
-        queue_manager = Direct(data_folder, rights=EXPORTER)
+        queue_manager = Direct(data_folder, rights=EXPORTER, prepare=keep_acts)
     except QueueManagerError as error:
         if error.reason_code != ReasonCode.MQRC_OBJECT_IN_USE:
             raise

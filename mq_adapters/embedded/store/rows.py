@@ -3,14 +3,17 @@
 from collections.abc import Iterable
 from typing import Final
 
-from mq_adapters.embedded.store.checksums import descriptor_checksum, message_checksum
+from mq_adapters.embedded.store.checksums import descriptor_checksum, message_checksum, state_checksum
+from mq_adapters.embedded.store.errors import damage
 from mq_adapters.message import MQCI_NONE, MQMI_NONE, Message, MessageDescriptor, unpack_descriptor
 
 #: The columns of table `message` in their order: see layout.py.
 COLUMNS: Final = "sequence, queue, correl_id, msg_id, put_us, expires_us, descriptor, origin, body, priority, checksum"
 MessageRow = tuple[int, int, bytes | None, bytes | None, int, int, bytes, bytes, bytes, int, int]
 
-_DESCRIPTOR_CACHE_ENTRIES: Final = 4_096
+#: How damage to a row without a message shows.
+OTHER_CHECKSUM: Final = "is not as it was written: its checksum is another"
+_DESCRIPTOR_CACHE_ENTRIES = 4_096
 #: Errors of columns whose types have changed.
 _NOT_READABLE: Final = (ValueError, TypeError, IndexError, AttributeError, OverflowError)
 
@@ -76,3 +79,15 @@ def _index_of(descriptor: MessageDescriptor) -> _Index:
     """The columns that repeat a descriptor's fields: CorrelId, MsgId if the putter chose it, and priority."""
     chosen = None if descriptor.msg_id == MQMI_NONE else descriptor.msg_id
     return descriptor.correl_id, chosen, descriptor.priority
+
+
+def checked_state(space: int, row: tuple[bytes, bytes, int]) -> tuple[bytes, bytes]:
+    """Key and value of a row of state, as they were written."""
+    key, value, checksum = row
+    try:
+        is_sound = state_checksum(space, key, value) == checksum
+    except TypeError:  # a value that is no bytes any more
+        is_sound = False
+    if not is_sound:
+        raise damage(f"read state {int(space)} {key!r:.80}", OTHER_CHECKSUM)
+    return key, value

@@ -32,7 +32,7 @@ from mq_adapters.embedded.store.errors import damage, failure
 from mq_adapters.embedded.store.files import StoreFiles, keep_private, lock_now, make_folder
 from mq_adapters.embedded.store.layout import prepare
 from mq_adapters.embedded.store.readers import StandingReaders
-from mq_adapters.embedded.store.rows import COLUMNS, DamagedRow, MessageRow, RowReader
+from mq_adapters.embedded.store.rows import COLUMNS, OTHER_CHECKSUM, DamagedRow, MessageRow, RowReader, checked_state
 from mq_adapters.embedded.store.witness import MARKER_NAME, WRITE_REACH, Witness, next_reach, packed_reach
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import IDENTIFIER_TAG, Message
@@ -53,7 +53,6 @@ _DELETE_BACK_OUT_COUNTS: Final = (
     " (SELECT unhex(printf('%016X', sequence)) FROM message WHERE queue = ?)"
 )
 _READ: Final = f"SELECT {COLUMNS} FROM message WHERE sequence IN carray(?) ORDER BY sequence"
-_OTHER_CHECKSUM: Final = "is not as it was written: its checksum is another"
 
 StateRow = tuple[int, bytes, bytes | None]
 Change = tuple[str, tuple[int | str | bytes, ...]]
@@ -147,7 +146,7 @@ class Store:
         try:
             for *row, checksum in rows:
                 if object_checksum(*row) != checksum:
-                    raise damage(f"read object {row[1]!r:.60}", _OTHER_CHECKSUM)
+                    raise damage(f"read object {row[1]!r:.60}", OTHER_CHECKSUM)
             return [unpack_definition(*row) for *row, _ in rows]
         except (ValueError, TypeError, AttributeError) as error:
             raise failure("read the objects", error) from error
@@ -166,15 +165,22 @@ class Store:
 
     def origins(self, sequences: Sequence[int]) -> list[tuple[bytes, int]]:
         """Private origin and bytes of the body, for those of the messages that are in the store."""
+        return self._of_messages("origin, length(body)", sequences)
+
+    def lanes(self, sequences: Sequence[int]) -> list[tuple[int, bytes | None, int]]:
+        """Number, CorrelId and time of the put, for those of the messages that are in the store."""
+        return self._of_messages("sequence, correl_id, put_us", sequences)
+
+    def _of_messages(self, columns: str, sequences: Sequence[int]) -> list[tuple]:  # type: ignore[type-arg]  # by columns
         if not sequences:
             return []  # SQLite refuses an empty array
         wanted = apsw.carray(array("q", sequences))
-        return self._read("SELECT origin, length(body) FROM message WHERE sequence IN carray(?)", (wanted,))
+        return self._read(f"SELECT {columns} FROM message WHERE sequence IN carray(?)", (wanted,))
 
     def state(self, space: int, key: bytes) -> bytes | None:
         """One value of a space, as last committed; None if there is none."""
         rows = self._read("SELECT key, value, checksum FROM state WHERE space = ? AND key = ?", (space, key))
-        return _checked(space, rows[0])[1] if rows else None
+        return checked_state(space, rows[0])[1] if rows else None
 
     def each_state(self, space: int, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Keys and values of a space, for keys with that prefix, one after another: together they may be large."""
@@ -183,7 +189,7 @@ class Store:
             for row in self._reader.execute(statement, (space, prefix)):
                 if not row[0].startswith(prefix):
                     return
-                yield _checked(space, row)
+                yield checked_state(space, row)
         except (apsw.Error, UnicodeDecodeError) as error:
             raise failure("read the store", error) from error
 
@@ -482,15 +488,3 @@ def state_change(row: StateRow) -> Change:
 def _kept(definition: Definition) -> Change:
     place, packed = (int(definition.object_type), definition.name), definition.pack()
     return "INSERT OR REPLACE INTO object VALUES(?, ?, ?, ?)", (*place, packed, object_checksum(*place, packed))
-
-
-def _checked(space: int, row: tuple[bytes, bytes, int]) -> tuple[bytes, bytes]:
-    """Key and value of a row of state, as they were written."""
-    key, value, checksum = row
-    try:
-        is_sound = state_checksum(space, key, value) == checksum
-    except TypeError:  # a value that is no bytes any more
-        is_sound = False
-    if not is_sound:
-        raise damage(f"read state {int(space)} {key!r:.80}", _OTHER_CHECKSUM)
-    return key, value

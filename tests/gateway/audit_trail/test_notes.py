@@ -25,7 +25,7 @@ CLASSES: dict[str, Callable[..., object]] = {
 
 
 #: Kinds that came after the batches were kept.
-YOUNGER = {NoteKind.LOGINS_REFUSED, NoteKind.COMMANDED}
+YOUNGER = {NoteKind.LOGINS_REFUSED, NoteKind.COMMANDED, NoteKind.LOST, NoteKind.STOCK}
 
 
 def _lists_are_tuples(value: object) -> object:

@@ -440,6 +440,23 @@ def test_a_command_that_nobody_can_read_has_no_header_and_no_payload(taken) -> N
     assert not absent & record.keys()
 
 
+@pytest.mark.parametrize("shown", [InClear(), UnderKey(PersonalKey(bytes(32)))], ids=["clear", "keyed"])
+def test_a_stock_names_subscribers_as_copies_do(shown: Disclosure, delivery) -> None:
+    stock = (NoteKind.STOCK, AT, "subscribers", "BOILER.ALARMS", 2, 0, 0, 0, b"", ((CORREL_ID, 2, AT - 5),))
+    packed = pack_batch(7, [(NoteKind.COPIED, AT, 300, 303, delivery), stock])
+    records = Expander(GATEWAY, shown).expand(packed)[1]
+    copy, told = (orjson.loads(line) for line in Chain(sequence=0, head="0" * 64).seal(records).splitlines())
+    assert told["depths"] == [[copy["correlation_id"], "2", str(AT - 5)]]
+    assert (told["kind"], told["queue"], told["messages"]) == ("stock", "BOILER.ALARMS", 2)
+    assert not {"queues", "oldest_us", "subscribers", "subscribers_sha256"} & told.keys()
+
+
+def test_messages_that_ended_with_a_run_are_one_record_of_their_queue() -> None:
+    (record,) = _expanded((NoteKind.LOST, AT, "BOILER.ALARMS", 3, "in memory"))
+    said = {name: record[name] for name in ("kind", "queue", "messages", "reason")}
+    assert said == {"kind": "dropped", "queue": "BOILER.ALARMS", "messages": 3, "reason": "in memory"}
+
+
 def test_a_header_context_of_an_earlier_version_is_read() -> None:
     """It ended before what is said of targets: such batches may still be on the audit queue after an upgrade."""
     earlier = ["translation", "Publish", "a/b", "Q", bytes(24), True, b"MQHRF2  ", 1208, 546, HEADER]
@@ -479,6 +496,8 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(
         (NoteKind.RESTORED, AT, "rolled_back", "0a" * 12, 41, 60, 7, 9, "anna", "why"),
         (NoteKind.LOGINS_REFUSED, AT, "busy", "known", "192.0.2.0/24", 9, AT - 7),
         (NoteKind.COMMANDED, AT, "orders", "anna", "ANNA", 308, CORREL_ID, True, 2, DIGEST, "warning", 3073, taken),
+        (NoteKind.LOST, AT, "BOILER.ALARMS", 3, "why"),
+        (NoteKind.STOCK, AT, "queue", "BOILER.ALARMS", 2, 1, AT, 1, DIGEST, ((CORREL_ID, 2, AT),)),
     )
     order = [field.name for field in FIELDS]
     for record in records:
