@@ -18,7 +18,9 @@ list with %c needs `[access] bind_client_identifier = true`, or this line above 
     accept_unbound_client_identifiers = true
 """
 
+import re
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Self
@@ -95,6 +97,8 @@ class _File(Table):
 _KEYS: Final = ("accept_unbound_client_identifiers", "rule", *(f"rule.{key}" for key in _RuleTable.model_fields))
 
 _SHARE: Final = "$share"
+#: The line that a rule begins with.
+_TABLE: Final = re.compile(r"\s*\[\[\s*rule\s*\]\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +115,8 @@ class Rule:
     subscribe: tuple[RuleFilter, ...]
     deny_publish: tuple[RuleFilter, ...]
     deny_subscribe: tuple[RuleFilter, ...]
+    #: Where it stands in the file, for the audit trail.
+    place: str
 
     @property
     def names_a_share(self) -> bool:
@@ -180,7 +186,7 @@ class AccessList:
             if len(problems) > _NAMED_PROBLEMS:
                 problems[_NAMED_PROBLEMS:] = [f"and {len(problems) - _NAMED_PROBLEMS} more"]
             raise ConfigurationError(source, tuple(problems), _HINT) from None
-        rules = tuple(_rule(table) for table in file.rule)
+        rules = tuple(map(_rule, file.rule, _places(text, len(file.rule))))
         return cls(rules, accepts_unbound=file.accept_unbound_client_identifiers)
 
     @classmethod
@@ -199,8 +205,17 @@ class AccessList:
         return access_list
 
 
-def _rule(table: _RuleTable) -> Rule:
+def _places(text: str, count: int) -> Iterable[str]:
+    """`line 12` for each rule; `rule#3` where the rules are not written one below the other as tables."""
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if _TABLE.match(line)]
+    if len(lines) == count:
+        return (f"line {number}" for number in lines)
+    return (f"rule#{number}" for number in range(1, count + 1))
+
+
+def _rule(table: _RuleTable, place: str) -> Rule:
     return Rule(
+        place=place,
         users=table.user,
         clients=table.client,
         is_for_anonymous_alone=table.anonymous,

@@ -11,6 +11,7 @@ from typing import Final
 from gateway.access.access_list import AccessList
 from gateway.access.dollar_topics import ALL_RESERVED, DollarTopics
 from gateway.access.filters import covers, touches
+from gateway.access.refused_topics import Asked, RefusedTopics
 from mappings.topics.topics import Scheme, matches
 
 #: Characters of topics that one session's rights remember before they forget all; Python takes one to four bytes for
@@ -20,6 +21,9 @@ _KEPT_CHARACTERS: Final = 32_768
 _KEPT_OVERHEAD: Final = 64
 #: Longer topics, in characters, are decided anew each time.
 _LONGEST_KEPT_TOPIC: Final = 1_024
+#: What refuses a topic that is reserved, and one that no rule of the access list allows.
+_RESERVED: Final = "mqtt.dollar_topics"
+_NO_RULE: Final = "no rule"
 
 
 class Access:
@@ -36,6 +40,8 @@ class Access:
         access_list: AccessList | None = None,
         dollar_topics: DollarTopics = ALL_RESERVED,
     ) -> None:
+        #: What clients were refused, for the audit trail.
+        self.refused = RefusedTopics()
         self.publish = tuple(publish)
         self.subscribe = tuple(subscribe)
         self.access_list = access_list
@@ -45,33 +51,37 @@ class Access:
         """The rights of a session; they follow this access, see `Rights.forget`."""
         return Rights(self, user, client)
 
-    def may_publish(self, topic: str) -> bool:
-        """Whether the filters for all clients allow a topic."""
+    def publish_refused_by(self, topic: str) -> str:
+        """What refuses a topic to all clients: a key of the configuration; "": nothing does."""
         if not self.dollar_topics.may_publish(topic):
-            return False
-        return any(allowed == "#" or matches(allowed, topic, Scheme.MQTT) for allowed in self.publish)
+            return _RESERVED
+        is_allowed = any(allowed == "#" or matches(allowed, topic, Scheme.MQTT) for allowed in self.publish)
+        return "" if is_allowed else "access.publish"
 
-    def may_subscribe(self, topic_filter: str) -> bool:
-        """Whether one of the filters for all clients covers all of a topic filter."""
+    def subscribe_refused_by(self, topic_filter: str) -> str:
+        """What refuses a topic filter, which one of the filters for all clients must cover; "": nothing does."""
         if not self.dollar_topics.may_subscribe(topic_filter):
-            return False
+            return _RESERVED
         asked = topic_filter.split("/")
-        return any(allowed == "#" or covers(allowed.split("/"), asked) for allowed in self.subscribe)
+        is_allowed = any(allowed == "#" or covers(allowed.split("/"), asked) for allowed in self.subscribe)
+        return "" if is_allowed else "access.subscribe"
 
 
 class _Resolved:
-    """The rules of the access list for one client: filters as lists of levels."""
+    """The rules of the access list for one client: filters as lists of levels; of what is denied the rule's place."""
 
     __slots__ = ("deny_publish", "deny_subscribe", "publish", "subscribe")
 
     def __init__(self, access_list: AccessList, user: str | None, client: str) -> None:
         rules = access_list.rules_for(user, client)
+        denied = [(rule.place, each) for rule in rules for each in rule.deny_publish]
         publish = (each.allowing(user, client) for rule in rules for each in rule.publish)
         subscribe = (each.allowing(user, client) for rule in rules for each in rule.subscribe)
         self.publish = tuple("/".join(levels) for levels in publish if levels is not None)
         self.subscribe = tuple(levels for levels in subscribe if levels is not None)
-        self.deny_publish = tuple("/".join(each.denying(user, client)) for rule in rules for each in rule.deny_publish)
-        self.deny_subscribe = tuple(each.denying(user, client) for rule in rules for each in rule.deny_subscribe)
+        self.deny_publish = tuple((place, "/".join(each.denying(user, client))) for place, each in denied)
+        denied = [(rule.place, each) for rule in rules for each in rule.deny_subscribe]
+        self.deny_subscribe = tuple((place, each.denying(user, client)) for place, each in denied)
 
 
 class Rights:
@@ -97,36 +107,48 @@ class Rights:
 
     def may_publish(self, topic: str) -> bool:
         """Whether the client may publish on a topic."""
+        return not self.publish_refused_by(topic)
+
+    def publish_refused_by(self, topic: str) -> str:
+        """What refuses a topic: a key of the configuration, or the place of a rule; "": nothing does."""
         if topic in self._kept:
-            return True
-        if not self._is_publish_allowed(topic):
-            return False
+            return ""
+        if refused_by := self._access.publish_refused_by(topic) or self._denied_publish(topic):
+            return refused_by
         self._keep(topic)
-        return True
+        return ""
 
     def may_subscribe(self, topic_filter: str) -> bool:
         """Whether the client may subscribe: one filter must allow all of `asked`, and none may deny a part of it."""
-        if not self._access.may_subscribe(topic_filter):
-            return False
+        return not self.subscribe_refused_by(topic_filter)
+
+    def subscribe_refused_by(self, topic_filter: str) -> str:
+        """What refuses a topic filter; "": the client may subscribe it."""
+        if refused_by := self._access.subscribe_refused_by(topic_filter):
+            return refused_by
         resolved = self._rules()
         if resolved is None:
-            return True
+            return ""
         asked = topic_filter.split("/")
-        is_allowed = any(covers(levels, asked) for levels in resolved.subscribe)
-        return is_allowed and not any(touches(levels, asked) for levels in resolved.deny_subscribe)
+        if not any(covers(levels, asked) for levels in resolved.subscribe):
+            return _NO_RULE
+        return next((place for place, levels in resolved.deny_subscribe if touches(levels, asked)), "")
+
+    def count_refusal(self, asked: Asked, topic: str, rule: str, now_us: int) -> None:
+        """The client is refused a topic or a topic filter, for the audit trail."""
+        self._access.refused.count(asked, topic, client=self._client, user=self._user, rule=rule, now_us=now_us)
 
     def may_receive(self, topic: str) -> bool:
         """Whether messages on a topic may be sent to the client, if it subscribes to it."""
         return self._access.dollar_topics.may_receive(topic)
 
-    def _is_publish_allowed(self, topic: str) -> bool:
-        if not self._access.may_publish(topic):
-            return False
+    def _denied_publish(self, topic: str) -> str:
         resolved = self._rules()
         if resolved is None:
-            return True
-        is_allowed = any(matches(pattern, topic, Scheme.MQTT) for pattern in resolved.publish)
-        return is_allowed and not any(matches(pattern, topic, Scheme.MQTT) for pattern in resolved.deny_publish)
+            return ""
+        if not any(matches(pattern, topic, Scheme.MQTT) for pattern in resolved.publish):
+            return _NO_RULE
+        return next((place for place, denied in resolved.deny_publish if matches(denied, topic, Scheme.MQTT)), "")
 
     def _rules(self) -> _Resolved | None:
         """The rules that concern the client, looked up once; None without an access list."""

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Final
 
 from gateway.access.login import Login
-from gateway.access.refused_logins import ROW_KEY
 from gateway.audit_trail.notes import trail_bytes
 from gateway.bridge.commands.registrations import Registrations
 from gateway.bridge.commands.replies import Replies
@@ -122,7 +121,7 @@ class Bridge:
             call_soon, engine.commit_now, self._next_in_line_goes_on, lambda: sum(traffic.published)
         )
         self.connected_clients = connected_clients
-        self._refused_logins = login.refused
+        self._tallies = (login.refused, sessions.refused_topics)
         self._sys_topics = sys_topics
         self.disconnect_handler = DisconnectHandler(
             engine,
@@ -170,7 +169,8 @@ class Bridge:
     def load(self) -> None:
         """Loads every session from the store. Connections that broke when the gateway stopped end now, with wills."""
         self._engine.dead_letters.load()
-        self._refused_logins.load(self._engine.state(StateSpace.GATEWAY, ROW_KEY))
+        for tally in self._tallies:
+            tally.load(self._engine.state(StateSpace.GATEWAY, tally.row_key))
         self.sessions.load()
         self._groups.load()
         self._to_mq.load(self.sessions)
@@ -300,7 +300,8 @@ class Bridge:
             self._confirmations.note(unit, now_us)
             self._engine.submit(unit)
         unit = self._engine.begin()
-        if self._refused_logins.write(unit, now_us, is_last=self.is_stopping):
+        written = [tally.write(unit, now_us, is_last=self.is_stopping) for tally in self._tallies]
+        if any(written):
             self._engine.submit(unit)
 
     @property

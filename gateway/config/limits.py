@@ -52,6 +52,13 @@ class Limit(Enum):
     REFUSED_LOGINS = LimitRow(
         "", 64, "records", "audit records of refused logins by network in five minutes", "access.refused_logins"
     )
+    REFUSED_TOPICS = LimitRow(
+        "",
+        64,
+        "records",
+        "audit records of refused topics in five minutes: so many of first refusals, so many of counts",
+        "access.refused_topics",
+    )
     CONNECT_TIMEOUT = LimitRow(
         key="connect_timeout_s",
         default=10.0,

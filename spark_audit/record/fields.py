@@ -131,7 +131,7 @@ FIELDS: Final = (
     Field("granted_qos", Form.NUMBER, "QoS granted to the subscription", "", _QOS),
     Field("retain", Form.FLAG, "RETAIN flag of the packet"),
     Field("duplicate", Form.FLAG, "DUP flag of the packet"),
-    Field("topic", Form.NAME, "topic name; topic filter of a subscription"),
+    Field("topic", Form.NAME, "topic name; topic filter of a subscription; of a refused one 1,000 characters"),
     Field("command", Form.TEXT, "publish/subscribe command (Publish, RegSub, ...); in `operated` the operator's order"),
     Field("queue", Form.TEXT, "queue of the message; in `forwarded` the queue at the target"),
     Field("message_id", Form.MESSAGE_ID, "MQMD.MsgId of the message that the record is about", digits=48),
@@ -210,6 +210,13 @@ FIELDS: Final = (
     ),
     Field("network", Form.NAME, "network of refused logins, /24 of IPv4 or /48 of IPv6; none: all other networks"),
     Field("logins", Form.NUMBER, "number of refused logins", "logins", _NUMBERED),
+    Field("refusals", Form.NUMBER, "number of refused topics", "refusals", _NUMBERED),
+    Field(
+        "rule",
+        Form.TEXT,
+        "what refused a topic: 'line N' or 'rule#N' of the access list, 'no rule' of it, 'topic object', a key of the"
+        " configuration, a limit, or a reason of MQ",
+    ),
     Field("since_us", Form.NUMBER, "time of the first of them", _MICROSECONDS, bounds=(0, _LAST_TIME_US)),
     Field(
         "proof",

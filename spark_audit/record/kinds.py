@@ -31,6 +31,7 @@ class Kind(StrEnum):
     LOGINS_REFUSED = "logins_refused"
     COMMANDED = "commanded"
     STOCK = "stock"
+    TOPICS_REFUSED = "topics_refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,17 @@ KINDS: Final = (
             "queues": "on how many queues there are messages, and how many in all; the deepest follow",
             "queue": "one queue",
             "subscribers": "subscribers of the queue before, those with the most messages first",
+        },
+    ),
+    RecordKind(
+        Kind.TOPICS_REFUSED,
+        "A client was refused a topic. The first refusal by a rule is told with its topic; of further ones, how many of"
+        " a client by a rule in at most five minutes. Without a client: all others together.",
+        ("event", "refusals", "since_us"),
+        {
+            "publish": "a PUBLISH was refused",
+            "subscribe": "a topic filter of a SUBSCRIBE was refused",
+            "will": "a will was not published",
         },
     ),
 )

@@ -67,6 +67,7 @@ class NoteKind(IntEnum):
     COMMANDED = 23
     LOST = 24
     STOCK = 25
+    TOPICS_REFUSED = 26
 
 
 _CLIENT: Final = ("client", "session_epoch")
@@ -362,6 +363,17 @@ NOTES: Final = (
                     *_values("event", "messages"),
                     *map(_if_any, ("queue", "queues", "oldest_us", "subscribers", "subscribers_sha256", "depths")),
                 ),
+            ),
+        ),
+    ),
+    Note(
+        NoteKind.TOPICS_REFUSED,
+        "Topics were refused.",
+        ("event", "client", "user", "rule", "topic", "refusals", "since_us"),
+        (
+            RecordOf(
+                Kind.TOPICS_REFUSED,
+                (*_values("event", "refusals", "since_us"), *map(_if_any, ("client", "user", "rule", "topic"))),
             ),
         ),
     ),

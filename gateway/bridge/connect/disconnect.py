@@ -17,6 +17,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Final, NamedTuple
 
+from gateway.access.refused_topics import Asked
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.commands.registrations import Registrations
 from gateway.bridge.commands.replies import Replies
@@ -325,10 +326,11 @@ class DisconnectHandler:
     def _leave_will(self, unit: UnitOfWork, session: ClientSession, now_us: int) -> None:
         if session.will is not None:
             unit.count(PublicationCounter.WILLS)
-            if session.rights.may_publish(session.will.topic):
+            if not (rule := session.rights.publish_refused_by(session.will.topic)):
                 self._to_mq.publish_will(unit, session, session.will, now_us)
             else:
                 unit.count(PublicationCounter.REFUSED)
+                session.rights.count_refusal(Asked.WILL, session.will.topic, rule, now_us)
                 _log.warning("will not allowed client=%s topic=%s", session.client, session.will.topic)
             session.will = None
 

@@ -24,6 +24,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
+from gateway.access.refused_topics import Asked
 from gateway.bridge.commands.mq_refusals import refused_publication
 from gateway.bridge.counts import Counts, Traffic
 from gateway.bridge.deliver.shared_groups import SharedGroups
@@ -159,10 +160,13 @@ class Intake:
             return
         rights = session.rights
         is_plain = rights.allows_every_plain_publish and event.topic[0] != "$"
-        is_allowed = is_plain or rights.may_publish(event.topic)
+        rule = "" if is_plain else rights.publish_refused_by(event.topic)
         can_be_told = event.qos and LEVELS[session.level].has_reason_codes
-        if not is_allowed or (can_be_told and self._to_mq.is_closed(event.topic)):
-            self._refuse_publish(work, event, f"publish to {event.topic!r} is not allowed", ReasonCode.NOT_AUTHORIZED)
+        if can_be_told and not rule and self._to_mq.is_closed(event.topic):
+            rule = "topic object"
+        if rule:
+            reason = f"publish to {event.topic!r} is not allowed"
+            self._refuse_publish(work, event, reason, ReasonCode.NOT_AUTHORIZED, rule=rule, now_us=now_us)
             return
         may_be_limited = event.topic not in self._fine_topics or event.retain
         if may_be_limited and (reached := self._quotas.of_publish(event)) is not None:
@@ -170,7 +174,8 @@ class Intake:
             return
         may_be_too_long = len(event.payload) > self._maximum_payload_bytes or event.properties is not None
         if (self._has_targets or may_be_too_long) and (problem := self._to_mq.problem(session, event)):
-            self._refuse_publish(work, event, problem, ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR)
+            reason_code = ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR
+            self._refuse_publish(work, event, problem, reason_code, rule="MQ cannot carry it", now_us=now_us)
             return
         qos = event.qos
         if not qos and self._is_dropped(work, event, now_us):
@@ -215,7 +220,7 @@ class Intake:
     def _over_limit(self, work: LinkWork, event: PublishReceived, reached: LimitReached, now_us: int) -> None:
         """Refuses a topic that is too long at every QoS. When a quota is reached, QoS 0 is dropped, not refused."""
         if event.qos or reached.reason_code is not ReasonCode.QUOTA_EXCEEDED:
-            self._refuse_publish(work, event, reached.text, reached.reason_code, reached.told)
+            self._refuse_for_limit(work, event, reached, now_us)
         else:
             self._drop(work, event, reached.text, now_us)
 
@@ -223,7 +228,7 @@ class Intake:
         session = work.session
         reached = self._quotas.of_hold(session, event)
         if reached is not None:
-            self._refuse_publish(work, event, reached.text, reached.reason_code, reached.told)
+            self._refuse_for_limit(work, event, reached, now_us)
             return
         self._to_mq.hold(work.unit, session, event, now_us)
         self._published[2] += 1
@@ -233,7 +238,8 @@ class Intake:
     def _not_put(self, work: LinkWork, event: PublishReceived, error: QueueManagerError, now_us: int) -> None:
         """The gateway's own queue refused the message, which was not acknowledged yet."""
         if event.qos:
-            self._refuse_publish(work, event, str(error), refused_publication(error.reason_code))
+            reason_code = refused_publication(error.reason_code)
+            self._refuse_publish(work, event, str(error), reason_code, rule=error.reason_name, now_us=now_us)
         else:
             self._drop(work, event, error.reason_name, now_us)
 
@@ -242,11 +248,27 @@ class Intake:
         work.unit.count(PublicationCounter.DROPPED)
         self._to_mq.drop(work.unit, work.session, event, reason, now_us)
 
+    def _refuse_for_limit(self, work: LinkWork, event: PublishReceived, reached: LimitReached, now_us: int) -> None:
+        rule, reason_code = reached.limit.label, reached.reason_code
+        self._refuse_publish(work, event, reached.text, reason_code, rule=rule, now_us=now_us, told=reached.told)
+
     def _refuse_publish(
-        self, work: LinkWork, event: PublishReceived, reason: str, reason_code: ReasonCode, told: str | None = None
+        self,
+        work: LinkWork,
+        event: PublishReceived,
+        reason: str,
+        reason_code: ReasonCode,
+        *,
+        rule: str,
+        now_us: int,
+        told: str | None = None,
     ) -> None:
-        """`reason` goes to the log, `told` to the client; None: the client is told the meaning of the reason code."""
+        """`reason` goes to the log, `rule` to the trail, and `told` to the client.
+
+        None: the client is told the meaning of the reason code.
+        """
         work.unit.count(PublicationCounter.REFUSED)
+        work.session.rights.count_refusal(Asked.PUBLISH, event.topic, rule, now_us)
         connection = work.link.connection
         if not event.qos or not LEVELS[connection.level].has_reason_codes:
             work.link.close(reason, reason_code, told)

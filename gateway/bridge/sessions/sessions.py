@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
+from gateway.access.refused_topics import RefusedTopics
 from gateway.access.rights import Access, Rights
 from gateway.bridge.sessions.link import Link
 from gateway.bridge.sessions.session_filters import MatchingFilters, RetainedMarks
@@ -353,6 +354,11 @@ class Sessions:
     def held(self) -> int:
         """How many PUBLISHes of QoS 2 all of them hold."""
         return sum(len(session.held) for session in self)
+
+    @property
+    def refused_topics(self) -> RefusedTopics:
+        """What clients were refused, and the trail does not have yet."""
+        return self._access.refused
 
     def get(self, client: str) -> ClientSession | None:
         return self._by_client.get(client)

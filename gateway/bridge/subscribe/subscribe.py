@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.access.refused_topics import Asked
 from gateway.bridge.commands.mq_refusals import refused_subscription
 from gateway.bridge.commands.registrations import Registrations
 from gateway.bridge.commands.replies import Replies
@@ -107,7 +107,7 @@ class Subscriptions:
         } | wanting_retained
         known = self._known_filters(session)
         for topic_filter, entry in entries.items():
-            refused = self._refused(unit, packet, topic_filter, known, now_us)
+            refused = self._refused(packet, topic_filter, known, now_us)
             refused = refused or self._register(unit, packet, topic_filter, entry, now_us)
             if isinstance(refused, LimitReached):
                 packet.fail(topic_filter, refused)
@@ -182,7 +182,7 @@ class Subscriptions:
         return set(session.subscriptions).union(shared, *under_way)
 
     def _refused(
-        self, unit: UnitOfWork, packet: PendingPacket, topic_filter: str, known: set[str], now_us: int
+        self, packet: PendingPacket, topic_filter: str, known: set[str], now_us: int
     ) -> ReasonCode | LimitReached | None:
         """Why a filter may not go to a broker; None if it may. Then it counts as known."""
         session = packet.session
@@ -190,10 +190,11 @@ class Subscriptions:
         asked = topic_filter if share is None else share.topic_filter
         if (reached := self._quotas.of_filter(session, topic_filter, asked, known)) is not None:
             self._tell(session, "subscription refused client=%s reason=%s", reached.text)
+            session.rights.count_refusal(Asked.SUBSCRIBE, topic_filter, reached.limit.label, now_us)
             return reached
-        if not session.rights.may_subscribe(asked):
+        if rule := session.rights.subscribe_refused_by(asked):
             self._tell(session, "subscription not allowed client=%s filter=%s", topic_filter)
-            self._note_refused(unit, session, now_us)
+            session.rights.count_refusal(Asked.SUBSCRIBE, topic_filter, rule, now_us)
             return ReasonCode.NOT_AUTHORIZED
         known.add(topic_filter)
         return None
@@ -408,12 +409,6 @@ class Subscriptions:
     def _tell(self, session: ClientSession, event: str, *values: object) -> None:
         """Logs a refused filter; the number of lines for one client is limited."""
         self._refused_lines.tell(session.client, session.client, event, session.client, *values)
-
-    @staticmethod
-    def _note_refused(unit: UnitOfWork, session: ClientSession, now_us: int) -> None:
-        unit.notes.append(
-            (NoteKind.REFUSED, now_us, session.client, session.epoch, 0, "RegSub", 0, 2035, "access list")
-        )
 
 
 def _share(session: ClientSession, topic_filter: str) -> Share | None:

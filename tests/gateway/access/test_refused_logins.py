@@ -5,14 +5,8 @@ import tracemalloc
 import ormsgpack
 import pytest
 
-from gateway.access.refused_logins import (
-    INTERVAL_US,
-    KEPT_AFTER_US,
-    ROW_KEY,
-    LoginRefusal,
-    RefusedLogins,
-    UserClass,
-)
+from gateway.access.refused_logins import ROW_KEY, LoginRefusal, RefusedLogins, UserClass
+from gateway.access.tally import INTERVAL_US, KEPT_AFTER_US
 from gateway.audit_trail.notes import NoteKind
 from mq_adapters.embedded.unit_of_work import Note, StateSpace, UnitOfWork
 from mq_adapters.reasons import StoreError

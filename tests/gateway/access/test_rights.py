@@ -162,6 +162,49 @@ def test_publish_and_subscribe_are_apart() -> None:
     assert (found.may_subscribe("p"), found.may_subscribe("s")) == (False, True)
 
 
+# -- what refuses ------------------------------------------------------------------------------------------------------
+
+LISTED = """
+accept_unbound_client_identifiers = true
+
+[[rule]]
+user = "anna"
+publish = "a/#"
+subscribe = ["a/#", "$share/g/a"]
+
+  [[ rule ]]  # secrets
+deny_publish = ["x", "a/+/secret"]
+deny_subscribe = "a/+/secret"
+"""
+
+
+@pytest.mark.parametrize(
+    ("topic", "publish", "subscribe"),
+    [
+        ("a/1", "", ""),
+        ("a/1/secret", "line 9", "line 9"),
+        ("b", "no rule", "no rule"),
+        ("$other/b", "mqtt.dollar_topics", "mqtt.dollar_topics"),
+        ("closed/b", "access.publish", "access.subscribe"),
+    ],
+)
+def test_what_refuses_a_topic_is_the_line_of_a_rule_or_a_key_of_the_configuration(
+    topic: str, publish: str, subscribe: str
+) -> None:
+    filters = ["a/#", "b"]
+    access_list = AccessList.parse(LISTED, "rules")
+    access = Access(publish=filters, subscribe=filters, access_list=access_list, dollar_topics=OPEN)
+    found = access.rights_of("anna", "c")
+    for _ in range(2):
+        assert (found.publish_refused_by(topic), found.subscribe_refused_by(topic)) == (publish, subscribe)
+
+
+def test_rules_that_are_not_written_as_tables_have_a_number() -> None:
+    found = rights_by('rule = [{publish = "#"}, {deny_publish = "a"}]\n')
+    assert found.publish_refused_by("a") == "rule#2"
+    assert found.publish_refused_by("b") == ""
+
+
 # -- %u and %c ---------------------------------------------------------------------------------------------------------
 
 

@@ -201,8 +201,9 @@ def test_a_subscription_that_is_not_allowed_is_refused_and_noted(new_world: NewW
     link = world.connect("self")
     world.receive(link, "82 16 0001 0006 'open/+' 01 0001 '#' 01 0004 'open' 01")
     assert link.taken() == written("90 05 0001 01 80 01")
-    refused = [note for note in world.notes if note[0] == NoteKind.REFUSED]
-    assert [(note[2], note[5], note[7]) for note in refused] == [("self", "RegSub", 2035)]
+    world.bridge.tick()
+    refused = [note for note in world.notes if note[0] == NoteKind.TOPICS_REFUSED]
+    assert [note[2:8] for note in refused] == [("subscribe", "self", "", "access.subscribe", "#", 1)]
 
 
 def test_a_gateway_that_stops_keeps_sessions_and_wills_for_the_next_start(new_world: NewWorld) -> None:

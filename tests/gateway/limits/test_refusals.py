@@ -64,6 +64,7 @@ def test_a_limit_that_refuses_nothing_has_no_reason_code() -> None:
         Limit.DEAD_LETTER_EXPIRY,
         Limit.RECENT_LOGINS,
         Limit.REFUSED_LOGINS,
+        Limit.REFUSED_TOPICS,
     }
 
 

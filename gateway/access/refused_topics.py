@@ -1,0 +1,82 @@
+"""Refused topics, counted for the audit trail: who was refused a PUBLISH, a SUBSCRIBE or a will, and by which rule.
+
+The first refusal of a client by a rule is told whole, with its topic. Further ones are counted for five minutes
+(tally.py), by client and rule. Limit.REFUSED_TOPICS bounds both kinds of records.
+"""
+
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from gateway.access.tally import Tally
+from gateway.audit_trail.notes import NoteKind
+from gateway.config.limits import Limit
+from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
+
+ROW_KEY: Final = b"refused-topics"
+#: Clients and rules that are counted one by one, at 2.5 KB each where their names are long.
+_KEPT: Final = 1_024
+#: A client with a longer name or user is counted with all others; of a longer topic its beginning is told.
+_LONGEST_NAME_CHARACTERS: Final = 512
+_LONGEST_TOPIC_CHARACTERS: Final = 1_000
+
+
+class Asked(StrEnum):
+    """What a client asked for."""
+
+    PUBLISH = "publish"
+    SUBSCRIBE = "subscribe"
+    WILL = "will"
+
+
+class _Key(NamedTuple):
+    asked: Asked
+    client: str
+    user: str
+    rule: str
+
+
+class RefusedTopics(Tally[_Key]):
+    """The refusals that the trail does not have yet."""
+
+    def __init__(self) -> None:
+        self._longest = int(Limit.REFUSED_TOPICS.value.default)
+        super().__init__(row_key=ROW_KEY, words="refused topics", records=self._longest, kept=_KEPT)
+        #: First refusals that the next unit of work tells, and how many there were in this interval.
+        self._firsts: list[Note] = []
+        self._told = 0
+
+    def count(self, asked: Asked, topic: str, *, client: str, user: str | None, rule: str, now_us: int) -> None:
+        """A client is refused a topic, or a topic filter; `rule` says by what."""
+        key = _Key(asked, client, user or "", rule)
+        if max(len(key.client), len(key.user)) > _LONGEST_NAME_CHARACTERS:
+            key = self._merged(key)
+        is_first = key not in self._counted and self._told < self._longest
+        if is_first:
+            self._told += 1
+            self._firsts.append(self._note(key, 1, now_us, topic[:_LONGEST_TOPIC_CHARACTERS]))
+        self._add(key, now_us, 0 if is_first else 1)
+
+    def write(self, unit: UnitOfWork, now_us: int, *, is_last: bool = False) -> bool:
+        firsts, self._firsts = self._firsts, []
+        if self.is_due(now_us, is_last=is_last):
+            self._told = 0
+        has_written = super().write(unit, now_us, is_last=is_last)
+        if firsts:
+            unit.notes[:0] = firsts
+            unit.notes_are_due = True
+        return has_written or bool(firsts)
+
+    def _packed(self, key: _Key) -> list[object]:
+        return [str(key.asked), key.client, key.user, key.rule]
+
+    def _unpacked(self, parts: list[Any]) -> _Key:
+        asked, client, user, rule = parts
+        return _Key(Asked(asked), client, user, rule)
+
+    def _merged(self, key: _Key) -> _Key:
+        return _Key(key.asked, "", "", "")
+
+    def _note(self, key: _Key, number: int, now_us: int, topic: str = "") -> Note:
+        since_us = now_us if topic else self._since_us
+        who = (key.client, key.user)
+        return (NoteKind.TOPICS_REFUSED, now_us, str(key.asked), *who, key.rule, topic, number, since_us)
