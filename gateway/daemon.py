@@ -31,6 +31,7 @@ from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
 from gateway.audit_trail.segment_files import OPEN_SUFFIX
 from gateway.audit_trail.stock_takes import StockTakes, lost_notes, stock_notes
 from gateway.audit_trail.supervisor import ExporterSupervisor
+from gateway.audit_trail.trail_head import TrailHead
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.commands.mq_refusals import BrokerClosedTopics
@@ -65,7 +66,7 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.rights import EXPORTER
 from mq_adapters.embedded.socket.applications import Applications
 from mq_adapters.embedded.socket.server import Server
-from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.embedded.unit_of_work import TRAIL_HEAD, UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 from mq_adapters.system_queues import AUDIT_QUEUE, DEFAULT_STREAM
@@ -134,7 +135,8 @@ class Daemon:
             return self._exit_code
         engine.on_failure = self._store_failed
         try:
-            check_trail(self._settings.data, engine.reach, second_place=self._settings.audit.copy_folder)
+            known = TrailHead.from_text((engine.state(*TRAIL_HEAD) or b"").decode(errors="replace"))
+            check_trail(self._settings.data, engine.reach, known, second_place=self._settings.audit.copy_folder)
             await check_targets(engine, self._settings, command=self._channel_command, stop=self._stop)
             return await self._run_on(engine, ready)
         except BaseException:

@@ -44,6 +44,11 @@ class Account:
         return self._measure.size_bytes
 
     @property
+    def records(self) -> int:
+        """The number of lines."""
+        return self._measure.records
+
+    @property
     def gateway(self) -> str:
         """The store whose records these are: the last one's."""
         gateway = _record(self._last).get("gateway")

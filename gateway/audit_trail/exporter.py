@@ -17,6 +17,8 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -34,6 +36,7 @@ from gateway.audit_trail.reserve import Reserve
 from gateway.audit_trail.segment import Trail, TrailInUse
 from gateway.audit_trail.termination import StopRequest, TerminationSignal
 from gateway.audit_trail.trail_end import head_of
+from gateway.audit_trail.trail_head import AnotherBatch, TrailHead
 from gateway.config import ConfigurationError
 from gateway.private_process import forbid_inspection
 from mq_adapters.embedded.socket.client import SocketClient
@@ -78,6 +81,14 @@ class AuditQueue(Protocol):
         ...
 
     def put(self, queue_name: str, message: Message) -> bytes: ...
+    def trail_head(self) -> str:
+        """How far the trail reaches, as it was kept; "" where nothing was."""
+        ...
+
+    def keep_trail_head(self, head: str) -> None:
+        """Keeps it with the open unit of work."""
+        ...
+
     def commit(self) -> None: ...
     def back_out(self) -> None: ...
 
@@ -117,6 +128,10 @@ class Exporter:
             messages = queue_manager.take_batch(AUDIT_QUEUE, most_messages=UNIT_BATCHES, most_bytes=UNIT_BYTES)
             has_room = all(self._write(message) for message in messages)
             self._trail.sync()
+            if not messages:
+                self._trail.check_confirmed()
+            elif has_room:
+                self._keep_head()
         except BaseException:
             _back_out(queue_manager)
             raise
@@ -125,6 +140,29 @@ class Exporter:
         else:
             queue_manager.back_out()
         return len(messages) if has_room else 0
+
+    def begin_keeping(self) -> None:
+        """Tells a store of an earlier version how far its trail reaches, and one whose trail begins anew that it does.
+
+        The log says so.
+        """
+        reached = self._trail.reached
+        if bool(self._queue_manager.trail_head()) is (reached is not None):
+            return
+        self._queue_manager.begin()
+        self._queue_manager.keep_trail_head("" if reached is None else reached.to_text())
+        self._queue_manager.commit()
+        if reached is None:
+            _log.warning("trail begins anew reason=there is none of what the store knows")
+        else:
+            _log.info("trail head kept for the first time segment=%s lines=%s", reached.segment, reached.lines)
+
+    def _keep_head(self) -> None:
+        """With the notes that leave the queue the store keeps where the trail, which is synced, has them."""
+        reached = self._trail.reached
+        if reached is not None:
+            gateway = "" if self._expander is None else self._expander.gateway
+            self._queue_manager.keep_trail_head(replace(reached, gateway=gateway, batch=self._batch).to_text())
 
     def drain(self) -> int:
         """Writes until the audit queue is empty; returns the number of batches."""
@@ -176,12 +214,7 @@ class Exporter:
         there = self._there.get(batch, [])  # nothing where retention has removed it
         heads = [head[0] for record in records if (head := head_of(record.encode())) is not None]
         if there != heads[: len(there)]:
-            raise StoreError(
-                f"write batch {batch} of gateway {gateway} to the trail",
-                "the trail has another batch under this number: the store went back, or this is another one's trail",
-                "put the newest copies of store and trail back, or stop the gateway and go on without what is missing:"
-                " rfhbridge queue accept-rollback --force",
-            )
+            raise AnotherBatch(gateway, batch)
 
     def _tell_late_beginning(self, expander: Expander, batch: int) -> None:
         """A trail that has nothing of a store that is not new begins with a record that says so.
@@ -228,8 +261,11 @@ def export_pending(queue_manager: AuditQueue, trail_dir: Path, *, close_segment:
     """
     plan = TrailPlan.kept(trail_dir)
     try:
-        with _open(trail_dir, plan, PlausibleClock(newest_us(trail_dir))) as trail:
-            batches = Exporter(queue_manager, trail, disclosure_of(plan)).drain()
+        known = TrailHead.from_text(queue_manager.trail_head())
+        with _open(trail_dir, plan, PlausibleClock(newest_us(trail_dir)), known=known) as trail:
+            exporter = Exporter(queue_manager, trail, disclosure_of(plan))
+            exporter.begin_keeping()
+            batches = exporter.drain()
             if close_segment:
                 trail.close_segment()
     except ConfigurationError as error:
@@ -237,13 +273,21 @@ def export_pending(queue_manager: AuditQueue, trail_dir: Path, *, close_segment:
     return batches
 
 
-def _open(trail_dir: Path, plan: TrailPlan, clock: PlausibleClock, versions: Versions | None = None) -> Trail:
+def _open(
+    trail_dir: Path,
+    plan: TrailPlan,
+    clock: PlausibleClock,
+    versions: Versions | None = None,
+    *,
+    known: TrailHead | None = None,
+) -> Trail:
     return Trail.open(
         trail_dir,
         limits=plan.limits,
         signing_key=Path(plan.signing_key),
         provenance=plan.provenance(versions),
         now=lambda: datetime.fromtimestamp(clock.now_us() / _SECOND_US, UTC),
+        known=known,
     )
 
 
@@ -268,6 +312,7 @@ def run(
     While the disk has no more than its `reserve`, what waits stays on the audit queue, also at the end.
     """
     exporter = Exporter(queue_manager, trail, shown, reserve)
+    exporter.begin_keeping()
     gateway = queue_manager.incarnation.hex()
     tend_s, told = time.monotonic(), trail.digests.last_number
     while True:
@@ -293,14 +338,20 @@ def run(
 
 
 def open_patiently(
-    folder: Path, plan: TrailPlan, parent: int, clock: PlausibleClock, versions: Versions | None = None
+    folder: Path,
+    plan: TrailPlan,
+    parent: int,
+    clock: PlausibleClock,
+    versions: Versions | None = None,
+    *,
+    known: TrailHead | None = None,
 ) -> Trail:
     """Opens the trail; the exporter of a gateway that was killed may still be letting go of it. TrailInUse at last."""
     deadline = time.monotonic() + _OPEN_WAIT_S
     while True:
         check_parent(parent)
         try:
-            return _open(folder, plan, clock, versions)
+            return _open(folder, plan, clock, versions, known=known)
         except TrailInUse:
             if time.monotonic() >= deadline:
                 raise
@@ -324,10 +375,12 @@ def main(arguments: list[str] | None = None) -> int:
     os.nice(_NICENESS)
     try:
         plan = TrailPlan.kept(folder) if options.plan is None else TrailPlan.from_json(options.plan)
-        with (
-            SocketClient(socket.socket(fileno=options.socket), application_name=_APPLICATION_NAME) as queue_manager,
-            open_patiently(folder, plan, options.parent, clock, options.versions) as trail,
-        ):
+        with ExitStack() as stack:
+            connected = socket.socket(fileno=options.socket)
+            queue_manager = stack.enter_context(SocketClient(connected, application_name=_APPLICATION_NAME))
+            known = TrailHead.from_text(queue_manager.trail_head())
+            opened = open_patiently(folder, plan, options.parent, clock, options.versions, known=known)
+            trail = stack.enter_context(opened)
             check_parent(options.parent)
             plan.keep(folder)
             shown = disclosure_of(plan)

@@ -19,7 +19,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
+
+import orjson
 
 from gateway.audit_trail.account import Account
 from gateway.audit_trail.digests import NO_PROVENANCE, Digests, Provenance
@@ -29,10 +31,12 @@ from gateway.audit_trail.segment_files import (
     OPEN_SUFFIX,
     TORN_SUFFIX,
     SegmentFile,
+    linked_lines,
     read_segment,
     segment_files,
 )
-from gateway.audit_trail.trail_end import TrailEnd, end_of_lines, heads_since
+from gateway.audit_trail.trail_end import TrailEnd, beginning_of, end_of_lines, heads_since
+from gateway.audit_trail.trail_head import AnotherBatch, TrailChanged, TrailHead, difference, head_by_digest
 from mq_adapters.embedded.store.files import make_folder
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import Digest, DigestKind
@@ -73,7 +77,13 @@ class Trail:
     """The trail of one data folder, open for appending by this process alone. Raises StoreError when the disk fails."""
 
     def __init__(
-        self, folder: Path, lock: int, limits: SegmentLimits, now: Callable[[], datetime], digests: Digests
+        self,
+        folder: Path,
+        lock: int,
+        limits: SegmentLimits,
+        now: Callable[[], datetime],
+        digests: Digests,
+        known: TrailHead | None,
     ) -> None:
         self.folder = folder
         self.limits = limits
@@ -88,6 +98,13 @@ class Trail:
         self._account = Account()
         #: Names of closed segments that were changed before they had a digest, the oldest first.
         self._unsigned: list[str] = []
+        #: How far the store knows the trail; None where it does not.
+        self._known = known
+        #: Where the last closed segment ended; None before there is one.
+        self._closed: TrailHead | None = None
+        #: Lines at the end of the open segment that the store does not know. Nobody relies on them until their batches
+        #: come again.
+        self._ahead = b""
         self._began = self._opened = now()
         self._recover()
 
@@ -100,18 +117,22 @@ class Trail:
         signing_key: Path | None = None,
         provenance: Provenance = NO_PROVENANCE,
         now: Callable[[], datetime] = _utc_now,
+        known: TrailHead | None = None,
     ) -> Self:
         """Opens or makes the folder, continues an open segment, sets torn bytes aside.
 
-        Raises TrailInUse, and ConfigurationError for a key that cannot sign (None: trail-key.pem beside the folder).
+        `known` is how far the store knows the trail. Raises TrailChanged where the trail is not as known, TrailInUse,
+        and ConfigurationError for a key that cannot sign (None: trail-key.pem beside the folder).
         """
         try:
             make_folder(folder)
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if known is not None and (cause := difference(folder, known)):
+                    raise TrailChanged(f"open the trail in {folder}", cause)
                 digests = Digests(folder, signing_key or folder.parent / SIGNING_KEY_NAME, provenance)
-                return cls(folder, lock, limits, now, digests)
+                return cls(folder, lock, limits, now, digests, known)
             except BaseException:
                 os.close(lock)
                 raise
@@ -139,10 +160,18 @@ class Trail:
         """Batches of a gateway in the trail, from one number on: see trail_end.heads_since."""
         return heads_since(self._lines_backwards(gateway), gateway, batch)
 
+    @property
+    def reached(self) -> TrailHead | None:
+        """How far the trail reaches; None where it has no line. Durable after `sync`."""
+        account = self._account
+        if self._path is None or not account.records:
+            return self._closed
+        return TrailHead(segment=self._path.stem, lines=account.records, size_bytes=account.size_bytes, head=self.head)
+
     def _lines_backwards(self, gateway: str) -> Iterator[bytes]:
         """Every line of the open segment, and of those that may have some of the gateway's; the newest first."""
         if self._path is not None:
-            yield from reversed(self._path.read_bytes().splitlines())
+            yield from reversed(self._path.read_bytes()[: self._account.size_bytes].splitlines())
         signed = (digest.segment for digest in self._digests_of(gateway))
         for stem in heapq.merge(reversed(self._unsigned), signed, reverse=True):
             yield from reversed(read_segment(self.folder, stem).splitlines())
@@ -158,16 +187,25 @@ class Trail:
     def append(self, lines: bytes, head: str, gateway: str) -> None:
         """Adds the lines of one batch of a store; `head` is the hash of the last. Safe only after `sync`."""
         try:
-            self._roll_before(len(lines), gateway)
+            there = self._taken_up(lines) if self._ahead else 0
+            if not there:
+                self._roll_before(len(lines), gateway)
             if self._path is None:
                 self._begin_segment()
-            view = memoryview(lines)
+            view = memoryview(lines)[there:]
             while view:
                 view = view[os.write(self._file, view) :]
         except OSError as error:
             raise _failure("write the trail", error) from error
         self._account.add(lines)
         self.head = head
+
+    def check_confirmed(self) -> None:
+        """No batch waits any more. Raises TrailChanged for lines that the store does not know, and no batch had."""
+        if self._ahead and self._path is not None:
+            known, count = self._account.records, self._ahead.count(b"\n")
+            lines = f"lines {known + 1} to {known + count} of segment {self._path.stem}"
+            raise TrailChanged("go on with the trail", f"{lines} are of no batch that waits: somebody added them")
 
     def sync(self) -> None:
         """Returns when everything appended is on the disk, in a file that can be found. Raises TrailGone else."""
@@ -206,18 +244,23 @@ class Trail:
             self._add_interval(gateway)
 
     def close_segment(self) -> None:
-        """Syncs, writes the digest, renames to `.jsonl`, syncs the folder. Nothing to do where no segment is open."""
-        if self._path is None:
+        """Syncs, writes the digest, renames to `.jsonl`, syncs the folder. Nothing to do where no segment is open.
+
+        A segment whose last lines are still to be confirmed stays open. Raises TrailChanged where the file has other
+        bytes than those that were written.
+        """
+        if self._path is None or self._ahead:
             return
         try:
             os.fsync(self._file)
-            self.digests.add_segment(
-                self._account.facts(segment=self._path.stem, head=self.head, until_us=self._now_us())
-            )
+            facts = self._account.facts(segment=self._path.stem, head=self.head, until_us=self._now_us())
+            self._check_bytes(self._path, facts)
+            self.digests.add_segment(facts)
             self._name_closed(self._path)
             os.close(self._file)
         except OSError as error:
             raise _failure("close a segment of the trail", error) from error
+        self._closed = self.reached
         self._path, self._file, self._account = None, -1, Account()
 
     def close(self) -> None:
@@ -253,6 +296,15 @@ class Trail:
         if size + length > self.limits.size_bytes or self._account.gateway != gateway or self._is_over():
             self.close_segment()
 
+    def _check_bytes(self, path: Path, facts: dict[str, Any]) -> None:
+        """The digest is of what was written, so the file must be that too. Raises TrailChanged."""
+        file = SegmentFile.of(path)
+        if file is None or file.holds(facts["size_bytes"], facts["sha256"]):
+            return
+        known = self.reached
+        cause = "" if known is None else difference(self.folder, known)
+        raise TrailChanged(f"sign segment {path.stem}", cause or "bytes behind its last line are not the gateway's")
+
     def _is_over(self) -> bool:
         now = self._now()
         return now - self._began >= self.limits.age or now.strftime(_HOUR) != self._began.strftime(_HOUR)
@@ -272,6 +324,8 @@ class Trail:
 
     def _recover(self) -> None:
         self._number = self.digests.last_segment_number
+        last = next((each for each in self.digests.backwards() if each.kind == DigestKind.SEGMENT), None)
+        self._closed = None if last is None else head_by_digest(last)
         for file in segment_files(self.folder):
             self._number = max(self._number, file.number)
             if file.number <= self.digests.last_segment_number:
@@ -291,47 +345,72 @@ class Trail:
         """
         data = file.read()
         data = data if data.endswith(b"\n") or not data else data + b"\n"
-        kept, head = _linked_lines(data, self.head)
-        if kept < len(data):
+        kept, head = linked_lines(data, self.head)
+        is_known = self._known is None or self._known.covers(file.stem, data.count(b"\n"))
+        if kept < len(data) or not is_known:
             line = 1 + data.count(b"\n", 0, kept)
-            _log.error("segment not signed file=%s line=%s reason=%s", file.path.name, line, "a hash or link is wrong")
+            why = "a hash or link is wrong" if kept < len(data) else "the store does not know its lines"
+            _log.error("segment not signed file=%s line=%s reason=%s", file.path.name, line, why)
             hashes = line_hashes(data.splitlines()[-1])
             self.head = head if hashes is None else hashes[0]
             self._unsigned.append(file.stem)
             return
         account, self.head = Account.of(data), head
         self.digests.add_segment(account.facts(segment=file.stem, head=self.head, until_us=account.ended_us))
+        self._closed = TrailHead(segment=file.stem, lines=account.records, size_bytes=len(data), head=head)
 
     def _continue(self, path: Path) -> None:
-        """Keeps the whole, linked lines of an open segment; what follows them goes to a `.torn` file."""
+        """Keeps the whole, linked lines of an open segment; what follows them goes to a `.torn` file.
+
+        Lines behind those that the store knows are kept aside, until their batches come again.
+        """
         data = path.read_bytes()
-        kept, self.head = _linked_lines(data, self.head)
+        kept, head = linked_lines(data, self.head)
         if kept < len(data):
-            write_synced(path.with_name(f"{path.stem}-{kept}{TORN_SUFFIX}"), (data[kept:],))
-            os.truncate(path, kept)
+            self._cut(path, data, kept)
         os.fsync(self._lock)
         if not kept:
             path.unlink()
             self._number -= 1  # the last segment there is: without a line it never was, and its number is free
             return
-        self._path, self._account = path, Account.of(data[:kept])
+        known = kept if self._known is None else self._known.bytes_of(path.stem)
+        self._path, self._account, self._ahead = path, Account.of(data[:known]), data[known:kept]
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
         os.fsync(self._file)
-        self._began = datetime.fromtimestamp(self._account.began_us / _US, UTC)
-        if self._is_over():
-            self.close_segment()
+        self._began = datetime.fromtimestamp(Account.of(data[:kept]).began_us / _US, UTC)
+        if not self._ahead:
+            self.head = head
+            if self._is_over():
+                self.close_segment()
+        elif known and self._known is not None:
+            self.head = self._known.head
 
+    def _taken_up(self, lines: bytes) -> int:
+        """How many bytes of these lines the file has already, from a life that ended before their notes had left.
 
-def _linked_lines(data: bytes, head: str) -> tuple[int, str]:
-    """Length of the whole lines at the start whose hashes hold and follow `head`, and the hash of the last of them."""
-    offset = 0
-    while (end := data.find(b"\n", offset)) >= 0:
-        line = data[offset:end]
-        hashes = line_hashes(line)
-        if hashes is None or hashes[0] != hashes[1] or f'"prev":"{head}"'.encode() not in line[-160:]:
-            break
-        head, offset = hashes[0], end + 1
-    return offset, head
+        Where the file has other ones of the same batch, because another version of the program wrote them, or somebody
+        changed them, they go to a `.torn` file. Raises AnotherBatch where it has those of another batch.
+        """
+        ahead, path = self._ahead, self._path
+        assert path is not None
+        same = min(len(ahead), len(lines))
+        if ahead[:same] == lines[:same]:
+            self._ahead = ahead[same:]
+            return same
+        for there, line in zip(ahead.splitlines(), lines.splitlines(), strict=False):
+            if beginning_of(there) != beginning_of(line):
+                record = orjson.loads(line)
+                raise AnotherBatch(record["gateway"], record["batch"])
+        first = self._account.records + 1
+        _log.warning("trail lines written anew segment=%s line=%s reason=%s", path.stem, first, "the batch has others")
+        self._cut(path, path.read_bytes(), self._account.size_bytes)
+        self._ahead = b""
+        return 0
+
+    @staticmethod
+    def _cut(path: Path, data: bytes, size_bytes: int) -> None:
+        write_synced(path.with_name(f"{path.stem}-{size_bytes}{TORN_SUFFIX}"), (data[size_bytes:],))
+        os.truncate(path, size_bytes)
 
 
 def _check_name(path: Path, descriptor: int) -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from spark_audit.record import line_hashes
+
 OPEN_SUFFIX: Final = ".open"
 CLOSED_SUFFIX: Final = ".jsonl"
 COMPRESSED_SUFFIX: Final = ".jsonl.gz"
@@ -78,6 +80,18 @@ def segment_file(folder: Path, stem: str) -> SegmentFile | None:
         if path.exists():
             return SegmentFile.of(path)
     return None
+
+
+def linked_lines(data: bytes, head: str) -> tuple[int, str]:
+    """Length of the whole lines at the start whose hashes hold and follow `head`, and the hash of the last of them."""
+    offset = 0
+    while (end := data.find(b"\n", offset)) >= 0:
+        line = data[offset:end]
+        hashes = line_hashes(line)
+        if hashes is None or hashes[0] != hashes[1] or f'"prev":"{head}"'.encode() not in line[-160:]:
+            break
+        head, offset = hashes[0], end + 1
+    return offset, head
 
 
 def read_segment(folder: Path, stem: str) -> bytes:

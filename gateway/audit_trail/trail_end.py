@@ -74,6 +74,12 @@ def head_of(record: bytes) -> "re.Match[bytes] | None":
     return _HEAD.search(record)
 
 
+def beginning_of(record: bytes) -> bytes:
+    """The same as bytes; none for what is none."""
+    head = head_of(record)
+    return b"" if head is None else head[0]
+
+
 def end_in(trail: Path, gateway: str) -> TrailEnd:
     """The end in the trail of a folder, which nobody may have made yet. Raises OSError."""
     return end_of_lines(_lines_backwards(trail, gateway), gateway) if trail.is_dir() else TrailEnd()

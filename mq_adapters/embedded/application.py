@@ -17,7 +17,7 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.queue_administration import check_not_in_doubt, destroying
 from mq_adapters.embedded.redrive import check_redriven
 from mq_adapters.embedded.rights import EVERY_QUEUE, EVERYTHING, Right, Rights
-from mq_adapters.embedded.unit_of_work import ApplicationIdentity, Departure, UnitOfWork
+from mq_adapters.embedded.unit_of_work import TRAIL_HEAD, ApplicationIdentity, Departure, UnitOfWork
 from mq_adapters.message import MQMT_REQUEST, MQPER_PERSISTENCE_AS_Q_DEF, Message
 from mq_adapters.queue_manager import QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode
@@ -77,6 +77,19 @@ class Application:
         if self._unit is None:
             raise QueueManagerError(ReasonCode.MQRC_UOW_NOT_AVAILABLE, command)
         self._act = self.act(command, reason=reason)
+
+    def keep_trail_head(self, head: str) -> None:
+        """Keeps how far the trail reaches, with the commit of the open unit of work; 2255 without one."""
+        self.rights.check_writes_trail("keep the head of the trail")
+        if self._unit is None:
+            raise QueueManagerError(ReasonCode.MQRC_UOW_NOT_AVAILABLE, "keep the head of the trail")
+        self._unit.set_state(*TRAIL_HEAD, head.encode())
+
+    def trail_head(self, done: Callable[[str], None]) -> None:
+        """How far the trail reaches, as last committed, "" where nothing was kept; behind all commits under way."""
+        self.rights.check_writes_trail("read the head of the trail")
+        engine = self._engine
+        engine.submit(engine.begin(), lambda _unit: done((engine.state(*TRAIL_HEAD) or b"").decode(errors="replace")))
 
     def act(self, command: str, *, reason: str = "") -> OperatorsAct:
         """An act of the user that the application runs as."""

@@ -111,6 +111,19 @@ class Direct:
         self._open()
         self._application.operate(command, reason)
 
+    def keep_trail_head(self, head: str) -> None:
+        """Keeps how far the trail reaches, with the open unit of work."""
+        self._open()
+        self._application.keep_trail_head(head)
+
+    def trail_head(self) -> str:
+        """How far the trail reaches, as last committed; "" where nothing was kept."""
+        self._open()
+        heads: list[str] = []
+        self._application.trail_head(heads.append)
+        self._check_store()
+        return heads[0]
+
     def commit(self) -> None:
         self._open()
         self._now(self._application.commit)

@@ -56,6 +56,12 @@ class Rights:
             why = f"{operation}: {base_name} is the gateway's alone; browse it"
             raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why)
 
+    def check_writes_trail(self, operation: str) -> None:
+        """2035 unless the application is the process that writes the trail."""
+        if not self.takes_notes:
+            why = f"{operation}: the head of the trail is for its writer alone"
+            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why)
+
 
 def covers(pattern: str, queue_name: str) -> bool:
     """Whether a pattern is the name, or its beginning and `*`."""

@@ -6,7 +6,7 @@ values) and audit notes.
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mq_adapters.message import Message
 
@@ -29,6 +29,11 @@ class StateSpace(IntEnum):
     BALANCE = 10
     CLOCK = 12
     SESSION_SUBSCRIPTION = 13
+    TRAIL = 14
+
+
+#: Where the store keeps how far the audit trail reaches. Only the writer of the trail knows what the value says.
+TRAIL_HEAD: Final = (StateSpace.TRAIL, b"head")
 
 
 class Departure(IntEnum):

@@ -141,6 +141,7 @@ KINDS: Final = (
         ("event",),
         {
             "rolled_back": "an operator accepted a store that had gone back to an earlier state",
+            "trail_changed": "an operator accepted a trail with other lines than the store knows",
             "trail_begun_late": "the trail begins without the records before",
         },
     ),

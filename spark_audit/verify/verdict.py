@@ -8,6 +8,7 @@ from typing import Final
 
 #: Records of kind restored that are told one by one.
 RESTORATIONS_TOLD: Final = 100
+_NOT_KNOWN: Final = "the trail does not know what the store lost"
 #: Problems that are told one by one; the rest is counted.
 PROBLEMS_TOLD: Final = 100
 LIMITS: Final = (
@@ -106,7 +107,8 @@ class Restoration:
             )
             if last
         ]
-        return f"{' and '.join(parts)} missing" if parts else "the trail does not know what the store lost"
+        nothing = "with other lines before it than were written" if self.event == "trail_changed" else _NOT_KNOWN
+        return f"{' and '.join(parts)} missing" if parts else nothing
 
 
 def moment(at_us: int) -> str:

@@ -1,7 +1,9 @@
 """What an auditor holds of a gateway that compressed, removed, copied and was killed, and whose key was changed."""
 
+import fcntl
 import gzip
 import json
+import os
 import shutil
 import threading
 from collections.abc import Callable
@@ -9,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from gateway.operations.rollback import known_head
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import PATIENCE_S, Gateway
 from tests.end_to_end.wire import WireClient
+from tests.gateway.audit_trail.test_trail_head import hashed_anew
 from tests.processes.forked import rfhbridge
 
 ACCEPTED = "20 02 00 00"
@@ -102,3 +106,46 @@ def test_spark_finds_the_same_trail_whole_and_every_exchange_in_order(lived: Gat
     statuses = {each["identifier"]: each["status"] for each in result["controls"]}
     assert (statuses["integrity.digests"], statuses["integrity.agreement"]) == ("held", "held")
     assert result["integrity"]["verdict"] == "anchored"
+
+
+def test_lines_that_are_changed_and_hashed_anew_before_a_digest_are_never_signed_unseen(
+    new_gateway: StartGateway, connect: Connect
+) -> None:
+    gateway = new_gateway().start()
+    trail = gateway.data / "trail"
+    _publish(connect, gateway, "once")
+    _until(
+        lambda: (known := known_head(gateway.data)) is not None and known.lines > EACH_TIME, gateway, "no line is kept"
+    )
+    gateway.kill()
+    _until(lambda: _is_let_go(trail), gateway, "the exporter stays")
+    (path,) = trail.glob("*.open")
+    rows = path.read_bytes().splitlines(keepends=True)
+    changed = [row.replace(b"once", b"nice") if 2 <= at <= 4 else row for at, row in enumerate(rows)]
+    assert changed != rows
+    path.write_bytes(hashed_anew(b"".join(changed)))
+    assert rfhbridge("audit", "verify", "--data", gateway.data).returncode == 0, "for the hashes of each line hold"
+    verified = rfhbridge("queue", "verify", "--data", gateway.data)
+    assert (verified.returncode, "hashed anew" in verified.stdout) == (1, True), verified.stdout
+    gateway.launch()
+    assert gateway.wait() == 1
+    assert "the trail is not as the store knows it" in gateway.log
+    assert not list(trail.glob("digests/*"))
+    assert rfhbridge("queue", "accept-rollback", "--yes", "--data", gateway.data).returncode == 0
+    gateway.start()
+    assert gateway.stop() == 0
+    exit_code, said = _verified("--data", gateway.data)
+    (told,) = said["restorations"]
+    assert (exit_code, said["verdict"], told["event"]) == (1, "restored", "trail_changed")
+
+
+def _is_let_go(trail: Path) -> bool:
+    """Whether the exporter of a gateway that was killed has ended."""
+    folder = os.open(trail, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(folder)
+    return True

@@ -94,12 +94,20 @@ def _hand_over(trail: Path, plan: "TrailPlan") -> None:
     """
     from gateway.audit_trail.segment import Trail, TrailInUse
     from gateway.audit_trail.signing_key import next_key_path
+    from gateway.operations.rollback import known_head
 
     path = Path(plan.signing_key)
     deadline_s = time.monotonic() + ROTATION_WAIT_S
     while next_key_path(path).exists():
         try:
-            with Trail.open(trail, limits=plan.limits, signing_key=path, provenance=plan.provenance()) as opened:
+            opened = Trail.open(
+                trail,
+                limits=plan.limits,
+                signing_key=path,
+                provenance=plan.provenance(),
+                known=known_head(trail.parent),
+            )
+            with opened:
                 opened.tend()
         except TrailInUse:
             if time.monotonic() >= deadline_s:

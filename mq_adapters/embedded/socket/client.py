@@ -109,6 +109,14 @@ class SocketClient:
     def operate(self, command: str, reason: str = "") -> None:
         self._call(Verb.OPERATE, frames.text_field(command), frames.text_field(reason))
 
+    def keep_trail_head(self, head: str) -> None:
+        """Keeps how far the trail reaches, with the open unit of work; 2035 for others than the trail's writer."""
+        self._call(Verb.KEEP_TRAIL_HEAD, frames.text_field(head))
+
+    def trail_head(self) -> str:
+        """How far the trail reaches, as last committed; "" where nothing was kept."""
+        return self._call(Verb.TRAIL_HEAD).text()
+
     def commit(self) -> None:
         self._call(Verb.COMMIT)
 

@@ -20,6 +20,7 @@ from mq_adapters.embedded.socket import frames
 from mq_adapters.embedded.socket.applications import Admitted
 from mq_adapters.embedded.socket.frames import FrameBuffer, FrameError, FrameFields, Verb, answer_frame, u32, u64
 from mq_adapters.embedded.socket.peer import peer_uid
+from mq_adapters.embedded.socket.waiting_get import WaitingGet
 from mq_adapters.message import Message
 from mq_adapters.mqmd import write_mqmd
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
@@ -40,28 +41,6 @@ HELLO_WAIT_S: Final = 10.0
 Admit = Callable[[socket.socket, str], Admitted]
 
 _log = logging.getLogger(__name__)
-
-
-class _WaitingGet:
-    """A GET that waits for a message: the call that wakes it, and the time when it gives up."""
-
-    __slots__ = ("correl_id", "msg_id", "number", "queue", "timer", "wake")
-
-    def __init__(
-        self, number: int, queue: Queue, correl_id: bytes | None, msg_id: bytes | None, wake: Callable[[], None]
-    ) -> None:
-        self.number = number
-        self.queue = queue
-        self.correl_id = correl_id
-        self.msg_id = msg_id
-        self.wake = wake
-        self.timer: asyncio.TimerHandle | None = None
-        queue.listen(correl_id, wake)
-
-    def end(self) -> None:
-        self.queue.unlisten(self.correl_id, self.wake)
-        if self.timer is not None:
-            self.timer.cancel()
 
 
 class _OpenBrowse:
@@ -91,7 +70,7 @@ class SocketConnection(asyncio.Protocol):
         self._application: Application | None = None
         self._transport: asyncio.Transport
         self._input = FrameBuffer()
-        self._waiting: _WaitingGet | None = None
+        self._waiting: WaitingGet | None = None
         self._browses: dict[int, _OpenBrowse] = {}
         self._next_browse = 1
         self._unanswered = 0
@@ -253,7 +232,7 @@ class SocketConnection(asyncio.Protocol):
             return
         if not wait_ms:
             raise QueueManagerError(ReasonCode.MQRC_NO_MSG_AVAILABLE, f"get from {queue_name}")
-        self._waiting = _WaitingGet(number, queue, correl_id, msg_id, self._wake)
+        self._waiting = WaitingGet(number, queue, correl_id, msg_id, self._wake)
         self._call().awaited_queue = queue
         if wait_ms != frames.WAIT_FOR_EVER_MS:
             self._waiting.timer = asyncio.get_running_loop().call_later(
@@ -294,7 +273,7 @@ class SocketConnection(asyncio.Protocol):
         else:
             self._leave_wait()
 
-    def _leave_wait(self) -> _WaitingGet | None:
+    def _leave_wait(self) -> WaitingGet | None:
         """Ends the wait of the GET, and returns that GET."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
@@ -364,6 +343,16 @@ class SocketConnection(asyncio.Protocol):
         fields.end()
         self._call().operate(command, reason)
         self._answer(Verb.OPERATE, number)
+
+    def _keep_trail_head(self, number: int, fields: FrameFields) -> None:
+        head = fields.text()
+        fields.end()
+        self._call().keep_trail_head(head)
+        self._answer(Verb.KEEP_TRAIL_HEAD, number)
+
+    def _trail_head(self, number: int, fields: FrameFields) -> None:
+        fields.end()
+        self._call().trail_head(lambda head: self._answer(Verb.TRAIL_HEAD, number, frames.text_field(head)))
 
     def _commit(self, number: int, fields: FrameFields) -> None:
         fields.end()
@@ -499,4 +488,6 @@ _REQUESTS: Final[dict[int, Callable[[SocketConnection, int, FrameFields], None]]
     Verb.RELEASE: SocketConnection._release,
     Verb.COMPACT: SocketConnection._compact,
     Verb.OPERATE: SocketConnection._operate,
+    Verb.KEEP_TRAIL_HEAD: SocketConnection._keep_trail_head,
+    Verb.TRAIL_HEAD: SocketConnection._trail_head,
 }

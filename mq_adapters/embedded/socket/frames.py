@@ -39,6 +39,8 @@ text: u32 length and UTF-8. message: u32 length, then MQMD (364 bytes, mq_adapte
     21  OPERATE       text command, text reason
     22  COMPACT       u8 1 to make a step, 0 to look                                u8 1 where it is done, u64 bytes of
                                                                                   the store's file, u64 free in it
+    23  KEEP_TRAIL_HEAD  text head of the trail
+    24  TRAIL_HEAD                                                                text head of the trail, or none
 
 `match` is 1 (MsgId) + 2 (CorrelId), 0 for any; identifiers that are not matched are ignored. A wait of 4,294,967,295 ms
 is for ever. HELLO comes first. The gateway carries requests out in order, and answers each one when its result is safe.
@@ -49,6 +51,8 @@ and not a failed request. HOLD opens a queue for exclusive input, until RELEASE 
 somebody has the queue open, HOLD is refused at once with 2042. Otherwise it is answered when all earlier requests of
 others have taken effect. COMPACT makes at most one step; a program repeats it until it is done. OPERATE says that the
 open unit of work is an operator's act. The commit takes the act to the audit.
+Only the process that writes the audit trail may send KEEP_TRAIL_HEAD and TRAIL_HEAD; others get 2035. The head is kept
+with the commit of the open unit of work, and read behind all commits under way.
 
 A frame that breaks these rules is answered with reason code 2195 and a text, with number 0 if the frame has none. Then
 the gateway closes that connection and backs out its unit of work. No other connection notices.
@@ -122,6 +126,8 @@ class Verb(IntEnum):
     RELEASE = 20
     OPERATE = 21
     COMPACT = 22
+    KEEP_TRAIL_HEAD = 23
+    TRAIL_HEAD = 24
 
 
 class FrameError(Exception):

@@ -12,7 +12,7 @@ All of it is one transaction. After a crash between it and the new marker, the o
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from mq_adapters.embedded.counters import put_rows
 from mq_adapters.embedded.store.journal_end import journal_end, wal_path
 from mq_adapters.embedded.store.reach import Reach, now_us
 from mq_adapters.embedded.store.rows import COLUMNS, DamagedRow, MessageRow, RowReader, rows_of
-from mq_adapters.embedded.store.store import FILE_NAME, Store, state_change
+from mq_adapters.embedded.store.store import FILE_NAME, StateRow, Store, state_change
 from mq_adapters.embedded.store.witness import Witness, next_reach, packed_reach
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
@@ -66,10 +66,12 @@ def accept_rollback(
     first_batch: FirstBatch | None = None,
     state_queue: str = "",
     restated: Restated | None = None,
+    states: Iterable[StateRow] = (),
 ) -> Rollback:
     """Begins a new incarnation of the store in a data folder; the gateway must not run.
 
     `first_batch` makes its first batch of notes. `restated` makes each message on the queue of channel states anew.
+    `states` are written with it.
     Raises QueueManagerError 2042 if somebody owns the store, StoreError if it cannot be used even so.
     """
     marked = Witness(data_dir / FILE_NAME).marked
@@ -94,6 +96,8 @@ def accept_rollback(
                 _put(connection, identifier, number, first_batch(before, marked, waiting))
                 for row in put_rows(counted, {AUDIT_QUEUE: 1}):
                     connection.execute(*state_change(row))
+            for row in states:
+                connection.execute(*state_change(row))
             _write_meta(connection, store, before, incarnation, number + 1)
     finally:
         store.close()

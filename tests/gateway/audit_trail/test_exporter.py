@@ -47,6 +47,12 @@ class Power:
     def put(self, queue_name: str, message: Message) -> bytes:
         return self._queue_manager.put(queue_name, message)
 
+    def trail_head(self) -> str:
+        return self._queue_manager.trail_head()
+
+    def keep_trail_head(self, head: str) -> None:
+        self._queue_manager.keep_trail_head(head)
+
     def take_batch(self, queue_name: str, *, most_messages: int, most_bytes: int) -> tuple[Message, ...]:
         return self._queue_manager.take_batch(queue_name, most_messages=most_messages, most_bytes=most_bytes)
 

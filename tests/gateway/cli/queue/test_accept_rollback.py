@@ -194,19 +194,26 @@ class Queue:
         self.waiting = [Message(descriptor, pack_batch(1, [(12, at_us, "1", "1", "")]))]
 
     def begin(self) -> None:
-        self.taken, self.waiting = self.waiting, []
+        self.taken: list[Message] = []
 
     def take_batch(self, *_names: str, **_limits: int) -> list[Message]:
+        self.taken, self.waiting = self.waiting, []
         return self.taken
 
     def put(self, _name: str, _message: Message) -> bytes:
         raise AssertionError
 
+    def trail_head(self) -> str:
+        return ""
+
+    def keep_trail_head(self, head: str) -> None:
+        assert head
+
     def commit(self) -> None:
         self.taken = []
 
     def back_out(self) -> None:
-        self.waiting = self.taken
+        self.waiting += self.taken
 
 
 def test_another_batch_under_a_number_of_the_trail_stops_the_exporter(data_folder):
