@@ -25,7 +25,7 @@ CLASSES: dict[str, Callable[..., object]] = {
 
 
 #: Kinds that came after the batches were kept.
-YOUNGER = {NoteKind.LOGINS_REFUSED, NoteKind.COMMANDED, NoteKind.LOST, NoteKind.STOCK}
+YOUNGER = {NoteKind.LOGINS_REFUSED, NoteKind.COMMANDED, NoteKind.LOST, NoteKind.STOCK, NoteKind.TOPICS_REFUSED}
 
 
 def _lists_are_tuples(value: object) -> object:
