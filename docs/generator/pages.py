@@ -8,6 +8,7 @@ from docs.generator import (
     commands,
     configuration,
     controls,
+    detection,
     http_api,
     library,
     limits,
@@ -46,6 +47,11 @@ PAGES: Final = {
     ),
     "audit-record.md": Page(title="Audit record", source="spark_audit/record and digest.py", lines=records.lines),
     "audit-controls.md": Page(title="Audit controls", source="spark_audit/controls", lines=controls.lines),
+    "audit-detection.md": Page(
+        title="Wrong trails that the audit finds",
+        source="tests/spark_audit/forger/forgeries.toml",
+        lines=detection.lines,
+    ),
     "library-api.md": Page(title="Library API", source="the docstrings of rfhbridge", lines=library.lines),
     "http-api.md": Page(title="HTTP API", source="gateway/operations/openapi.json", lines=http_api.lines),
 }

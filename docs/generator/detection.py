@@ -1,0 +1,46 @@
+"""The page of the wrong trails that the audit finds, from the table of the forger in the tests."""
+
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from docs.generator.markdown import code, sentence, table
+
+FORGERIES: Final = Path(__file__).resolve().parents[2] / "tests" / "spark_audit" / "forger" / "forgeries.toml"
+INTRODUCTION: Final = """
+A forger with the gateway's own key can write a trail whose hashes, links, Merkle roots and signatures are right. Then
+only what its records say is wrong. The tests have such a forger: it takes the trail of a real gateway, makes one
+change, and seals the whole anew. An audit finds a wrong trail if a control of severity error has a violation.
+
+The numbers below are those of the tests: a row that is told as found and is not, or the other way round, fails them.
+""".strip()
+
+Row = dict[str, Any]
+
+
+def lines() -> list[str]:
+    """The page, without its title."""
+    rows: list[Row] = tomllib.loads(FORGERIES.read_text())["wrong"]
+    kinds = dict.fromkeys(row["class"] for row in rows)
+    sums = [_sums(kind, [row for row in rows if row["class"] == kind]) for kind in kinds]
+    missed = ((sentence(row["id"]), sentence(row["not_found"])) for row in rows if "not_found" in row)
+    found = ((sentence(row["id"]), code(row["control"])) for row in rows if "control" in row)
+    return [
+        *INTRODUCTION.splitlines(),
+        "",
+        *table(["Class", "Wrong trails", "Found", "Share"], [*sums, _sums("all", rows)]),
+        "",
+        "## Not found",
+        "",
+        *table(["What is wrong", "Why no control finds it"], missed),
+        "",
+        "## Found",
+        "",
+        *table(["What is wrong", "Control"], found),
+    ]
+
+
+def _sums(name: str, rows: Iterable[Row]) -> tuple[str, ...]:
+    told = ["control" in row for row in rows]
+    return name, str(len(told)), str(sum(told)), f"{100 * sum(told) / len(told):.0f} %"

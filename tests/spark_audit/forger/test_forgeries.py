@@ -1,0 +1,103 @@
+"""Wrong trails that only their meaning gives away: a control finds each, or the table says why none does."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_audit.audit import audit
+from spark_audit.audit_input import input_of_trails
+from spark_audit.controls.catalogue import CONTROLS
+from spark_audit.controls.control import Severity
+from spark_audit.policy import Policy
+from spark_audit.read import TrailFiles
+from spark_audit.report import figures
+from spark_audit.verify import Anchor, Verdict, verify
+from tests.ibm_mq_stand_in.process import why_unavailable
+from tests.spark_audit.conftest import SignedTrail, policy_of
+from tests.spark_audit.forger import true_trails
+from tests.spark_audit.forger.forgery import Forgery, Record, forged, forgeries, sealed
+
+TRUE: dict[str, Callable[[Path], list[Record]]] = {"plant": true_trails.plant, "central": true_trails.central}
+#: What `verify` asks of each trail alone, and what Spark asks of it elsewhere (test_attacks.py).
+OF_ONE_TRAIL = ("integrity.hash", "integrity.chain", "integrity.digests", "integrity.agreement")
+ERRORS = {each.identifier for each in CONTROLS if each.severity is Severity.ERROR}
+
+
+@pytest.fixture(scope="module")
+def true(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Record]]:
+    """The records of true trails by their names."""
+    folder = tmp_path_factory.mktemp("true")
+    names = [name for name in TRUE if name != "central" or not why_unavailable()]
+    return {name: TRUE[name](folder / name) for name in names}
+
+
+@pytest.fixture(scope="module")
+def rows(true: dict[str, list[Record]]) -> list[Forgery]:
+    """The table's rows whose true trail can be made on this machine."""
+    return [row for row in forgeries() if row.trail in true]
+
+
+@pytest.fixture(scope="module")
+def trails(
+    true: dict[str, list[Record]], rows: list[Forgery], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, SignedTrail]:
+    """Each of them sealed, as the trail of a gateway of its own: the true ones by their names, wrong ones by ids."""
+    folder = tmp_path_factory.mktemp("forged")
+    wrong = true | {row.identifier: forged(true[row.trail], row.change) for row in rows}
+    return {
+        name: sealed(records, folder / str(number), f"{number:024x}")
+        for number, (name, records) in enumerate(wrong.items(), start=1)
+    }
+
+
+@pytest.fixture(scope="module")
+def found(
+    spark: SparkSession, trails: dict[str, SignedTrail], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, set[str]]:
+    """By trail the controls that find an error in it. One audit reads all the segments, each of another gateway."""
+    folder = tmp_path_factory.mktemp("audited")
+    (folder / "trail").mkdir()
+    segments = []
+    for number, signed in enumerate(trails.values(), start=1):
+        (segment,) = signed.folder.glob("*.jsonl")
+        segments.append(folder / "trail" / f"{number:012d}-20261120T07.jsonl")
+        segments[-1].hardlink_to(segment)
+    files = TrailFiles(folder=folder / "trail", segments=tuple(segments), torn=())
+    asked = policy_of(*(each.identifier for each in Policy().controls() if each.identifier not in OF_ONE_TRAIL))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "with_figures", lambda result, _records: result)
+        result = audit(spark, input_of_trails(spark, [files]), lambda _line: None, policy=asked, report_folder=folder)
+    told = spark.read.parquet(str(folder / result.exceptions)).select("gateway", "control").distinct().collect()
+    names = {signed.gateway: name for name, signed in trails.items()}
+    by_trail: dict[str, set[str]] = {name: set() for name in trails}
+    for row in told:
+        if row["control"] in ERRORS:
+            by_trail[names[row["gateway"]]].add(row["control"])
+    return by_trail
+
+
+def test_every_trail_is_whole_and_signed_with_the_right_key(trails: dict[str, SignedTrail]) -> None:
+    verdicts = {name: verify(each.folder, Anchor(public_key=each.public_key)) for name, each in trails.items()}
+    assert {name: each.reason for name, each in verdicts.items() if each.verdict is not Verdict.ANCHORED} == {}
+
+
+def test_the_true_trails_raise_no_alarm(true: dict[str, list[Record]], found: dict[str, set[str]]) -> None:
+    assert {name: found[name] for name in true if found[name]} == {}
+
+
+def test_each_wrong_trail_is_found_by_its_control_or_by_none_as_the_table_says(
+    rows: list[Forgery], found: dict[str, set[str]]
+) -> None:
+    missed = [
+        f"{row.identifier}: {row.control} must find it; found by {sorted(found[row.identifier]) or 'none'}"
+        for row in rows
+        if row.control and row.control not in found[row.identifier]
+    ]
+    better = [
+        f"{row.identifier}: {sorted(found[row.identifier])} find it: mark it found"
+        for row in rows
+        if row.not_found and found[row.identifier]
+    ]
+    assert missed + better == []

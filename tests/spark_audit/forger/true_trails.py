@@ -1,0 +1,202 @@
+"""The true trails that the forger changes: real gateways wrote them, of everything that a trail tells of.
+
+plant     QoS 0, 1 and 2 both ways, wildcards, No Local, a shared group, an application with MQRFH, retained, will,
+          dead letter, refusals, conversion service, UNSUBSCRIBE, a session's end, and a restart in the middle
+central   the same client's messages to a target and back, over the channels of a queue manager that stands in
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from mq_adapters import connect as to_queue_manager
+from mq_adapters.message import MQMT_DATAGRAM, MQPER_PERSISTENT, Message, MessageDescriptor
+from tests.end_to_end.clients.client import Login, Options, Way
+from tests.end_to_end.clients.paho import Paho
+from tests.end_to_end.gateway_process import Gateway
+from tests.end_to_end.ibm_mq.central import Central
+from tests.end_to_end.ibm_mq.target_gateway import TargetGateway, wait_until
+from tests.end_to_end.wire import WireClient
+from tests.headers import mqrfh
+
+Record = dict[str, Any]
+
+_CONFIGURATION: Final = """
+[access]
+subscribe = ["plant/#", "jobs/#", "$share/#"]
+
+[[conversion]]
+from = "ORDERS.OLD"
+to = "ORDERS.NEW"
+header = "mqrfh2"
+"""
+_CONTROL, _STREAM = "SYSTEM.BROKER.CONTROL.QUEUE", "SYSTEM.BROKER.DEFAULT.STREAM"
+_REGISTER: Final = mqrfh("MQPSCommand RegSub MQPSQName PLANT.HISTORY MQPSTopic plant/*")
+_ORDER: Final = mqrfh("MQPSCommand Publish MQPSTopic orders/7 MQPSTimestamp 2026112007000000")
+_PATIENCE_S: Final = 30.0
+
+
+def records_of(data: Path) -> list[Record]:
+    """The records of a gateway that has stopped, in their order."""
+    segments = sorted((data / "trail").glob("*.jsonl"))
+    return [json.loads(line) for path in segments for line in path.read_bytes().splitlines()]
+
+
+@contextmanager
+def clients(port: int) -> Iterator[Any]:
+    """Connects clients; what is still connected at the end disconnects."""
+    with ExitStack() as stack:
+
+        def connect(name: str, version: str = "3.1.1", **login: Any) -> Paho:
+            client = Paho()
+            client.connect(Way(port=port), Login(client_identifier=name, version=version, **login))
+            stack.callback(client.close)
+            return client
+
+        yield connect
+
+
+def plant(folder: Path) -> list[Record]:
+    """One gateway with its own broker."""
+    folder.mkdir()
+    config = folder / "rfhbridge.toml"
+    config.write_text(_CONFIGURATION)
+    gateway = Gateway(folder / "data", "--config", str(config)).start()
+    try:
+        _set_up(gateway)
+        with clients(gateway.port) as connect:
+            _first_shift(gateway, connect)
+        gateway.restart()
+        with clients(gateway.port) as connect:
+            _second_shift(gateway, connect)
+        assert gateway.stop() == 0, gateway.log
+    finally:
+        gateway.clean_up()
+    return records_of(gateway.data)
+
+
+def _set_up(gateway: Gateway) -> None:
+    """An application with MQRFH, a subscription whose queue is full, and a message for the conversion service."""
+    with to_queue_manager(gateway.data) as application:
+        application.define("PLANT.HISTORY")
+        for command in ("DEFINE QLOCAL(FULL) MAXDEPTH(0)", "DEFINE SUB(S) TOPICSTR('plant/full') DEST(FULL)"):
+            assert application.mqsc(command).succeeded, command
+        old = MessageDescriptor(msg_type=MQMT_DATAGRAM, format=b"MQHRF   ", persistence=MQPER_PERSISTENT)
+        application.put(_CONTROL, Message(old, _REGISTER))
+        application.put("ORDERS.OLD", Message(old, _ORDER + b"order 7"))
+        application.put("ORDERS.OLD", Message(old, _ORDER + b"order 8"))
+        wait_until(lambda: application.depth("ORDERS.NEW") == 2, "both orders are converted")
+        wait_until(lambda: application.depth(_CONTROL) == 0, "the application is registered")
+
+
+def _first_shift(gateway: Gateway, connect: Any) -> None:
+    pump = connect("pump")
+    desk = connect("desk", stays=True)
+    wall = connect("wall")
+    assert (desk.subscribe("plant/+/heat", 2), desk.subscribe("plant/alarm", 1), wall.subscribe("plant/#", 0)) == (
+        2,
+        1,
+        0,
+    )
+    assert wall.subscribe("secret/#", 0) == 128
+    for qos in (0, 1, 2):
+        pump.publish("plant/one/heat", b"%d" % qos, qos)
+        assert desk.next_message().qos == qos
+    pump.publish("plant/alarm", b"hot", 2)
+    assert desk.next_message().qos == 1
+    pump.publish("plant/full", b"lost", 1)
+    _retained(pump, connect)
+    _groups(pump, connect)
+    lamp = WireClient(gateway.port, "lamp")
+    lamp.send("connects with a will", "10 22 0004 'MQTT' 04 0E 0000 0004 'lamp' 000A 'plant/will' 0004 'gone'")
+    lamp.expect("is accepted", "20 02 00 00")
+    desk.unsubscribe("plant/alarm")
+    pump.publish("plant/alarm", b"cold", 1)
+    assert [wall.next_message().payload for _ in range(11)][-1] == b"cold"
+    lamp.drop()
+    assert wall.next_message().topic == "plant/will"
+    desk.close()
+    for number in range(3):
+        pump.publish("plant/two/heat", b"later %d" % number, 1)
+
+
+def _retained(pump: Paho, connect: Any) -> None:
+    """Kept, sent to a new subscription, replaced, deleted."""
+    pump.publish("plant/one/state", b"on", 1, retain=True)
+    late = connect("late")
+    late.subscribe("plant/+/state", 1)
+    assert late.next_message().essence == ("plant/one/state", b"on", 1, True)
+    pump.publish("plant/one/state", b"off", 1, retain=True)
+    assert late.next_message().essence == ("plant/one/state", b"off", 1, False)
+    later = connect("later")
+    later.subscribe("plant/one/state", 0)
+    assert later.next_message().essence == ("plant/one/state", b"off", 0, True)
+    pump.publish("plant/one/state", b"", 1, retain=True)
+    assert (late.next_message().payload, later.next_message().payload) == (b"", b"")
+
+
+def _groups(pump: Paho, connect: Any) -> None:
+    """No Local, and two members of a group."""
+    echo = connect("echo", "5")
+    echo.subscribe("plant/echo", 1, Options(no_local=True))
+    echo.publish("plant/echo", b"own", 1, properties={"content_type": "text/plain", "user_property": [("unit", "K")]})
+    pump.publish("plant/echo", b"foreign", 1)
+    assert echo.next_message().payload == b"foreign"
+    crew = [connect(name, "5") for name in ("crew-1", "crew-2")]
+    for member in crew:
+        member.subscribe("$share/crew/jobs/#", 2)
+    for number in range(4):
+        pump.publish(f"jobs/{number}", b"job", 2)
+    wait_until(lambda: sum(member.messages.qsize() for member in crew) == 4, "the crew has every job")
+
+
+def _second_shift(gateway: Gateway, connect: Any) -> None:
+    """The desk gets what waited; then its session ends with what comes next."""
+    desk = connect("desk", stays=True)
+    assert [desk.next_message().payload for _ in range(3)] == [b"later 0", b"later 1", b"later 2"]
+    desk.close()
+    connect("pump").publish("plant/three/heat", b"for nobody", 1)
+    connect("desk").close()
+
+
+def central(folder: Path) -> list[Record]:
+    """A gateway whose topics all go to a target."""
+    folder.mkdir()
+    with Central(folder / "central") as target:
+        routes = ({"topics": ["plain/#"], "queue": "PLANT.INPUT"}, {"topics": ["#"]})
+        gateway = TargetGateway(
+            folder / "gateway",
+            target.environment("ibmmq"),
+            target={"binding": "ibmmq", "header": "mqrfh2"},
+            routes=routes,
+            settings={"mqtt": {"versions": ["3.1.1", "5"]}},
+        )
+        target.set_up(gateway.set_up_mqsc())
+        gateway.start()
+        try:
+            gateway.wait_for_running()
+            with clients(gateway.port) as connect:
+                _to_and_from(target, connect)
+            wait_until(lambda: gateway.waiting() == 0, "all has gone over the channel")
+            assert gateway.stop() == 0, gateway.log
+        finally:
+            gateway.clean_up()
+    return records_of(gateway.data)
+
+
+def _to_and_from(target: Central, connect: Any) -> None:
+    tell, hear = connect("tell"), connect("hear", "5")
+    hear.subscribe("far/#", 2)
+    for qos in (0, 1, 2):
+        tell.publish("far/heat", b"|%d" % qos, qos)
+        assert hear.next_message().qos == qos
+    target.publish(b"|9", topic="far/application")
+    assert hear.next_message().payload == b"|9"
+    for number in range(3):
+        tell.publish("plain/order", b"|%d" % number, 1)
+    hear.publish("far/tags", b"|t", 1, properties={"content_type": "text/plain", "user_property": [("unit", "K")]})
+    assert hear.next_message().topic == "far/tags"
+    wait_until(lambda: target.depth("PLANT.INPUT") == 3, "the orders have arrived")
+    hear.unsubscribe("far/#")
