@@ -13,6 +13,7 @@ from spark_audit.controls.control import Control, Scope, Severity, message_subje
 from spark_audit.personal import is_sealed
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.outcome import Finding, Outcome, Rule, Status
+from spark_audit.reperform.own_bytes import COMPARED, differences_from_bytes
 from spark_audit.reperform.performance import reperform
 from spark_audit.reperform.rules import broken_rules
 
@@ -52,6 +53,7 @@ _COLUMNS: Final = (
     "topic_filters",
     "is_retained",
     "dropped_fields",
+    *COMPARED,
     "input",
     "output",
 )
@@ -124,7 +126,9 @@ def _outcome(row: dict[str, Any]) -> tuple[Outcome, tuple[Finding, ...]]:
     if is_sealed(row["input"]) or is_sealed(row["output"]):
         return Outcome(status=Status.NOT_REPERFORMABLE, detail=_CLOSED, same_bytes=False), ()
     try:
-        return _again(_facts(row))
+        facts = _facts(row)
+        outcome, found = _again(facts)
+        return outcome, (*found, *differences_from_bytes(row, facts))
     except (ValueError, TypeError, ArithmeticError, LookupError) as error:
         detail = f"the record cannot be read: {error}"
         return Outcome(status=Status.NOT_REPERFORMABLE, detail=detail, same_bytes=False), ()
@@ -237,6 +241,12 @@ REPORT = _control(
     identifier="conversion.report",
     title="Every field that is left out is reported",
     source="Message formats (aq19780_): fields that are not copied",
+)
+BYTES = _control(
+    Rule.BYTES,
+    identifier="records.bytes",
+    title="Each record says what its own bytes say",
+    source="MQTT 3.1.1 sections 3.3, 3.8 and 3.10; spark_audit/record/notes.py",
 )
 RETAIN = _control(
     Rule.RETAIN,

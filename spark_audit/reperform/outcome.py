@@ -90,6 +90,7 @@ class Rule(StrEnum):
     SUPPORT = "support"
     REPORT = "report"
     RETAIN = "retain"
+    BYTES = "bytes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

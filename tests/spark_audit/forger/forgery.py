@@ -2,7 +2,7 @@
 
 A change is a list of operations on records. Each names the records with `at`: fields and their values, and
 
-    for        the client whose registrations have the CorrelId of the record
+    for        the client for whom it is a copy: its registrations have the CorrelId of the record
     nth        which of the records that match, from 1; from the end where it is negative; 1 where nothing is said
     all        every record that matches
 
@@ -83,8 +83,10 @@ def sealed(records: list[Record], folder: Path, gateway: str) -> SignedTrail:
 
 
 def _owners(records: list[Record]) -> dict[str, str]:
-    """Clients by the CorrelIds of their registrations; an application's is known by its queue."""
-    commands = [each for each in records if each.get("command") == "RegSub" and "correlation_id" in each]
+    """Clients by the CorrelIds of their registrations; an application is known by its queue."""
+    commands = [
+        each for each in records if each.get("command") == "RegSub" and {"client", "correlation_id"} <= each.keys()
+    ]
     return {each["correlation_id"]: each["client"] for each in commands}
 
 
@@ -95,7 +97,7 @@ def _found(records: list[Record], at: Mapping[str, Any], owners: Mapping[str, st
         place
         for place, record in enumerate(records)
         if all(record.get(name) == value for name, value in fields.items())
-        and ("for" not in at or owners.get(record.get("correlation_id", "")) == at["for"])
+        and ("for" not in at or _owner_of_copy(record, owners) == at["for"])
     ]
     if at.get("all"):
         assert places, f"no record is {at}"
@@ -103,6 +105,10 @@ def _found(records: list[Record], at: Mapping[str, Any], owners: Mapping[str, st
     nth = at.get("nth", 1)
     assert len(places) >= abs(nth), f"{len(places)} records are {at}"
     return [places[nth if nth < 0 else nth - 1]]
+
+
+def _owner_of_copy(record: Record, owners: Mapping[str, str]) -> str | None:
+    return owners.get(record.get("correlation_id", "")) if record.get("conversion") == "header_to_header" else None
 
 
 def _one(records: list[Record], at: Mapping[str, Any], owners: Mapping[str, str]) -> int:
