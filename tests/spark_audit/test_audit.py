@@ -193,6 +193,8 @@ def _put(trail, **changes: object) -> int:
         "output_encoding": 546,
         "output": base64.b64encode(MQRFH2).decode(),
         "payload_bytes": 2,
+        "packet_identifier": 10,
+        "persistent": True,
     }
     trail.add("accepted", **{name: fields[name] for name in list(fields)[:7]})
     return trail.add("put", **fields | changes)
@@ -201,7 +203,14 @@ def _put(trail, **changes: object) -> int:
 def test_a_wrong_conversion_is_shown_with_its_bytes_and_a_hostile_one_without_markup(spark, trail, tmp_path) -> None:
     wrong = MQRFH2.replace(b"a/b", b"a/c")
     sequence = _put(trail, output=base64.b64encode(wrong).decode())
-    _put(trail, client="<script>alert(1)</script>", exchange=2, output="not base64", dropped_fields=[["<b>", ""]])
+    _put(
+        trail,
+        client="<script>alert(1)</script>",
+        exchange=2,
+        message_id="02" * 24,
+        output="not base64",
+        dropped_fields=[["<b>", ""]],
+    )
     result = _audited(spark, trail, tmp_path)
     assert (result.verdict, result.verdict.exit_code) == (Verdict.VIOLATIONS, 1)
     (control,) = (control for control in result.controls if control.identifier == "conversion.reperformance")
