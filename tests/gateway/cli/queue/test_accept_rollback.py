@@ -164,7 +164,8 @@ def test_the_documented_remedy_for_a_lost_key_ends_in_the_same_verdict(rfhbridge
     assert run(data_folder) == 0
     first, *_ = records(data_folder)
     assert (first["kind"], first["event"], first["sequence"]) == ("restored", "trail_begun_late", 1)
-    assert (first["batch"], first["first_missing_batch"], first["last_missing_batch"]) == (2, 1, 2)  # the start, and the stock-take at the stop
+    # Missing are the batch of the start and the stock-take at the stop.
+    assert (first["batch"], first["first_missing_batch"], first["last_missing_batch"]) == (2, 1, 2)
     assert_restored_until_named(rfhbridge, data_folder, "batches 1 to 2 missing")
 
 
