@@ -192,8 +192,8 @@ def test_sessions_that_are_idle_end_together_and_others_stay(
         ((), "give either CLIENT or --idle"),
         (("pump-7", "--idle", "30d"), "give either CLIENT or --idle"),
         (("--user", "ann"), "give either CLIENT or --idle"),
-        (("--idle", "a month"), "write a number with d, h, m or s, 30d for example"),
-        (("--idle", "-3d"), "write a number with d, h, m or s, 30d for example"),
+        (("--idle", "a month"), "write a number with d, h, m or s, for example 30d"),
+        (("--idle", "-3d"), "write a number with d, h, m or s, for example 30d"),
     ],
 )
 def test_expire_says_what_it_needs(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:

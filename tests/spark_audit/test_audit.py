@@ -234,6 +234,7 @@ def test_a_wrong_conversion_is_shown_with_its_bytes_and_a_hostile_one_without_ma
         "conversion.reperformable": 1,
         "conservation": 2,
         "reasons": 1,
+        "stages": 1,
     }
     page = html(result)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page

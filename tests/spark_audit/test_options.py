@@ -62,7 +62,7 @@ def test_a_time_is_repeated_in_one_form(capsys: pytest.CaptureFixture[str]) -> N
     assert (read.from_time, read.until_time) == ("2026-11-20T00:00:00Z", "2026-11-20T07:00:00Z")
     with pytest.raises(SystemExit) as ended:
         parsed([*told, "--from", "2026-11-20T07:00:00Z"], "")
-    assert (ended.value.code, capsys.readouterr().err.count("--until is not later")) == (3, 1)
+    assert (ended.value.code, capsys.readouterr().err.count("--until must be later")) == (3, 1)
 
 
 @pytest.mark.parametrize("size", ["nonsense", "2", "0g", "-1g", "2 g", "2gb", "1.5g"])

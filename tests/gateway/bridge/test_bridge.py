@@ -202,6 +202,7 @@ def test_a_subscription_that_is_not_allowed_is_refused_and_noted(new_world: NewW
     world.receive(link, "82 16 0001 0006 'open/+' 01 0001 '#' 01 0004 'open' 01")
     assert link.taken() == written("90 05 0001 01 80 01")
     world.bridge.tick()
+    world.run()
     refused = [note for note in world.notes if note[0] == NoteKind.TOPICS_REFUSED]
     assert [note[2:8] for note in refused] == [("subscribe", "self", "", "access.subscribe", "#", 1)]
 

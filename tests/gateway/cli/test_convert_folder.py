@@ -165,7 +165,7 @@ def test_folders_that_would_get_into_each_others_way_are_a_usage_error(rfhbridge
 def test_what_is_no_folder_is_named(rfhbridge, archive, tmp_path, name):
     ended = rfhbridge("convert", "--to", "mqrfh2", tmp_path / name, "--out", tmp_path / "out")
     assert (ended.exit_code, ended.stdout) == (2, b"")
-    assert f"it is for a folder of messages, and '{tmp_path / name}' is none" in ended.stderr
+    assert f"it is for a folder of messages, and '{tmp_path / name}' is not a folder" in ended.stderr
 
 
 def test_crash_in_the_middle_leaves_no_half_of_a_report(rfhbridge, archive, tmp_path, monkeypatch):
