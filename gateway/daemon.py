@@ -17,11 +17,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import uvloop
 
 from gateway.access.application_roles import application_socket, roles_of
+from gateway.access.deciding_files import DecidingFiles
 from gateway.access.dollar_topics import DollarTopics
 from gateway.access.operator_files import OperatorFiles
 from gateway.audit_trail.acts import note_acts
@@ -96,8 +98,11 @@ Ready = Callable[[Sequence[OpenListener]], None]
 class Daemon:
     """The running gateway. Raises ConfigurationError for a wrong password file, access list or key of the trail."""
 
-    def __init__(self, settings: Settings, *, channel_command: tuple[str, ...] = COMMAND) -> None:
+    def __init__(
+        self, settings: Settings, *, channel_command: tuple[str, ...] = COMMAND, file: Path | None = None
+    ) -> None:
         self._settings = settings
+        self._file = file
         self._channel_command = channel_command
         self._channels: Channels | None = None
         self._stop = asyncio.Event()
@@ -186,6 +191,8 @@ class Daemon:
         self._access_files.recall_logins(settings.data)
         server = Server(engine, settings.data, applications=self._applications, second=application_socket(settings))
         self._access_files.on_tokens_changed = server.token_changed
+        files = DecidingFiles(settings, self._file, engine)
+        self._access_files.reloading.on_read = listeners.reloading.on_read = files.read
         await server.start()
         try:
             opened = await listeners.start()
@@ -195,6 +202,7 @@ class Daemon:
             await listeners.stop()
             await server.stop()
             raise
+        files.started()
         if self._exporter is not None:
             self._exporter.begin(lambda end: server.adopt(end, EXPORTER))
         self._watching = (
@@ -468,8 +476,9 @@ def run(
     *,
     ready: Ready = lambda _listeners: None,
     channel_command: tuple[str, ...] = COMMAND,
+    file: Path | None = None,
 ) -> int:
-    """Runs the gateway until it is told to stop; returns the exit code.
+    """Runs the gateway until it is told to stop; returns the exit code. `file`: the settings were loaded from it.
 
     SIGTERM, SIGINT and SIGHUP are ignored from then on: the process is about to end, and they would end it otherwise.
     Raises QueueManagerError 2042 where another gateway owns the data folder, StoreError for a store that cannot be
@@ -478,7 +487,7 @@ def run(
 
     async def main() -> int:
         try:
-            return await Daemon(settings, channel_command=channel_command).run(ready)
+            return await Daemon(settings, channel_command=channel_command, file=file).run(ready)
         finally:
             _ignore_further_signals()
 

@@ -96,17 +96,17 @@ class OperatorFiles:
             has_certificate_users=has_certificate_users,
             threads=HashingThreads(maximum_waiting=waiting, refusals=refusals) if users is not None else None,
         )
-        self._reloading = Reloading(files)
+        self.reloading = Reloading(files)
 
     def ask(self) -> None:
         """The operator wants the files read again, now (SIGHUP)."""
-        self._reloading.ask()
+        self.reloading.ask()
 
     async def watch(self, follower: Follower) -> None:
         """Takes up changes, and keeps who logged in lately, until it is cancelled."""
         self._follower = follower
         keeping = () if self._recent is None else (self._recent.keep(),)
-        await asyncio.gather(self._reloading.run(), *keeping)
+        await asyncio.gather(self.reloading.run(), *keeping)
 
     def recall_logins(self, data: Path) -> None:
         """Takes up who logged in lately, from the data folder; call it before the ports open."""

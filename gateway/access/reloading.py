@@ -22,6 +22,12 @@ LOOK_EVERY_S: Final = 1.0
 
 #: A state of a file: device, inode, size, time of change in ns. None: it is missing.
 _State = tuple[int, int, int, int] | None
+#: Is told the paths that were read, in a thread, and returns what is done on the event loop.
+OnRead = Callable[[tuple[Path, ...]], Callable[[], None]]
+
+
+def _told_to_nobody(_paths: tuple[Path, ...]) -> Callable[[], None]:
+    return lambda: None
 
 
 class WatchedFile:
@@ -42,7 +48,7 @@ class WatchedFile:
         #: The state that was refused last, and the reason.
         self._refused: tuple[list[_State], str] | None = None
 
-    async def look(self, *, at_once: bool = False) -> None:
+    async def look(self, *, at_once: bool = False, on_read: OnRead = _told_to_nobody) -> None:
         """Reads the file if it has changed and stays the same; `at_once`: in any case."""
         state = await asyncio.to_thread(self._state)
         stands_still, self._seen = state == self._seen, state
@@ -56,8 +62,13 @@ class WatchedFile:
                 self._known = before
             self._tell_refused(state, error, again=at_once)
             return
+        tell = await asyncio.to_thread(on_read, self._paths)
+        if await asyncio.to_thread(self._state) != state:  # it may be told as what it was not when it was read
+            self._known = before
+            return
         self._refused = None
         take_up()
+        tell()
         _log.info("file read again file=%s", str(self.path))
 
     def _tell_refused(self, state: list[_State], error: ConfigurationError, *, again: bool) -> None:
@@ -75,6 +86,8 @@ class Reloading:
     def __init__(self, files: Iterable[WatchedFile]) -> None:
         self._files = tuple(files)
         self._is_asked = asyncio.Event()
+        #: Called in a thread with the paths that were just read; what it returns is called when they are taken up.
+        self.on_read: OnRead = _told_to_nobody
 
     def ask(self) -> None:
         """Reads every file now."""
@@ -89,7 +102,7 @@ class Reloading:
             self._is_asked.clear()
             for file in self._files:
                 try:
-                    await file.look(at_once=at_once)
+                    await file.look(at_once=at_once, on_read=self.on_read)
                 except Exception as error:  # a fault of this program must not end the looking: a user who goes must go
                     kind = type(error).__name__  # its text may hold what stands in the file
                     _log.error("file not taken up file=%s error=%s", str(file.path), kind)

@@ -70,7 +70,7 @@ def _run(config: Path | None, options: Mapping[str, object]) -> int:
     make_room_for(settings.mqtt, settings.listeners)
     for warning in configuration_warnings(settings):
         _log.warning("configuration doubted because=%s", warning)
-    return run_gateway(settings, ready=_announce)
+    return run_gateway(settings, ready=_announce, file=config)
 
 
 @contextlib.contextmanager

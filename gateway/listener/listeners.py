@@ -71,7 +71,7 @@ class Listeners:
             )
             for each in settings.listeners
         )
-        self._reloading = Reloading(
+        self.reloading = Reloading(
             listener.certificates.watched for listener in self._listeners if listener.certificates is not None
         )
 
@@ -103,11 +103,11 @@ class Listeners:
 
     def ask(self) -> None:
         """Reads the certificates again now, because the operator asks for it (SIGHUP)."""
-        self._reloading.ask()
+        self.reloading.ask()
 
     async def watch(self) -> None:
         """Takes up changed certificates, until it is cancelled."""
-        await self._reloading.run()
+        await self.reloading.run()
 
     async def tick(self) -> None:
         """Once a second; some connections in each turn of the event loop.

@@ -63,6 +63,14 @@ class Proof(StrEnum):
     CERTIFICATE = "certificate"
 
 
+class HashedBy(StrEnum):
+    """How a file that decides was hashed (gateway/access/deciding_files.py)."""
+
+    SHA256 = "sha256"
+    HMAC = "hmac"
+    PUBLIC_KEY = "public_key"
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field of the record.
@@ -226,6 +234,16 @@ FIELDS: Final = (
     ),
     Field("address", Form.NAME, "address of the client without port; behind a load balancer, that of the PROXY header"),
     Field("listener", Form.TEXT, "name of the listener"),
+    Field("setting", Form.TEXT, "key of the configuration that names the file, or a mapping table of the program"),
+    Field("file", Form.TEXT, "name of the file without its folder"),
+    Field(
+        "hashed_by",
+        Form.TEXT,
+        "'sha256': SHA-256 of the file; 'hmac': HMAC-SHA-256 under a key of the store, as the file holds secrets;"
+        " 'public_key': SHA-256 of the public key (SubjectPublicKeyInfo, DER) of the file's private key",
+        values=tuple(HashedBy),
+    ),
+    Field("file_hash", Form.HEX, "what came of that", digits=64),
     Field("certificate_subject", Form.NAME, "subject of the client's certificate (RFC 4514)"),
     Field("code_version", Form.TEXT, "version of the program"),
     Field("table_version", Form.TEXT, "version of the field-mapping table"),

@@ -32,6 +32,7 @@ class Kind(StrEnum):
     COMMANDED = "commanded"
     STOCK = "stock"
     TOPICS_REFUSED = "topics_refused"
+    FILE_READ = "file_read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +182,15 @@ KINDS: Final = (
             "publish": "a PUBLISH was refused",
             "subscribe": "a topic filter of a SUBSCRIBE was refused",
             "will": "a will was not published",
+        },
+    ),
+    RecordKind(
+        Kind.FILE_READ,
+        "A file decides from now on: configuration, access list, users, keys, certificates, mapping tables.",
+        ("event", "setting", "file", "hashed_by", "file_hash"),
+        {
+            "started": "the gateway started with it",
+            "changed": "the gateway took up a change of it while it ran",
         },
     ),
 )

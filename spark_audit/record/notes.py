@@ -68,6 +68,7 @@ class NoteKind(IntEnum):
     LOST = 24
     STOCK = 25
     TOPICS_REFUSED = 26
+    FILE_READ = 27
 
 
 _CLIENT: Final = ("client", "session_epoch")
@@ -376,6 +377,12 @@ NOTES: Final = (
                 (*_values("event", "refusals", "since_us"), *map(_if_any, ("client", "user", "rule", "topic"))),
             ),
         ),
+    ),
+    Note(
+        NoteKind.FILE_READ,
+        "The gateway has read a file that decides.",
+        ("event", "setting", "file", "hashed_by", "file_hash"),
+        (RecordOf(Kind.FILE_READ, _values("event", "setting", "file", "hashed_by", "file_hash")),),
     ),
 )
 

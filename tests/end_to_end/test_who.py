@@ -1,6 +1,8 @@
 """Who did what: the records of a running gateway that name users, addresses, rules, files and operators."""
 
 import contextlib
+import hashlib
+import signal
 import socket
 import ssl
 import time
@@ -12,6 +14,8 @@ import jwt
 import orjson
 import pytest
 
+from gateway.access.deciding_files import public_key_of
+from mappings import table
 from spark_audit.personal import PersonalKey
 from spark_audit.verify import Verdict, verify
 from tests.certificate_authority import Authority
@@ -26,6 +30,7 @@ CONFIGURATION = """
 [access]
 anonymous = false
 password_file = "{folder}/users"
+access_file = "{folder}/access.toml"
 [access.token]
 key_files = ["{folder}/keys.pem"]
 [audit]
@@ -45,8 +50,18 @@ tls.client_authority = "{folder}/authority.pem"
 tls.client_certificate = "required"
 tls.user_from_certificate = "common_name"
 """
+RULES = """
+[[rule]]
+publish = "all/#"
+subscribe = "all/#"
+
+[[rule]]
+user = "anna"
+deny_publish = "all/secret/+"
+"""
 #: PROXY protocol version 2: a client at 192.0.2.9, port 1000, of IPv4 and TCP.
 PROXIED = bytes.fromhex("0D0A0D0A000D0A515549540A 21 11 000C C0000209 7F000001 03E8 075B")
+MAPPINGS = Path(table.__file__).parent
 CONNACK = packet("20 02 00 00")
 
 
@@ -59,6 +74,7 @@ class Watched:
         (folder / "users").write_text(USERS)
         (folder / "users").chmod(0o600)
         (folder / "keys.pem").write_text(pem(ec_key()))
+        (folder / "access.toml").write_text(RULES)
         config = folder / "rfhbridge.toml"
         config.write_text(CONFIGURATION.format(folder=folder, personal_data=personal_data))
         self.gateway: Gateway = new_gateway("--config", str(config)).start()
@@ -164,3 +180,74 @@ def test_a_connection_that_outlived_its_gateway_is_told_with_the_user_of_its_ses
     assert watched.gateway.stop() == 0
     lost = [record for record in watched.records("session") if record["event"] == "lost"][-1]
     assert tuple(lost.get(name) for name in WHO) == (("anna", None, None, None, None) if is_killed else EXPECTED["p1"])
+
+
+def test_refused_topics_are_told_whole_once_and_then_by_client_and_rule(
+    new_gateway: StartGateway, tmp_path: Path
+) -> None:
+    watched = Watched(new_gateway, tmp_path, "plain")
+    anna = _connect("p1", "anna", "password")
+    for number in range(1, 8):
+        with watched.talk("default", anna) as link:
+            link.sendall(packet("82 0C 0009 0007 'other/#' 01"))
+            assert link.recv(5) == packet("90 03 0009 80")
+            link.sendall(packet(f"32 10 000C 'all/secret/{number}' 0001"))
+            assert link.recv(5) == b"", "level 3.1.1 has no other answer to a PUBLISH that is refused"
+    assert watched.gateway.stop() == 0
+    told = [
+        tuple(each.get(name) for name in ("event", "client", "user", "rule", "topic", "refusals"))
+        for each in watched.records("topics_refused")
+    ]
+    assert told == [
+        ("subscribe", "p1", "anna", "no rule", "other/#", 1),
+        ("publish", "p1", "anna", "line 6", "all/secret/1", 1),
+        ("subscribe", "p1", "anna", "no rule", None, 6),
+        ("publish", "p1", "anna", "line 6", None, 6),
+    ]
+
+
+def _files(watched: Watched) -> list[tuple[str, str, str, str, str]]:
+    names = ("event", "setting", "file", "hashed_by", "file_hash")
+    return [tuple(record[name] for name in names) for record in watched.records("file_read")]  # type: ignore[misc]
+
+
+def test_every_file_that_decides_is_told_at_the_start_and_at_each_change(
+    new_gateway: StartGateway, tmp_path: Path
+) -> None:
+    watched = Watched(new_gateway, tmp_path, "plain")
+    rules, users = tmp_path / "access.toml", tmp_path / "users"
+    rules.write_text("")
+    watched.gateway.wait_for_log("file read again", file="access.toml")
+    users.write_text(users.read_text())
+    watched.gateway.signal(signal.SIGHUP)
+    watched.gateway.wait_for_log("file read again", file="users")
+    users.write_text(users.read_text().replace("anna", "bob"))
+    watched.gateway.wait_for_log("file read again", count=2, file="users")
+    certificate, key = watched.authority.issue("gateway")
+    watched.gateway.wait_for_log("file read again", count=2, file="gateway.pem")
+    watched.gateway.restart().stop()
+    told = _files(watched)
+    listener = "listener.secure.tls"
+    expected = {
+        "configuration": ("rfhbridge.toml", "sha256", hashlib.sha256((tmp_path / "rfhbridge.toml").read_bytes())),
+        "fields.toml": ("fields.toml", "sha256", hashlib.sha256((MAPPINGS / "fields.toml").read_bytes())),
+        "options.toml": ("options.toml", "sha256", hashlib.sha256((MAPPINGS / "options.toml").read_bytes())),
+        "access.access_file": ("access.toml", "sha256", hashlib.sha256()),
+        "access.token.key_files": ("keys.pem", "sha256", hashlib.sha256((tmp_path / "keys.pem").read_bytes())),
+        f"{listener}.client_authority": (
+            *("authority.pem", "sha256"),
+            hashlib.sha256(watched.authority.certificate.read_bytes()),
+        ),
+        f"{listener}.certificate": ("gateway.pem", "sha256", hashlib.sha256(certificate.read_bytes())),
+        f"{listener}.key": ("gateway.key", "public_key", hashlib.sha256(public_key_of(key.read_bytes()))),
+    }
+    second = {setting: row for event, setting, *row in told[-9:] if event == "started"}
+    by_users = second.pop("access.password_file")
+    assert second == {setting: [file, how, each.hexdigest()] for setting, (file, how, each) in expected.items()}
+    changes = [row for row in told if row[0] == "changed"]
+    assert [row[1] for row in changes[:2]] == ["access.access_file", "access.password_file"]
+    assert {row[1] for row in changes[2:]} == {f"{listener}.certificate", f"{listener}.key"}
+    at_start = next(row for row in told if row[1] == "access.password_file")
+    assert (at_start[3], len({at_start[4], changes[1][4]})) == ("hmac", 2), "the same file has the same hash"
+    assert by_users == ["users", "hmac", changes[1][4]], "after a restart too"
+    assert by_users[2] != hashlib.sha256(users.read_bytes()).hexdigest()

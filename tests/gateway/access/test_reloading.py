@@ -304,3 +304,30 @@ def test_a_password_file_that_others_may_read_is_warned_of(tmp_path: Path, caplo
         users.chmod(mode)
         OperatorFiles(Settings.model_validate({"access": {"password_file": str(users)}}).access).close()
         assert caplog.text.count("password file open to others") == warnings
+
+
+def test_a_file_that_changes_while_it_is_read_is_taken_up_as_it_stands_later(tmp_path: Path) -> None:
+    """Somebody who is told of the contents is told of those that are in force."""
+    path, taken_up, told = tmp_path / "one", list[str](), list[str]()
+    path.write_text("first", encoding="utf-8")
+
+    def read() -> Callable[[], None]:
+        text = path.read_text(encoding="utf-8")
+        return lambda: taken_up.append(text)
+
+    def on_read(paths: tuple[Path, ...]) -> Callable[[], None]:
+        if not told and not taken_up and path.read_text(encoding="utf-8") == "second":
+            path.write_text("the third", encoding="utf-8")
+        text = paths[0].read_text(encoding="utf-8")
+        return lambda: told.append(text)
+
+    async def scenario() -> None:
+        file = WatchedFile(path, read)
+        path.write_text("second", encoding="utf-8")
+        await file.look(at_once=True, on_read=on_read)
+        assert (taken_up, told) == ([], [])
+        for _ in range(2):
+            await file.look(on_read=on_read)
+
+    asyncio.run(scenario())
+    assert taken_up == told == ["the third"]

@@ -25,7 +25,8 @@ CLASSES: dict[str, Callable[..., object]] = {
 
 
 #: Kinds that came after the batches were kept.
-YOUNGER = {NoteKind.LOGINS_REFUSED, NoteKind.COMMANDED, NoteKind.LOST, NoteKind.STOCK, NoteKind.TOPICS_REFUSED}
+YOUNGER = {NoteKind.LOGINS_REFUSED, NoteKind.COMMANDED, NoteKind.LOST, NoteKind.STOCK}
+YOUNGER |= {NoteKind.TOPICS_REFUSED, NoteKind.FILE_READ}
 
 
 def _lists_are_tuples(value: object) -> object:

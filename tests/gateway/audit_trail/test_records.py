@@ -499,6 +499,7 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(
         (NoteKind.LOST, AT, "BOILER.ALARMS", 3, "why"),
         (NoteKind.STOCK, AT, "queue", "BOILER.ALARMS", 2, 1, AT, 1, DIGEST, ((CORREL_ID, 2, AT),)),
         (NoteKind.TOPICS_REFUSED, AT, "publish", "boiler", "anna", "line 7", "a/b", 1, AT),
+        (NoteKind.FILE_READ, AT, "changed", "access.access_file", "access.toml", "sha256", bytes(32)),
     )
     order = [field.name for field in FIELDS]
     for record in records:

@@ -1,0 +1,97 @@
+"""Files that decide: which ones a configuration names, and how each is hashed."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from gateway.access.deciding_files import DecidingFile, files_of, public_key_of
+from gateway.config import Settings
+from gateway.config.settings import known_keys
+from spark_audit.record import HashedBy
+from tests.gateway.access.jwt_vectors import ec_key, pem
+
+PRIVATE = ec.generate_private_key(ec.SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+SECRET_JWK = b'{"kty": "oct", "k": "' + b"A" * 43 + b'"}'
+NAMED = """
+[access]
+password_file = "users"
+access_file = "access.toml"
+[access.token]
+key_files = ["one.pem", "two.json"]
+[queue_manager]
+token_file = "tokens"
+[[listener]]
+name = "tls"
+listen = "127.0.0.1:0"
+tls.certificate = "gateway.pem"
+tls.key = "gateway.key"
+tls.client_authority = "authority.pem"
+tls.client_certificate = "required"
+[[listener.tls.server_name]]
+name = "mqtt.example.com"
+certificate = "named.pem"
+key = "named.key"
+[[application]]
+name = "billing"
+browse = ["*"]
+[[target]]
+name = "PLANT"
+connections = ["mq1.example.com(1414)"]
+user = "bridge"
+password_file = "password"
+"""
+#: Keys that name files which are made by the gateway, or which IBM MQ reads.
+OF_OTHERS = {"audit.signing_key", "audit.personal_key", "target.key_repository"}
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> dict[str, list[DecidingFile]]:
+    config = tmp_path / "rfhbridge.toml"
+    config.write_text(NAMED)
+    found: dict[str, list[DecidingFile]] = {}
+    for file in files_of(Settings.load(config), config):
+        found.setdefault(file.setting, []).append(file)
+    return found
+
+
+def test_each_key_that_names_a_file_has_its_files(named: dict[str, list[DecidingFile]]) -> None:
+    keys = {
+        key
+        for key in known_keys()
+        if key.endswith(("_file", "_files", "_key", ".key", ".certificate", "_authority", "_repository"))
+    } - OF_OTHERS
+    shown = {
+        setting.replace("listener.tls.tls", "listener.tls").replace(".mqtt.example.com", "").replace(".PLANT", "")
+        for setting in named
+    }
+    assert shown == keys | {"configuration", "fields.toml", "options.toml"}
+    assert [file.path.name for file in named["access.token.key_files"]] == ["one.pem", "two.json"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "data", "how"),
+    [
+        ("configuration", b"[access]", HashedBy.SHA256),
+        ("access.access_file", b"", HashedBy.SHA256),
+        ("access.password_file", b"anna:x", HashedBy.HMAC),
+        ("queue_manager.token_file", b"app:x", HashedBy.HMAC),
+        ("target.PLANT.password_file", b"secret", HashedBy.HMAC),
+        ("access.token.key_files", pem(ec_key()).encode(), HashedBy.SHA256),
+        ("access.token.key_files", SECRET_JWK, HashedBy.HMAC),
+        ("listener.tls.tls.certificate", b"-----BEGIN CERTIFICATE-----", HashedBy.SHA256),
+        ("listener.tls.tls.certificate", b"-----BEGIN CERTIFICATE-----\n" + PRIVATE, HashedBy.HMAC),
+        ("listener.tls.tls.key", PRIVATE, HashedBy.PUBLIC_KEY),
+    ],
+)
+def test_a_file_with_a_secret_is_never_hashed_in_clear(
+    named: dict[str, list[DecidingFile]], setting: str, data: bytes, how: HashedBy
+) -> None:
+    assert named[setting][0].how(data) is how
+
+
+def test_a_private_key_has_the_fingerprint_of_its_certificate() -> None:
+    assert hashlib.sha256(public_key_of(PRIVATE)).hexdigest() != hashlib.sha256(PRIVATE).hexdigest()
+    assert b"PRIVATE" not in public_key_of(PRIVATE)
