@@ -95,7 +95,11 @@ def test_a_gateway_that_is_stopped_as_soon_as_it_stands_closes_its_trail(gateway
     """The exporter may not have come up yet; its work is done all the same."""
     assert gateway.stop() == 0
     assert _endings_of_the_trail(gateway) == {".jsonl"}
-    assert [record["kind"] for record in _records(gateway) if record["kind"] != "stock"] == ["started"]
+    assert [record["kind"] for record in _records(gateway) if record["kind"] != "stock"] == [
+        "started",
+        "file_read",
+        "file_read",
+    ]
 
 
 def test_sigint_stops_like_sigterm(gateway: Gateway) -> None:

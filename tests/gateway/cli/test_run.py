@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,11 +16,11 @@ PATIENCE_S = 60
 
 @pytest.fixture
 def started(monkeypatch):
-    """The settings that the daemon was started with."""
-    seen: list[Settings] = []
+    """The settings that the daemon was started with, and the file that they came from."""
+    seen: list[tuple[Settings, Path | None]] = []
 
-    def run(settings, *, ready):
-        seen.append(settings)
+    def run(settings, *, ready, file):
+        seen.append((settings, file))
         ready([OpenListener(name="default", address=Address(host="::1", port=1884), transport="tcp")])
         return 0
 
@@ -44,23 +45,24 @@ def test_options_go_before_the_configuration_file(rfhbridge, started, tmp_path):
         "debug",
     )
     assert (ended.exit_code, ended.text) == (0, "rfhbridge listens on [::1]:1884\n")
-    (settings,) = started
+    ((settings, file),) = started
+    assert file == config
     assert (settings.listen, settings.data, settings.header) == ("[::1]:0", tmp_path, "mqrfh")
     assert (settings.log.level, settings.log.format) == ("debug", "json")
 
 
 def test_without_options_the_defaults_hold(rfhbridge, started):
     assert rfhbridge("run").exit_code == 0
-    assert started == [Settings()]
+    assert started == [(Settings(), None)]
 
 
 def test_exit_code_of_the_daemon_is_that_of_the_command(rfhbridge, monkeypatch):
-    monkeypatch.setattr("gateway.daemon.run", lambda _settings, *, ready: 1)
+    monkeypatch.setattr("gateway.daemon.run", lambda _settings, *, ready, file: 1)
     assert rfhbridge("run").exit_code == 1
 
 
 def test_gateway_that_cannot_start_says_why_in_one_line(rfhbridge, monkeypatch):
-    def run(_settings, *, ready):
+    def run(_settings, *, ready, file):
         raise QueueManagerError(2042, "open the store")
 
     monkeypatch.setattr("gateway.daemon.run", run)

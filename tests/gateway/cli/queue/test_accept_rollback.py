@@ -152,7 +152,7 @@ def test_the_documented_restore_ends_in_a_verdict_of_its_own(rfhbridge, data_fol
     assert rfhbridge("queue", "accept-rollback", "--yes", "--data", restored).exit_code == 0
     assert run(restored) == 0
     assert [record["kind"] for record in records(restored)][:2] == ["restored", "started"]
-    assert_restored_until_named(rfhbridge, restored, "batches 1 to 2 missing")
+    assert_restored_until_named(rfhbridge, restored, "batches 1 to 3 missing")
 
 
 def test_the_documented_remedy_for_a_lost_key_ends_in_the_same_verdict(rfhbridge, data_folder):
@@ -164,9 +164,9 @@ def test_the_documented_remedy_for_a_lost_key_ends_in_the_same_verdict(rfhbridge
     assert run(data_folder) == 0
     first, *_ = records(data_folder)
     assert (first["kind"], first["event"], first["sequence"]) == ("restored", "trail_begun_late", 1)
-    # Missing are the batch of the start and the stock-take at the stop.
-    assert (first["batch"], first["first_missing_batch"], first["last_missing_batch"]) == (2, 1, 2)
-    assert_restored_until_named(rfhbridge, data_folder, "batches 1 to 2 missing")
+    # Missing are the batches of the start and of the files that decide, and the stock-take at the stop.
+    assert (first["batch"], first["first_missing_batch"], first["last_missing_batch"]) == (3, 1, 3)
+    assert_restored_until_named(rfhbridge, data_folder, "batches 1 to 3 missing")
 
 
 def test_a_store_that_went_back_and_was_accepted_is_told_by_verify(rfhbridge, behind_its_trail):
