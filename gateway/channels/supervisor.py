@@ -16,7 +16,7 @@ from gateway.channels.names import channel_names
 from gateway.channels.protocol import LONGEST_LINE_BYTES, Order, ProcessSettings, Report, line_of, object_of
 from gateway.channels.target import Target
 from mq_adapters.channel import ChannelState
-from mq_adapters.channel.in_doubt import RefusalCause
+from mq_adapters.channel.in_doubt import MismatchCause
 from mq_adapters.reasons import QueueManagerError, StoreError
 
 #: How long a process that is told to end may take, seconds; it gives its channels less.
@@ -184,7 +184,7 @@ class TargetProcess:
 def _shows_store_behind(status: dict[str, Any]) -> str:
     """Why a channel does not go on, if that shows that the store went back; else ""."""
     problem = status["problem"]
-    shows = status["state"] == ChannelState.FAILED and problem and problem["cause"] == RefusalCause.OLDER_STORE
+    shows = status["state"] == ChannelState.FAILED and problem and problem["cause"] == MismatchCause.OLDER_STORE
     return str(problem["text"]) if shows else ""
 
 

@@ -12,7 +12,7 @@ the unit of work that stores a batch stores its MsgIds too. The channel drops a 
 these MsgIds.
 """
 
-from mq_adapters.channel.in_doubt import ChannelRefusal, RefusalCause, StartAction
+from mq_adapters.channel.in_doubt import StartAction
 from mq_adapters.channel.inbound import Inbound
 from mq_adapters.channel.local_state import LocalStates
 from mq_adapters.channel.outbound import Outbound
@@ -25,7 +25,6 @@ from mq_adapters.channel.status import ChannelListener, ChannelProblem, ChannelS
 __all__ = [
     "ChannelListener",
     "ChannelProblem",
-    "ChannelRefusal",
     "ChannelState",
     "ChannelStatus",
     "Inbound",
@@ -34,7 +33,6 @@ __all__ = [
     "LocalStates",
     "Outbound",
     "OutboundSettings",
-    "RefusalCause",
     "RemoteState",
     "Resolution",
     "ResolutionRefused",

@@ -14,7 +14,7 @@ from typing import Final, Protocol, TypeVar
 
 from mq_adapters.channel.batch import LONGEST_WAIT_S, BatchSize, most_messages, take
 from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
-from mq_adapters.channel.in_doubt import ChannelRefusal
+from mq_adapters.channel.in_doubt import Mismatch
 from mq_adapters.channel.local_state import StateChanged, StateRecord
 from mq_adapters.channel.retry import Retry
 from mq_adapters.channel.settings import ChannelSettings
@@ -51,12 +51,12 @@ class RemoteTrouble(Exception):
         self.is_in_doubt = is_in_doubt
 
 
-class ChannelRefused(Exception):
+class MismatchFound(Exception):
     """The two state messages do not fit together."""
 
-    def __init__(self, refusal: ChannelRefusal) -> None:
-        super().__init__(str(refusal))
-        self.refusal = refusal
+    def __init__(self, mismatch: Mismatch) -> None:
+        super().__init__(str(mismatch))
+        self.mismatch = mismatch
 
 
 class Stopping(Exception):
@@ -116,9 +116,9 @@ class Channel(ABC):
         except MalformedState as error:
             text = f"the channel's state on {self._common.local_state_queue} cannot be read: {error}"
             self._end(ChannelState.FAILED, ChannelProblem(reason_code=0, text=text))
-        except ChannelRefused as refused:
-            cause = refused.refusal.cause.value
-            self._end(ChannelState.FAILED, ChannelProblem(reason_code=0, text=str(refused), cause=cause))
+        except MismatchFound as found:
+            cause = found.mismatch.cause.value
+            self._end(ChannelState.FAILED, ChannelProblem(reason_code=0, text=str(found), cause=cause))
         else:
             self._end(ChannelState.STOPPED, None)
 
@@ -137,7 +137,7 @@ class Channel(ABC):
 
     @abstractmethod
     def _begin(self, fence: ExclusiveQueue) -> None:
-        """Finds out where to go on, after connection and fence. Raises ChannelRefused."""
+        """Finds out where to go on, after connection and fence. Raises MismatchFound."""
 
     @abstractmethod
     def _turn(self) -> None:
@@ -170,10 +170,10 @@ class Channel(ABC):
             if what_to_do(error.reason_code) in _STORE_IS_GONE:
                 raise
             return self._wait_after(error, "the store: ")
-        except ChannelRefused as refused:
-            if refused.refusal.is_final:
+        except MismatchFound as found:
+            if found.mismatch.is_final:
                 raise
-            return self._wait(ChannelProblem(reason_code=0, text=str(refused)), self._retry.delay_s())
+            return self._wait(ChannelProblem(reason_code=0, text=str(found)), self._retry.delay_s())
         return 0.0
 
     def _work_behind_local_fence(self) -> None:

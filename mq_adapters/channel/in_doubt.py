@@ -1,23 +1,23 @@
-"""After a connection, one of four actions or a refusal follows from the two state messages. Pure.
+"""After a connection, one of four actions or a mismatch follows from the two state messages. Pure.
 
 The store (local) says which batch it settled last and which one is under way. The queue manager (remote), behind the
 fence, says which one it committed last. The first row that fits decides:
 
     the store says                      | the queue manager has            | then
-    a batch in doubt elsewhere          | another identifier               | refused until the other one answers again
+    a batch in doubt elsewhere          | another identifier               | mismatch until the other one answers again
     the operator reset the channel      | anything                         | nothing in doubt; its state is replaced
-                                        | two messages, or a malformed one | refused
+                                        | two messages, or a malformed one | mismatch
     no batch here, nothing in doubt     | no message                       | nothing in doubt
     no batch here, one in doubt         | no message                       | deliver the rest
-    a batch settled here                | no message                       | refused: the state is lost
+    a batch settled here                | no message                       | mismatch: the state is lost
                                         | another gateway, channel or      |
-                                        | queue manager in the message     | refused
+                                        | queue manager in the message     | mismatch
     it went back, batch N settled here  | N + 1 or more, of an incarnation |
                                         | before                           | remove what was taken
     batch N settled here                | N                                | nothing in doubt, or deliver the rest
     batch N+1 in doubt                  | N+1, of messages of that batch   | remove what was delivered
-    batch N settled here                | less                             | refused: it was restored from a backup
-    batch N settled here                | anything else                    | refused: the store was
+    batch N settled here                | less                             | mismatch: it was restored from a backup
+    batch N settled here                | anything else                    | mismatch: the store was
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ class StartAction(StrEnum):
     REMOVE_TAKEN = "remove what was taken before the store went back"
 
 
-class RefusalCause(StrEnum):
+class MismatchCause(StrEnum):
     """The cause for which a channel may not go on."""
 
     ANOTHER_QUEUE_MANAGER = "another queue manager while a batch is in doubt"
@@ -84,13 +84,13 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelRefusal:
+class Mismatch:
     """The channel must not go on, because nobody can tell which messages were delivered.
 
     `hint` tells the operator what to do.
     """
 
-    cause: RefusalCause
+    cause: MismatchCause
     detail: str
     hint: str
 
@@ -100,7 +100,7 @@ class ChannelRefusal:
 
         Another queue manager may give way to the right one without an operator.
         """
-        return self.cause is not RefusalCause.ANOTHER_QUEUE_MANAGER
+        return self.cause is not MismatchCause.ANOTHER_QUEUE_MANAGER
 
     def __str__(self) -> str:
         return f"{self.cause}: {self.detail} ({self.hint})"
@@ -108,35 +108,35 @@ class ChannelRefusal:
 
 _RESET: Final = "find out which messages arrived, then begin anew: rfhbridge channel resolve {channel} --action reset"
 _HINTS: Final = {
-    RefusalCause.ANOTHER_QUEUE_MANAGER: "wait for the first queue manager, or say whether it has the batch: "
+    MismatchCause.ANOTHER_QUEUE_MANAGER: "wait for the first queue manager, or say whether it has the batch: "
     "rfhbridge channel resolve {channel} --action commit, or backout",
-    RefusalCause.SEVERAL_STATE_MESSAGES: "leave only this gateway's state message on the queue",
-    RefusalCause.MALFORMED_STATE: "give this channel a state queue of its own; " + _RESET,
-    RefusalCause.STATE_LOST: _RESET,
-    RefusalCause.ANOTHER_GATEWAY: "give each gateway state queues of its own; if the other gateway is gone: " + _RESET,
-    RefusalCause.ANOTHER_CHANNEL: "give each shard a state queue of its own; if the shards were changed: " + _RESET,
-    RefusalCause.COPIED_STATE: _RESET,
-    RefusalCause.OLDER_QUEUE_MANAGER: _RESET,
-    RefusalCause.OLDER_STORE: "restore the newest files, or stop the gateway and accept it: rfhbridge queue"
+    MismatchCause.SEVERAL_STATE_MESSAGES: "leave only this gateway's state message on the queue",
+    MismatchCause.MALFORMED_STATE: "give this channel a state queue of its own; " + _RESET,
+    MismatchCause.STATE_LOST: _RESET,
+    MismatchCause.ANOTHER_GATEWAY: "give each gateway state queues of its own; if the other gateway is gone: " + _RESET,
+    MismatchCause.ANOTHER_CHANNEL: "give each shard a state queue of its own; if the shards were changed: " + _RESET,
+    MismatchCause.COPIED_STATE: _RESET,
+    MismatchCause.OLDER_QUEUE_MANAGER: _RESET,
+    MismatchCause.OLDER_STORE: "restore the newest files, or stop the gateway and accept it: rfhbridge queue"
     " accept-rollback --force, and nothing is sent again; or " + _RESET,
 }
 
 
-def compare(local: LocalState, found: Sequence[Message], *, queue_manager: str) -> Start | ChannelRefusal:
+def compare(local: LocalState, found: Sequence[Message], *, queue_manager: str) -> Start | Mismatch:
     """The action at the queue manager of that identifier. Its state queue holds `found`."""
-    elsewhere = refusal_elsewhere(local, queue_manager)
+    elsewhere = mismatch_elsewhere(local, queue_manager)
     if elsewhere is not None:
         return elsewhere
     if local.reset:
         return Start(action=StartAction.NOTHING_IN_DOUBT)
     if len(found) > 1:
-        return _refusal(local, RefusalCause.SEVERAL_STATE_MESSAGES, f"the state queue has {len(found)} messages")
+        return _mismatch(local, MismatchCause.SEVERAL_STATE_MESSAGES, f"the state queue has {len(found)} messages")
     if not found:
         return _without_state(local, queue_manager)
     try:
         remote = read_remote_state(found[0])
     except MalformedState as error:
-        return _refusal(local, RefusalCause.MALFORMED_STATE, str(error))
+        return _mismatch(local, MismatchCause.MALFORMED_STATE, str(error))
     return _stranger(local, remote, queue_manager) or _numbers(local, remote, queue_manager)
 
 
@@ -150,49 +150,49 @@ def went_back(
     gateway.
     """
     compared = compare(local, found, queue_manager=queue_manager)
-    if not isinstance(compared, ChannelRefusal) or compared.cause is not RefusalCause.OLDER_STORE:
+    if not isinstance(compared, Mismatch) or compared.cause is not MismatchCause.OLDER_STORE:
         return None
     remote = read_remote_state(found[0])
     return remote if remote.batch.number > local.batch + 1 or _last_of(remote) >= next_sequence else None
 
 
-def refusal_elsewhere(local: LocalState, queue_manager: str) -> ChannelRefusal | None:
-    """The refusal of any queue manager except the one that has the batch in doubt; None if no batch is in doubt."""
+def mismatch_elsewhere(local: LocalState, queue_manager: str) -> Mismatch | None:
+    """The mismatch with any queue manager except the one that has the batch in doubt; None if no batch is in doubt."""
     if local.doubtful is None or local.queue_manager == queue_manager:
         return None
     detail = f"batch {local.doubtful.number} is in doubt at {local.queue_manager}, this is {queue_manager}"
-    return _refusal(local, RefusalCause.ANOTHER_QUEUE_MANAGER, detail)
+    return _mismatch(local, MismatchCause.ANOTHER_QUEUE_MANAGER, detail)
 
 
-def _without_state(local: LocalState, queue_manager: str) -> Start | ChannelRefusal:
+def _without_state(local: LocalState, queue_manager: str) -> Start | Mismatch:
     settled = local.settled_at(queue_manager)
     if settled:
         detail = f"batch {settled} was delivered to {queue_manager}, and its state queue is empty"
-        return _refusal(local, RefusalCause.STATE_LOST, detail)
+        return _mismatch(local, MismatchCause.STATE_LOST, detail)
     return _go_on(local)
 
 
-def _stranger(local: LocalState, remote: RemoteState, queue_manager: str) -> ChannelRefusal | None:
-    """The refusal of a state message of another gateway, channel or queue manager."""
+def _stranger(local: LocalState, remote: RemoteState, queue_manager: str) -> Mismatch | None:
+    """The mismatch with a state message of another gateway, channel or queue manager."""
     if remote.gateway != local.gateway and remote.gateway not in local.earlier:
         detail = f"the state is that of gateway {remote.gateway.hex()}, this is {local.gateway.hex()}"
-        return _refusal(local, RefusalCause.ANOTHER_GATEWAY, detail)
+        return _mismatch(local, MismatchCause.ANOTHER_GATEWAY, detail)
     if remote.channel != local.channel:
         detail = f"the state is that of channel {remote.channel}"
-        return _refusal(local, RefusalCause.ANOTHER_CHANNEL, detail)
+        return _mismatch(local, MismatchCause.ANOTHER_CHANNEL, detail)
     if remote.queue_manager != queue_manager:
         detail = f"the state was made at {remote.queue_manager}, this is {queue_manager}"
-        return _refusal(local, RefusalCause.COPIED_STATE, detail)
+        return _mismatch(local, MismatchCause.COPIED_STATE, detail)
     return None
 
 
-def _numbers(local: LocalState, remote: RemoteState, queue_manager: str) -> Start | ChannelRefusal:
+def _numbers(local: LocalState, remote: RemoteState, queue_manager: str) -> Start | Mismatch:
     settled, committed = local.settled_at(queue_manager), remote.batch
     if committed.number == settled:
         return _go_on(local)
     if committed.number < settled:
         detail = f"it has committed batch {committed.number}, and batch {settled} was delivered to it"
-        return _refusal(local, RefusalCause.OLDER_QUEUE_MANAGER, detail)
+        return _mismatch(local, MismatchCause.OLDER_QUEUE_MANAGER, detail)
     if local.doubtful is not None and _is_part(committed, local.doubtful):
         return Start(action=StartAction.REMOVE_DELIVERED, delivered=committed.messages)
     if remote.gateway in local.earlier:
@@ -202,7 +202,7 @@ def _numbers(local: LocalState, remote: RemoteState, queue_manager: str) -> Star
         f"{queue_manager} has committed batch {committed.number} up to message {remote.last_sequence}; "
         f"here batch {settled} is the last, and in doubt is {doubtful}"
     )
-    return _refusal(local, RefusalCause.OLDER_STORE, detail)
+    return _mismatch(local, MismatchCause.OLDER_STORE, detail)
 
 
 def _since(local: LocalState, remote: RemoteState) -> RemoteState:
@@ -227,5 +227,5 @@ def _go_on(local: LocalState) -> Start:
     return Start(action=StartAction.DELIVER_THE_REST)
 
 
-def _refusal(local: LocalState, cause: RefusalCause, detail: str) -> ChannelRefusal:
-    return ChannelRefusal(cause=cause, detail=detail, hint=_HINTS[cause].format(channel=local.channel))
+def _mismatch(local: LocalState, cause: MismatchCause, detail: str) -> Mismatch:
+    return Mismatch(cause=cause, detail=detail, hint=_HINTS[cause].format(channel=local.channel))

@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from mq_adapters.back_out import is_backed_out_too_often, put_aside
-from mq_adapters.channel.channel import Channel, ChannelRefused, LocalQueueManager, RemoteTrouble, at_remote
+from mq_adapters.channel.channel import Channel, LocalQueueManager, MismatchFound, RemoteTrouble, at_remote
 from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
-from mq_adapters.channel.in_doubt import StartAction, refusal_elsewhere
+from mq_adapters.channel.in_doubt import StartAction, mismatch_elsewhere
 from mq_adapters.channel.settings import InboundSettings
 from mq_adapters.channel.state_message import LocalState
 from mq_adapters.channel.status import ChannelListener
@@ -80,9 +80,9 @@ class Inbound(Channel):
         state = self._record.state
         if state == self._known_of:
             self._end_doubt_if_over()
-        refusal = refusal_elsewhere(self._record.state, self._remote.identifier)
-        if refusal is not None:
-            raise ChannelRefused(refusal)
+        mismatch = mismatch_elsewhere(self._record.state, self._remote.identifier)
+        if mismatch is not None:
+            raise MismatchFound(mismatch)
         if state != self._known_of:
             self._expected_again = self._noted_and_there()
             self._end_doubt_if_over()

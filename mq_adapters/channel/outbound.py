@@ -23,14 +23,14 @@ from itertools import islice
 from mq_adapters.channel.batch import get_or_none
 from mq_adapters.channel.channel import (
     Channel,
-    ChannelRefused,
     LocalQueueManager,
+    MismatchFound,
     RemoteTrouble,
     Stopping,
     at_remote,
 )
 from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
-from mq_adapters.channel.in_doubt import ChannelRefusal, Start, StartAction, compare
+from mq_adapters.channel.in_doubt import Mismatch, Start, StartAction, compare
 from mq_adapters.channel.settings import OutboundSettings
 from mq_adapters.channel.state_message import Batch, RemoteState, own_sequence, read_remote_state
 from mq_adapters.channel.status import ChannelListener
@@ -123,8 +123,8 @@ class Outbound(Channel):
         with at_remote():
             found = tuple(islice(self._remote.browse(self._settings.remote_state_queue), 2))
         compared = compare(self._record.state, found, queue_manager=self._remote.identifier)
-        if isinstance(compared, ChannelRefusal):
-            raise ChannelRefused(compared)
+        if isinstance(compared, Mismatch):
+            raise MismatchFound(compared)
         if found and not self._record.state.reset:
             self._newest_us = max(self._newest_us, read_remote_state(found[0]).newest_us)
         return compared

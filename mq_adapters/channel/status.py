@@ -33,7 +33,7 @@ class ChannelState(StrEnum):
 class ChannelProblem:
     """Why a channel does not run. `reason_code` is an MQRC_* number; 0 if the channel itself refuses to go on.
 
-    `cause` is the cause of that refusal (in_doubt.RefusalCause), "" for any other problem.
+    `cause` is the cause of that mismatch (in_doubt.MismatchCause), "" for any other problem.
     """
 
     reason_code: int

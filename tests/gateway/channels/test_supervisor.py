@@ -16,7 +16,7 @@ from gateway.channels.protocol import Order, ProcessSettings
 from gateway.channels.supervisor import COMMAND, TargetProcess
 from gateway.channels.target import Target
 from gateway.config import TargetSettings
-from mq_adapters.channel.in_doubt import RefusalCause
+from mq_adapters.channel.in_doubt import MismatchCause
 from mq_adapters.embedded.engine import Engine
 
 OUT = "CENTRAL.OUT.0"
@@ -62,7 +62,7 @@ def settings_of(target: Target) -> ProcessSettings:
 def test_a_target_that_has_more_than_the_store_is_told_once(
     target: Target, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    problem = {"reason_code": 0, "text": "the store went back", "cause": RefusalCause.OLDER_STORE}
+    problem = {"reason_code": 0, "text": "the store went back", "cause": MismatchCause.OLDER_STORE}
     failed = {"report": "status", "channel": OUT, "state": "failed", "problem": problem}
     running = {"report": "status", "channel": OUT, "state": "running", "problem": problem}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mq_adapters.channel.in_doubt import ChannelRefusal, RefusalCause, Start, StartAction, compare, went_back
+from mq_adapters.channel.in_doubt import Mismatch, MismatchCause, Start, StartAction, compare, went_back
 from mq_adapters.channel.state_message import Batch, LocalState, RemoteState
 from mq_adapters.message import Message, MessageDescriptor
 
@@ -70,73 +70,73 @@ def test_what_arrived_is_removed(state, found, delivered):
     assert start == Start(action=StartAction.REMOVE_DELIVERED, delivered=delivered)
 
 
-REFUSALS = {
-    "in doubt elsewhere": (local(settled=6, doubtful=(M1,)), (), B, RefusalCause.ANOTHER_QUEUE_MANAGER),
+MISMATCHES = {
+    "in doubt elsewhere": (local(settled=6, doubtful=(M1,)), (), B, MismatchCause.ANOTHER_QUEUE_MANAGER),
     "in doubt elsewhere, a reset asked for": (
         local(settled=6, doubtful=(M1,), reset=True),
         (),
         B,
-        RefusalCause.ANOTHER_QUEUE_MANAGER,
+        MismatchCause.ANOTHER_QUEUE_MANAGER,
     ),
     "two state messages": (
         local(settled=6),
         (remote(6, M1), remote(6, M1)),
         A,
-        RefusalCause.SEVERAL_STATE_MESSAGES,
+        MismatchCause.SEVERAL_STATE_MESSAGES,
     ),
-    "no JSON": (local(settled=6), (GARBAGE,), A, RefusalCause.MALFORMED_STATE),
-    "garbage before the first batch": (local(), (GARBAGE,), A, RefusalCause.MALFORMED_STATE),
-    "the state is lost": (local(settled=6), (), A, RefusalCause.STATE_LOST),
-    "the state is lost in doubt": (local(settled=6, doubtful=(M1,)), (), A, RefusalCause.STATE_LOST),
-    "a second gateway": (local(settled=6), (remote(6, M1, gateway=b"h" * 12),), A, RefusalCause.ANOTHER_GATEWAY),
-    "a second gateway was first": (local(), (remote(1, M1, gateway=b"h" * 12),), A, RefusalCause.ANOTHER_GATEWAY),
-    "another shard": (local(settled=6), (remote(6, M1, channel="D"),), A, RefusalCause.ANOTHER_CHANNEL),
-    "a copy from another queue manager": (local(settled=6), (remote(6, M1, made_at=B),), A, RefusalCause.COPIED_STATE),
-    "the queue manager was restored": (local(settled=6), (remote(5, M1),), A, RefusalCause.OLDER_QUEUE_MANAGER),
+    "no JSON": (local(settled=6), (GARBAGE,), A, MismatchCause.MALFORMED_STATE),
+    "garbage before the first batch": (local(), (GARBAGE,), A, MismatchCause.MALFORMED_STATE),
+    "the state is lost": (local(settled=6), (), A, MismatchCause.STATE_LOST),
+    "the state is lost in doubt": (local(settled=6, doubtful=(M1,)), (), A, MismatchCause.STATE_LOST),
+    "a second gateway": (local(settled=6), (remote(6, M1, gateway=b"h" * 12),), A, MismatchCause.ANOTHER_GATEWAY),
+    "a second gateway was first": (local(), (remote(1, M1, gateway=b"h" * 12),), A, MismatchCause.ANOTHER_GATEWAY),
+    "another shard": (local(settled=6), (remote(6, M1, channel="D"),), A, MismatchCause.ANOTHER_CHANNEL),
+    "a copy from another queue manager": (local(settled=6), (remote(6, M1, made_at=B),), A, MismatchCause.COPIED_STATE),
+    "the queue manager was restored": (local(settled=6), (remote(5, M1),), A, MismatchCause.OLDER_QUEUE_MANAGER),
     "the queue manager was restored in doubt": (
         local(settled=6, doubtful=(M2,)),
         (remote(5, M1),),
         A,
-        RefusalCause.OLDER_QUEUE_MANAGER,
+        MismatchCause.OLDER_QUEUE_MANAGER,
     ),
-    "the store was restored": (local(settled=6), (remote(7, M1),), A, RefusalCause.OLDER_STORE),
-    "the store was restored long after": (local(settled=6), (remote(99, M1),), A, RefusalCause.OLDER_STORE),
+    "the store was restored": (local(settled=6), (remote(7, M1),), A, MismatchCause.OLDER_STORE),
+    "the store was restored long after": (local(settled=6), (remote(99, M1),), A, MismatchCause.OLDER_STORE),
     "the store was restored in doubt": (
         local(settled=6, doubtful=(M1,)),
         (remote(8, M2),),
         A,
-        RefusalCause.OLDER_STORE,
+        MismatchCause.OLDER_STORE,
     ),
     "the batch has other messages": (
         local(settled=6, doubtful=(M1, M2)),
         (remote(7, M1, M3),),
         A,
-        RefusalCause.OLDER_STORE,
+        MismatchCause.OLDER_STORE,
     ),
     "the batch has a message twice": (
         local(settled=6, doubtful=(M1, M2)),
         (remote(7, M1, M1),),
         A,
-        RefusalCause.OLDER_STORE,
+        MismatchCause.OLDER_STORE,
     ),
-    "an empty store, a state that is ours": (local(at=""), (remote(6, M1),), A, RefusalCause.OLDER_STORE),
+    "an empty store, a state that is ours": (local(at=""), (remote(6, M1),), A, MismatchCause.OLDER_STORE),
     "a state of ours at a queue manager that is unknown": (
         local(settled=6),
         (remote(3, M1, made_at=B),),
         B,
-        RefusalCause.OLDER_STORE,
+        MismatchCause.OLDER_STORE,
     ),
 }
 
 
-@pytest.mark.parametrize(("state", "found", "queue_manager", "cause"), REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.parametrize(("state", "found", "queue_manager", "cause"), MISMATCHES.values(), ids=MISMATCHES)
 def test_a_channel_that_cannot_know_refuses_and_names_what_to_do(state, found, queue_manager, cause):
-    refusal = compare(state, found, queue_manager=queue_manager)
-    assert isinstance(refusal, ChannelRefusal)
-    assert refusal.cause is cause
-    assert refusal.detail in str(refusal)
-    if cause is not RefusalCause.SEVERAL_STATE_MESSAGES:
-        assert "rfhbridge channel resolve C" in refusal.hint
+    mismatch = compare(state, found, queue_manager=queue_manager)
+    assert isinstance(mismatch, Mismatch)
+    assert mismatch.cause is cause
+    assert mismatch.detail in str(mismatch)
+    if cause is not MismatchCause.SEVERAL_STATE_MESSAGES:
+        assert "rfhbridge channel resolve C" in mismatch.hint
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ def test_only_what_nothing_else_explains_stops_a_gateway(state, found, next_sequ
 
 
 def test_only_another_queue_manager_may_become_the_right_one_by_itself():
-    finals = {cause: ChannelRefusal(cause=cause, detail="", hint="").is_final for cause in RefusalCause}
-    assert [cause for cause, is_final in finals.items() if not is_final] == [RefusalCause.ANOTHER_QUEUE_MANAGER]
+    finals = {cause: Mismatch(cause=cause, detail="", hint="").is_final for cause in MismatchCause}
+    assert [cause for cause, is_final in finals.items() if not is_final] == [MismatchCause.ANOTHER_QUEUE_MANAGER]
 
 
 def test_a_channel_that_comes_back_to_a_queue_manager_goes_on_there():
