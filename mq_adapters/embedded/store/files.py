@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from mq_adapters.embedded.store.rescue import HeldFiles, Identity, identity_of, save
+from mq_adapters.embedded.store.rescue import Identity, OpenFiles, identity_of, save
 from mq_adapters.reasons import StoreError
 
 _log = logging.getLogger(__name__)
@@ -61,16 +61,16 @@ class StoreFiles:
         self._written = {str(self._data_dir / name): identity_of(self._data_dir / name) for name in written}
         self._looked_at = {str(self._data_dir / name): identity_of(self._data_dir / name) for name in looked_at}
         self._watched: list[Path] = []
-        unheld = (*written, *looked_at, *without)
-        self._held: list[HeldFiles] = []
+        opened_elsewhere = (*written, *looked_at, *without)
+        self._open_files: list[OpenFiles] = []
         if rescue_folder is not None:
-            self._hold(HeldFiles(self._data_dir, without=unheld))
+            self._keep_open(OpenFiles(self._data_dir, without=opened_elsewhere))
 
     def watch(self, folder: Path, *, suffix: str) -> None:
         """Looks at a folder beside the store too, as soon as it exists. Its files with that suffix are rescued."""
         self._watched.append(folder.absolute())
         if self._rescue_folder is not None:
-            self._hold(HeldFiles(folder.absolute(), suffix=suffix))
+            self._keep_open(OpenFiles(folder.absolute(), suffix=suffix))
         self._find_watched()
 
     def check(self) -> None:
@@ -93,8 +93,8 @@ class StoreFiles:
             except OSError as error:
                 raise self._gone(f"{name}: {error.strerror}") from error
         self._find_watched()
-        for held in self._held:
-            held.look()
+        for files in self._open_files:
+            files.look()
 
     def are_gone(self) -> bool:
         """Whether `look` would raise."""
@@ -113,7 +113,9 @@ class StoreFiles:
             return FilesGone(error.operation, error.cause, _HINT + _NO_RESCUE)
         _log.error("rescue began reason=%s rescue_folder=%s", error.cause, self._rescue_folder)
         try:
-            place = save(self._rescue_folder, self._lost_files(), [file for held in self._held for file in held.lost()])
+            place = save(
+                self._rescue_folder, self._lost_files(), [file for files in self._open_files for file in files.lost()]
+            )
         except OSError as failure:
             return FilesGone(error.operation, error.cause, f"the open files could not be copied: {failure}; {_HINT}")
         if place is None:
@@ -122,11 +124,11 @@ class StoreFiles:
         return FilesGone(error.operation, error.cause, hint)
 
     def close(self) -> None:
-        for held in self._held:
-            held.close()
+        for files in self._open_files:
+            files.close()
 
-    def _hold(self, files: HeldFiles) -> None:
-        self._held.append(files)
+    def _keep_open(self, files: OpenFiles) -> None:
+        self._open_files.append(files)
         files.look()
 
     def _find_watched(self) -> None:

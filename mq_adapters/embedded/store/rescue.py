@@ -2,8 +2,8 @@
 
 The copy is a data folder again, `rescued-YYYYMMDDTHHMMSSZ` in the rescue folder. Database, WAL and marker are copied
 through the descriptors of the store. Other files (keys, the plan of the trail, its open segment) are copied through
-descriptors that are held for this purpose. The rescue opens and closes no descriptor of database, WAL or lock, because
-closing one would drop the POSIX locks of SQLite.
+descriptors that are kept open for this purpose. The rescue opens and closes no descriptor of database, WAL or lock,
+because closing one would drop the POSIX locks of SQLite.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _CHUNK_BYTES: Final = 1024 * 1024
 #: A larger file is no key, marker or plan. A folder with more files than this is no data folder.
 _MOST_BYTES: Final = 1024 * 1024
 _MOST_FILES: Final = 100
-#: Seconds for which a file without its name is held, because a folder is removed file by file.
+#: Seconds for which a file without its name is kept open, because a folder is removed file by file.
 _KEPT_S: Final = 600.0
 #: A folder that changed so recently may change again without a new time of change.
 _FRESH_NS: Final = 2_000_000_000
@@ -38,15 +38,15 @@ def identity_of(path: Path) -> Identity:
     return status.st_dev, status.st_ino
 
 
-class HeldFiles:
-    """The files of a folder, held open: all small ones except the names of `without`, or those with `suffix`."""
+class OpenFiles:
+    """The files of a folder, kept open: all small ones except the names of `without`, or those with `suffix`."""
 
     def __init__(self, folder: Path, *, without: Sequence[str] = (), suffix: str = "") -> None:
         self._folder = folder
         self._without = frozenset(without)
         self._suffix = suffix
-        self._held: dict[str, tuple[Identity, int]] = {}
-        #: Names that no longer mean the held file, and since when.
+        self._files: dict[str, tuple[Identity, int]] = {}
+        #: Names that no longer mean the open file, and since when.
         self._missing: dict[str, float] = {}
         self._changed_ns = -1
 
@@ -61,16 +61,16 @@ class HeldFiles:
 
     def lost(self) -> Iterator[tuple[str, int]]:
         """Name and descriptor of each file whose name is gone, with its folder unless that is the data folder."""
-        for name, (identity, descriptor) in self._held.items():
+        for name, (identity, descriptor) in self._files.items():
             with contextlib.suppress(OSError):
                 if identity_of(self._folder / name) == identity:
                     continue
             yield (f"{self._folder.name}/{name}" if self._suffix else name), descriptor
 
     def close(self) -> None:
-        for _, descriptor in self._held.values():
+        for _, descriptor in self._files.values():
             os.close(descriptor)
-        self._held.clear()
+        self._files.clear()
 
     def _wanted(self) -> Iterator[tuple[str, Identity]]:
         with os.scandir(self._folder) as entries:
@@ -85,35 +85,35 @@ class HeldFiles:
     def _take(self, wanted: dict[str, Identity]) -> None:
         for name, identity in list(wanted.items())[:_MOST_FILES]:
             self._missing.pop(name, None)
-            before = self._held.get(name)
+            before = self._files.get(name)
             if before is None or before[0] != identity:
                 self._open(name, identity)
         now_s = time.monotonic()
-        for name in self._held.keys() - wanted.keys():
+        for name in self._files.keys() - wanted.keys():
             if now_s - self._missing.setdefault(name, now_s) > _KEPT_S:
-                os.close(self._held.pop(name)[1])
+                os.close(self._files.pop(name)[1])
                 del self._missing[name]
 
     def _open(self, name: str, identity: Identity) -> None:
         with contextlib.suppress(OSError):
             opened = os.open(self._folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            before, self._held[name] = self._held.get(name), (identity, opened)
+            before, self._files[name] = self._files.get(name), (identity, opened)
             if before is not None:
                 os.close(before[1])
 
 
-def save(rescue_folder: Path, files: Sequence[tuple[str, Identity]], held: Sequence[tuple[str, int]]) -> Path | None:
+def save(rescue_folder: Path, files: Sequence[tuple[str, Identity]], opened: Sequence[tuple[str, int]]) -> Path | None:
     """Copies open files, by their identity or descriptor, into a new folder; None if there are none.
 
     The folder is readable by this user alone, synced, and named last. Raises OSError, even if a file is no longer open.
     """
-    if not (files or held):
+    if not (files or opened):
         return None
     name = f"{RESCUED_PREFIX}{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     place, unfinished = rescue_folder / name, rescue_folder / (name + _UNFINISHED)
     rescue_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     unfinished.mkdir(mode=0o700)
-    for file, descriptor in (*((file, _open_descriptor(file, identity)) for file, identity in files), *held):
+    for file, descriptor in (*((file, _open_descriptor(file, identity)) for file, identity in files), *opened):
         target = unfinished / file
         target.parent.mkdir(exist_ok=True, mode=0o700)
         _copy(descriptor, target)
