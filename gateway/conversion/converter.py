@@ -32,7 +32,7 @@ class Converted:
 
 
 class Converter:
-    """Converts the headers of one route. Messages with the same header, which are many, are converted once."""
+    """Converts the headers of one queue. Messages with the same header, which are many, are converted once."""
 
     def __init__(self, *, queue_name: str, to: Dialect, mode: Mode) -> None:
         self._queue_name = queue_name

@@ -33,7 +33,7 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
 _log = logging.getLogger(__name__)
 
-#: A unit of work ends with this many messages or bytes, so that one route does not hold up the others.
+#: A unit of work ends with this many messages or bytes, so that one queue does not hold up the others.
 BATCH_MESSAGES: Final = 256
 BATCH_BYTES: Final = 8 * 1024 * 1024
 #: Messages that the dead-letter queue has no place for wait beside the others, up to this many.
@@ -49,7 +49,7 @@ _PASSING: Final = frozenset(
 )
 
 
-class ConversionRoute:
+class ConvertedQueue:
     """One source queue and its target. One batch at a time is on its way to the disk."""
 
     def __init__(
@@ -129,7 +129,7 @@ class ConversionRoute:
         self._wake()
 
     def _room(self) -> int:
-        """How many messages the target takes now; where it takes none, the route waits. The broker takes any number."""
+        """How many messages the target takes now; where it takes none, the queue waits. The broker takes any number."""
         if self._target.handler is not None:
             return BATCH_MESSAGES
         room = self._target.maximum_depth - self._target.depth
@@ -222,7 +222,7 @@ class ConversionRoute:
 
 
 class ConversionService:
-    """All routes of the configuration."""
+    """All converted queues of the configuration."""
 
     def __init__(
         self,
@@ -234,25 +234,25 @@ class ConversionService:
     ) -> None:
         self._call_soon = call_soon
         dead_letters = BrokerDeadLetters(engine, listener)
-        self._routes = [_route(engine, conversion, dead_letters) for conversion in conversions]
+        self._queues = [_converted_queue(engine, conversion, dead_letters) for conversion in conversions]
 
     def start(self) -> None:
-        for route in self._routes:
-            route.start(self._call_soon)
+        for queue in self._queues:
+            queue.start(self._call_soon)
 
     def tick(self) -> None:
-        for route in self._routes:
-            route.try_again()
+        for queue in self._queues:
+            queue.try_again()
 
     def stop(self) -> None:
-        for route in self._routes:
-            route.stop()
+        for queue in self._queues:
+            queue.stop()
 
 
-def _route(engine: Engine, conversion: ConversionSettings, dead_letters: BrokerDeadLetters) -> ConversionRoute:
+def _converted_queue(engine: Engine, conversion: ConversionSettings, dead_letters: BrokerDeadLetters) -> ConvertedQueue:
     description = conversion.description
     source = engine.ensure(conversion.source, description or f"messages to convert to {conversion.header}")
     target = engine.ensure(conversion.target, description or f"messages of {conversion.source} in {conversion.header}")
     converter = Converter(queue_name=target.name, to=Dialect(conversion.header), mode=Mode(conversion.mode))
     _log.info("conversion ready from=%s to=%s header=%s", source.name, target.name, conversion.header)
-    return ConversionRoute(engine, source, target, converter=converter, dead_letters=dead_letters)
+    return ConvertedQueue(engine, source, target, converter=converter, dead_letters=dead_letters)
