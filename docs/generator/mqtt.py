@@ -31,7 +31,8 @@ DIFFERENCES: Final = {
     "password_needs_user_name": "a password needs a user name",
     "empty_client_identifier_is_assigned": "a client without an identifier is assigned one",
     "empty_client_identifier_needs_clean_session": "without an identifier Clean Session must be 1",
-    "answers_must_fit": "an answer of another QoS, or before its turn, ends the connection (no: it is ignored)",
+    "acknowledgements_must_fit": "an acknowledgement of another QoS, or before its turn, ends the connection"
+    " (no: it is ignored)",
     "texts_may_hold_control_characters": "texts may hold control characters",
 }
 

@@ -294,7 +294,7 @@ class Connection(PacketReceiver):
         if packet_type is PacketType.AUTH:
             check_auth(fields)
             raise ProtocolViolation("AUTH was sent, and no authentication is under way (MQTT-4.12.0-7)")
-        return self._read_answer(packet_type, fields)
+        return self._read_acknowledgement(packet_type, fields)
 
     def _read_connect(self, flags: int, fields: Fields) -> ConnectReceived | ConnectRefused:
         level = read_level(fields, self._levels)

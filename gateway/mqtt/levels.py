@@ -95,8 +95,8 @@ class Level:
     """One protocol level. Each way in which levels differ is an attribute here.
 
     `version`: of MQTT, as people say it. `received`: for each first byte the packet type; 0 if a server may not receive
-    it. `longest`: for each packet type the largest remaining length. `answers_must_fit`: if true, an answer of the
-    other QoS, or before its turn, is a violation; otherwise it is ignored.
+    it. `longest`: for each packet type the largest remaining length. `acknowledgements_must_fit`: if true, an
+    acknowledgement of the other QoS, or before its turn, is a violation; otherwise it is ignored.
     """
 
     number: int
@@ -121,7 +121,7 @@ class Level:
     password_needs_user_name: bool = True
     empty_client_identifier_is_assigned: bool = True
     empty_client_identifier_needs_clean_session: bool = True
-    answers_must_fit: bool = True
+    acknowledgements_must_fit: bool = True
     texts_may_hold_control_characters: bool = False
 
     def text(self, fields: Fields) -> str:
@@ -146,7 +146,7 @@ MQTT_3_1 = Level(
     unused_connect_flags_must_be_clear=False,
     announced_fields_may_be_missing=True,
     empty_client_identifier_is_assigned=False,
-    answers_must_fit=False,
+    acknowledgements_must_fit=False,
     texts_may_hold_control_characters=True,
 )
 MQTT_3_1_1 = Level(

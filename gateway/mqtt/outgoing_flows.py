@@ -69,10 +69,10 @@ _STEPS: dict[tuple[int, OutgoingState], tuple[OutgoingState, Callable[[int, obje
     (PacketType.PUBREC, OutgoingState.AWAIT_PUBCOMP): (OutgoingState.AWAIT_PUBCOMP, _received_again),
     (PacketType.PUBCOMP, OutgoingState.AWAIT_PUBCOMP): (OutgoingState.ACKNOWLEDGED, DeliveryCompleted),
 }
-"""From an answer and the state that it meets to the next state and the event. Other pairs change nothing."""
+"""From an acknowledgement and the state that it meets to the next state and the event. Other pairs change nothing."""
 
 _REFUSALS = {PacketType.PUBACK: OutgoingState.AWAIT_PUBACK, PacketType.PUBREC: OutgoingState.AWAIT_PUBREC}
-"""The answers that refuse, and the state in which each ends the flow."""
+"""The acknowledgements that refuse, and the state in which each ends the flow."""
 
 
 class OutgoingFlows:
@@ -204,7 +204,7 @@ class OutgoingFlows:
         self._unanswered = still
         return tuple(due)
 
-    def note_answer(self, packet_type: int, packet_identifier: int) -> DeliveryEvent | None:
+    def note_acknowledgement(self, packet_type: int, packet_identifier: int) -> DeliveryEvent | None:
         """PUBACK, PUBREC or PUBCOMP arrived. Returns None if no flow awaits it.
 
         PUBREC for an unused identifier gets its answer all the same. Otherwise its sender would repeat it for ever.
@@ -231,10 +231,10 @@ class OutgoingFlows:
         return DeliveryRefused(packet_identifier, outgoing.token, packet_type, reason_code, properties)
 
     def check_order(self, packet_type: int, packet_identifier: int) -> None:
-        """Raises ProtocolViolation for an answer that does not belong to its flow, or comes too early.
+        """Raises ProtocolViolation for an acknowledgement that does not belong to its flow, or comes too early.
 
-        Call it for an answer that changed nothing. A repeated answer is no violation, because its commit may be under
-        way.
+        Call it for an acknowledgement that changed nothing. A repeated one is no violation, because its commit may be
+        under way.
         """
         outgoing = self.outgoing.get(packet_identifier)
         if outgoing is None:

@@ -121,7 +121,9 @@ def publish(
     return header + payload
 
 
-def _answer(first_byte: int, packet_identifier: int, reason_code: int, explanation: Explanation | None) -> bytes:
+def _acknowledgement(
+    first_byte: int, packet_identifier: int, reason_code: int, explanation: Explanation | None
+) -> bytes:
     """The short form for success, the middle one for a reason code, the long one with properties (section 3.4.2)."""
     if not reason_code and explanation is None:
         return bytes((first_byte, 2)) + _identifier(packet_identifier)
@@ -133,12 +135,12 @@ def _answer(first_byte: int, packet_identifier: int, reason_code: int, explanati
 
 def puback(packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
     """PUBACK, the answer to a PUBLISH of QoS 1 (section 3.4). Only level 5 has more than the identifier."""
-    return _answer(0x40, packet_identifier, reason_code, explanation)
+    return _acknowledgement(0x40, packet_identifier, reason_code, explanation)
 
 
 def pubrec(packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
     """PUBREC, the first answer to a PUBLISH of QoS 2 (section 3.5). Only level 5 has more than the identifier."""
-    return _answer(0x50, packet_identifier, reason_code, explanation)
+    return _acknowledgement(0x50, packet_identifier, reason_code, explanation)
 
 
 def pubrel(
@@ -151,12 +153,12 @@ def pubrel(
 ) -> bytes:
     """PUBREL, the answer to PUBREC (section 3.6). `duplicate` sets DUP, which only level 3 has in a repeat."""
     first_byte = 0x6A if duplicate and LEVELS[level].repeated_pubrel_has_dup else 0x62
-    return _answer(first_byte, packet_identifier, reason_code, explanation)
+    return _acknowledgement(first_byte, packet_identifier, reason_code, explanation)
 
 
 def pubcomp(packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
     """PUBCOMP, the answer to PUBREL (section 3.7). Only level 5 has more than the identifier."""
-    return _answer(0x70, packet_identifier, reason_code, explanation)
+    return _acknowledgement(0x70, packet_identifier, reason_code, explanation)
 
 
 def suback(

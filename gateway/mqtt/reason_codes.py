@@ -64,7 +64,7 @@ def _codes(digits: str) -> frozenset[int]:
 
 
 CONNACK_CODES: Final = _codes("00 80 81 82 83 84 85 86 87 88 89 8A 8C 90 95 97 99 9A 9B 9C 9D 9F")  # table 3-1
-PUBLISH_ANSWER_CODES: Final = _codes("00 10 80 83 87 90 91 97 99")  # PUBACK and PUBREC: tables 3-4 and 3-5
+ACKNOWLEDGEMENT_CODES: Final = _codes("00 10 80 83 87 90 91 97 99")  # PUBACK and PUBREC: tables 3-4 and 3-5
 RELEASE_CODES: Final = _codes("00 92")  # PUBREL and PUBCOMP: tables 3-6 and 3-7
 SUBACK_CODES: Final = _codes("00 01 02 80 83 87 8F 91 97 9E A1 A2")  # table 3-8
 UNSUBACK_CODES: Final = _codes("00 11 80 83 87 8F 91")  # table 3-9

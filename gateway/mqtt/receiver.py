@@ -1,13 +1,14 @@
 """Cuts the bytes of a connection into packets, and decodes the packets of an open session.
 
-Two loops decide the speed of the gateway: `_decode_publishes` and `_decode_answers`. Each takes a run of its packets
-with int indices over `bytes`, with slices and no views, and without a call for each packet. All rarer packets go
-through `PacketReceiver._decode_one`, and the additional parts of a PUBLISH of level 5 through `incoming.PublishReader`.
+Two loops decide the speed of the gateway: `_decode_publishes` and `_decode_acknowledgements`. Each takes a run of its
+packets with int indices over `bytes`, with slices and no views, and without a call for each packet. All rarer packets
+go through `PacketReceiver._decode_one`, and the additional parts of a PUBLISH of level 5 through
+`incoming.PublishReader`.
 """
 
 from abc import ABC, abstractmethod
 
-from gateway.mqtt.answers import read_answer
+from gateway.mqtt.acknowledgements import read_acknowledgement
 from gateway.mqtt.errors import LimitExceeded, MalformedPacket, PeerError, ProtocolViolation
 from gateway.mqtt.events import Event, PublishReceived, ReleaseReceived, Violated
 from gateway.mqtt.framing import PartialPacket
@@ -129,7 +130,7 @@ class PacketReceiver(ABC):
             if packet_type == _PUBLISH:
                 position = _decode_publishes(data, start, events, level, self._longest_bytes, self._publishes)
             elif _PUBLISH < packet_type <= _LAST_ANSWER:
-                position = _decode_answers(data, start, events, flows, level, self._publishes)
+                position = _decode_acknowledgements(data, start, events, flows, level, self._publishes)
                 if position == start:
                     position = self._decode_one(data, start, events)
             elif packet_type:
@@ -157,10 +158,10 @@ class PacketReceiver(ABC):
             events.append(event)
         return end
 
-    def _read_answer(self, packet_type: PacketType, fields: Fields) -> Event | None:
+    def _read_acknowledgement(self, packet_type: PacketType, fields: Fields) -> Event | None:
         assert self.flows is not None
         assert self._level is not None
-        event = read_answer(packet_type, fields, self.flows, self._level)
+        event = read_acknowledgement(packet_type, fields, self.flows, self._level)
         if self._publishes is not None and isinstance(event, ReleaseReceived):
             self._publishes.released(event.packet_identifier)
         return event
@@ -226,7 +227,7 @@ def _bad_header(*, ends_too_early: bool) -> PeerError:
     return ProtocolViolation("PUBLISH has the packet identifier 0 (MQTT-2.3.1-1, at level 5 MQTT-2.2.1-3)")
 
 
-def _decode_answers(
+def _decode_acknowledgements(
     data: bytes,
     position: int,
     events: list[Event],
@@ -235,7 +236,7 @@ def _decode_answers(
     reader: PublishReader | None,
 ) -> int:
     """Decode a run of PUBACK, PUBREC, PUBREL and PUBCOMP of four bytes. Returns where the first other packet begins."""
-    size, append, note_answer, received = len(data), events.append, flows.note_answer, level.received
+    size, append, note_acknowledgement, received = len(data), events.append, flows.note_acknowledgement, level.received
     while size - position > 3 and _PUBLISH < (packet_type := received[data[position]]) <= _LAST_ANSWER:
         packet_identifier = data[position + 2] << 8 | data[position + 3]
         if data[position + 1] != 2 or not packet_identifier:
@@ -244,9 +245,9 @@ def _decode_answers(
             append(ReleaseReceived(packet_identifier))
             if reader is not None:
                 reader.released(packet_identifier)
-        elif (event := note_answer(packet_type, packet_identifier)) is not None:
+        elif (event := note_acknowledgement(packet_type, packet_identifier)) is not None:
             append(event)
-        elif level.answers_must_fit:
+        elif level.acknowledgements_must_fit:
             flows.check_order(packet_type, packet_identifier)
         position += 4
     return position

@@ -7,9 +7,9 @@ from gateway.mqtt.errors import MalformedPacket
 from gateway.mqtt.levels import LEVELS, PacketType
 from gateway.mqtt.property_codec import PropertySection
 from gateway.mqtt.reason_codes import (
+    ACKNOWLEDGEMENT_CODES,
     CONNACK_CODES,
     DISCONNECT_CODES_OF_SERVER,
-    PUBLISH_ANSWER_CODES,
     RELEASE_CODES,
     SUBACK_CODES,
     UNSUBACK_CODES,
@@ -20,8 +20,8 @@ FIRST_BYTES: Final = bytes.fromhex("20 30 31 32 33 34 35 3A 3B 3C 3D 40 50 62 70
 FIRST_BYTES_OF_3_1: Final = FIRST_BYTES + b"\x6a"
 FIRST_BYTES_OF_5: Final = FIRST_BYTES + b"\xe0"
 ANSWER_CODES: Final = {
-    PacketType.PUBACK: PUBLISH_ANSWER_CODES,
-    PacketType.PUBREC: PUBLISH_ANSWER_CODES,
+    PacketType.PUBACK: ACKNOWLEDGEMENT_CODES,
+    PacketType.PUBREC: ACKNOWLEDGEMENT_CODES,
     PacketType.PUBREL: RELEASE_CODES,
     PacketType.PUBCOMP: RELEASE_CODES,
 }

@@ -27,7 +27,7 @@ from gateway.bridge.deliver.outgoing_messages import (
     close_flow,
     flow_of,
     forget_flow,
-    note_answer,
+    note_acknowledgement,
 )
 from gateway.bridge.messages.publications import Publication, Publications
 from gateway.bridge.sessions.link import Link
@@ -191,7 +191,7 @@ class ToMqtt:
         flow = flow_of(event.token)
         close_flow(unit, self._queue, flow)
         forget_flow(unit, session, event.packet_identifier)
-        note_answer(unit, session, flow, _PUBACK, event.packet_identifier, now_us)
+        note_acknowledgement(unit, session, flow, _PUBACK, event.packet_identifier, now_us)
         self._widen(session)
 
     def refused(self, unit: UnitOfWork, session: ClientSession, event: DeliveryRefused, now_us: int) -> None:
@@ -199,7 +199,7 @@ class ToMqtt:
         flow = flow_of(event.token)
         close_flow(unit, self._queue, flow)
         forget_flow(unit, session, event.packet_identifier)
-        note_answer(unit, session, flow, event.packet_type, event.packet_identifier, now_us)
+        note_acknowledgement(unit, session, flow, event.packet_type, event.packet_identifier, now_us)
         self._widen(session)
 
     def received(self, unit: UnitOfWork, session: ClientSession, event: DeliveryReceived, now_us: int) -> None:
@@ -212,13 +212,13 @@ class ToMqtt:
             flow_key(session, event.packet_identifier),
             flow.pack(2, OutgoingState.AWAIT_PUBCOMP),
         )
-        note_answer(unit, session, flow, _PUBREC, event.packet_identifier, now_us)
+        note_acknowledgement(unit, session, flow, _PUBREC, event.packet_identifier, now_us)
 
     def completed(self, unit: UnitOfWork, session: ClientSession, event: DeliveryCompleted, now_us: int) -> None:
         """PUBCOMP: the identifier is free again; after the commit call `finished`."""
         flow = flow_of(event.token)
         forget_flow(unit, session, event.packet_identifier)
-        note_answer(unit, session, flow, _PUBCOMP, event.packet_identifier, now_us)
+        note_acknowledgement(unit, session, flow, _PUBCOMP, event.packet_identifier, now_us)
         self._widen(session)
 
     # -- start and end of a session ------------------------------------------------------------------------------------

@@ -108,10 +108,10 @@ def flow_of(token: object) -> Flow:
     return token
 
 
-def note_answer(
+def note_acknowledgement(
     unit: UnitOfWork, session: ClientSession, flow: Flow, packet_type: int, packet_identifier: int, now_us: int
 ) -> None:
-    """Notes a client's answer to a delivery for the audit."""
+    """Notes a client's acknowledgement of a delivery for the audit."""
     unit.notes.append(
         (
             _ACKNOWLEDGED,

@@ -5,9 +5,9 @@ import pytest
 from gateway.config.limits import Limit
 from gateway.limits.refusals import REASONS, answers_at, reached
 from gateway.mqtt.reason_codes import (
+    ACKNOWLEDGEMENT_CODES,
     CONNACK_CODES,
     DISCONNECT_CODES_OF_SERVER,
-    PUBLISH_ANSWER_CODES,
     SUBACK_CODES,
     ReasonCode,
 )
@@ -15,8 +15,8 @@ from gateway.mqtt.reason_codes import (
 #: The reason codes that each packet of a server may have (MQTT 5.0 section 2.4).
 CODES = {
     "CONNACK": CONNACK_CODES,
-    "PUBACK": PUBLISH_ANSWER_CODES,
-    "PUBREC": PUBLISH_ANSWER_CODES,
+    "PUBACK": ACKNOWLEDGEMENT_CODES,
+    "PUBREC": ACKNOWLEDGEMENT_CODES,
     "SUBACK": SUBACK_CODES,
     "DISCONNECT": DISCONNECT_CODES_OF_SERVER,
 }

@@ -62,10 +62,10 @@ def test_last_answer_opens_the_window_and_frees_the_identifier_only_after_its_co
     session = _session(1)
     session.start("a", qos)
     if qos == 2:
-        session.note_answer(PacketType.PUBREC, 1)
+        session.note_acknowledgement(PacketType.PUBREC, 1)
         session.release(1)
         assert session.window() == 0
-    session.note_answer(PacketType.PUBACK if qos == 1 else PacketType.PUBCOMP, 1)
+    session.note_acknowledgement(PacketType.PUBACK if qos == 1 else PacketType.PUBCOMP, 1)
     assert session.window() == 1
     assert session.start("b", 1) == 2
     assert session.window() == 0
@@ -91,7 +91,7 @@ def test_window_is_closed_while_every_packet_identifier_is_in_use() -> None:
     session = _session(65_535)
     for _ in range(65_535):
         session.start(None, 1)
-    session.note_answer(PacketType.PUBACK, 7)
+    session.note_acknowledgement(PacketType.PUBACK, 7)
     assert session.window() == 0
     session.finish(7)
     assert session.window() == 1
@@ -125,7 +125,7 @@ def test_releases_are_repeated_in_the_order_of_their_pubrecs() -> None:
     for token in ("a", "b", "c"):
         session.start(token, 2)
     for packet_identifier in (2, 1):
-        session.note_answer(PacketType.PUBREC, packet_identifier)
+        session.note_acknowledgement(PacketType.PUBREC, packet_identifier)
         session.release(packet_identifier)
     assert [(flow.token, flow.state) for flow in session.unfinished()] == [
         ("c", OutgoingState.AWAIT_PUBREC),
@@ -138,8 +138,8 @@ def test_flow_with_a_commit_under_way_is_not_repeated() -> None:
     session = _session()
     session.start("a", 1)
     session.start("b", 2)
-    session.note_answer(PacketType.PUBACK, 1)
-    session.note_answer(PacketType.PUBREC, 2)
+    session.note_acknowledgement(PacketType.PUBACK, 1)
+    session.note_acknowledgement(PacketType.PUBREC, 2)
     assert session.unfinished() == ()
     session.release(2)
     assert [flow.token for flow in session.unfinished()] == ["b"]
@@ -217,7 +217,7 @@ def test_releases_are_repeated_whatever_the_receive_maximum() -> None:
 def test_flow_that_ended_before_its_repeat_is_not_repeated() -> None:
     session = _restored(3)
     session.begin_connection(1)
-    session.note_answer(PacketType.PUBACK, 2)
+    session.note_acknowledgement(PacketType.PUBACK, 2)
     session.finish(2)
     session.finish(1)
     assert [flow.token for flow in session.overdue()] == [3]
@@ -239,8 +239,8 @@ def test_answer_begins_the_interval_of_a_flow_anew_or_ends_it() -> None:
     session = _session()
     first, second = session.start("one", 1), session.start("two", 2)
     session.repeats_due(0, 5_000_000)
-    session.note_answer(PacketType.PUBACK, first)
-    session.note_answer(PacketType.PUBREC, second)
+    session.note_acknowledgement(PacketType.PUBACK, first)
+    session.note_acknowledgement(PacketType.PUBREC, second)
     assert session.repeats_due(5_000_000, 5_000_000) == ()
     session.finish(first)
     session.release(second)
@@ -253,7 +253,7 @@ def test_identifier_that_is_used_again_begins_an_interval_of_its_own() -> None:
     session = _session()
     first = session.start("one", 1)
     session.repeats_due(0, 5_000_000)
-    session.note_answer(PacketType.PUBACK, first)
+    session.note_acknowledgement(PacketType.PUBACK, first)
     session.finish(first)
     session.restore(first, "another", 1, OutgoingState.AWAIT_PUBACK)
     assert session.repeats_due(5_000_000, 5_000_000) == ()

@@ -7,7 +7,7 @@ from gateway.mqtt.reason_codes import CONNECT_RETURN_CODES, ReasonCode
 
 ALLOWED = {
     "CONNACK": reason_codes.CONNACK_CODES,
-    "PUBACK": reason_codes.PUBLISH_ANSWER_CODES,
+    "PUBACK": reason_codes.ACKNOWLEDGEMENT_CODES,
     "PUBREL": reason_codes.RELEASE_CODES,
     "SUBACK": reason_codes.SUBACK_CODES,
     "UNSUBACK": reason_codes.UNSUBACK_CODES,

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.bridge.commands.mq_refusals import ANSWERS, refused_publication, refused_subscription
 from gateway.limits.log_rate import LINES_OF_ONE
-from gateway.mqtt.reason_codes import FAILURE, PUBLISH_ANSWER_CODES, SUBACK_CODES
+from gateway.mqtt.reason_codes import ACKNOWLEDGEMENT_CODES, FAILURE, SUBACK_CODES
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
 from tests.gateway.bridge.subscribe.test_subscribe import REPLY_TOPIC_ERROR
 from tests.gateway.bridge.subscribe.test_subscriptions_at_targets import answer, configured, msg_ids
@@ -75,7 +75,7 @@ def test_each_reason_of_mq_has_its_reason_code(reason_code: int, subscription: i
 def test_every_answer_may_stand_in_its_packet_and_is_a_failure() -> None:
     for subscription, publication in ANSWERS.values():
         assert subscription in SUBACK_CODES
-        assert publication in PUBLISH_ANSWER_CODES
+        assert publication in ACKNOWLEDGEMENT_CODES
         assert min(subscription, publication) >= FAILURE
 
 

@@ -10,19 +10,22 @@ from gateway.mqtt.events import Event, ReleaseReceived
 from gateway.mqtt.levels import Level, PacketType
 from gateway.mqtt.outgoing_flows import OutgoingFlows
 from gateway.mqtt.properties import Explanation
-from gateway.mqtt.reason_codes import FAILURE, PUBLISH_ANSWER_CODES, RELEASE_CODES
+from gateway.mqtt.reason_codes import ACKNOWLEDGEMENT_CODES, FAILURE, RELEASE_CODES
 from gateway.mqtt.wire import Fields
 
 _CODES = {
-    PacketType.PUBACK: PUBLISH_ANSWER_CODES,
-    PacketType.PUBREC: PUBLISH_ANSWER_CODES,
+    PacketType.PUBACK: ACKNOWLEDGEMENT_CODES,
+    PacketType.PUBREC: ACKNOWLEDGEMENT_CODES,
     PacketType.PUBREL: RELEASE_CODES,
     PacketType.PUBCOMP: RELEASE_CODES,
 }
 
 
-def read_answer(packet_type: PacketType, fields: Fields, flows: OutgoingFlows, level: Level) -> Event | None:
-    """Read an answer behind its fixed header; None if it changes no flow. A fault of the peer raises a PeerError."""
+def read_acknowledgement(packet_type: PacketType, fields: Fields, flows: OutgoingFlows, level: Level) -> Event | None:
+    """Reads an acknowledgement behind its fixed header; None if it changes no flow.
+
+    A fault of the peer raises a PeerError.
+    """
     if fields.left != 2 and not (level.has_properties and fields.left > 2):
         raise MalformedPacket(f"{packet_type.name} has a remaining length of {fields.left}")
     packet_identifier = fields.number()
@@ -37,7 +40,7 @@ def read_answer(packet_type: PacketType, fields: Fields, flows: OutgoingFlows, l
         return ReleaseReceived(packet_identifier)
     if reason_code >= FAILURE and packet_type is not PacketType.PUBCOMP:
         return flows.note_refusal(packet_type, packet_identifier, reason_code, properties)
-    event = flows.note_answer(packet_type, packet_identifier)
-    if event is None and level.answers_must_fit:
+    event = flows.note_acknowledgement(packet_type, packet_identifier)
+    if event is None and level.acknowledgements_must_fit:
         flows.check_order(packet_type, packet_identifier)
     return event
