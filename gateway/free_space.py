@@ -2,7 +2,7 @@
 
 A full disk stops the queue manager, and everybody with it.
 
-    the mark         publishers are held back. Room inside the store counts, for the next messages go there first
+    the mark         publishers are paused. Room inside the store counts, for the next messages go there first
     half of it       the exporter waits: the trail takes the disk for good, and its batches are safe in the store
     a quarter of it  nothing is delivered: flows and notes are written too. Room inside the store counts no more, for
                      the log is written first

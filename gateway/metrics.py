@@ -126,7 +126,7 @@ class GatewayCollector(Collector):
         yield _gauge(
             "publishers_held_back",
             "Connections that wait for room, or that are read more slowly",
-            self._bridge.held_back_publishers,
+            len(self._bridge.paused_publishers),
         )
 
     def _refused(self) -> Iterator[Metric]:
@@ -258,7 +258,7 @@ class GatewayCollector(Collector):
         behind = [((target.name,), target.is_store_behind) for target in self._targets]
         yield _gauges("store_behind", "1 while a target shows that the store went back", ("target",), behind)
         full = [((target.name,), target.is_full) for target in self._targets]
-        yield _gauges("target_full", "1 while publishers to a target are held back", ("target",), full)
+        yield _gauges("target_full", "1 while publishers to a target are paused", ("target",), full)
 
     def _commits(self) -> Metric:
         times = self._engine.commit_times

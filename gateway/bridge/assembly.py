@@ -234,6 +234,6 @@ def build_bridge(
         subscriber_queue,
         connected_clients=connected_clients,
         disconnect_handler=bridge.disconnect_handler,
-        paused=bridge.paused,
+        paused=bridge.paused_publishers,
     )
     return bridge

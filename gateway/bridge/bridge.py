@@ -112,9 +112,12 @@ class Bridge:
         self._quotas = quotas
         self.admission = quotas.admission
         self._intake = intake
-        self.paused = PausedPublishers(self._carry_out, partial(engine.counters.count, PublicationCounter.GIVEN_UP))
-        engine.counters.in_hand = lambda: self.paused.publishes
-        self._slow_reading = SlowReading(sessions.budgets, self.paused, now_s)
+        #: Connections that wait for room at a target, on the disk, or on the dead-letter queue for their messages.
+        self.paused_publishers = PausedPublishers(
+            self._carry_out, partial(engine.counters.count, PublicationCounter.GIVEN_UP)
+        )
+        engine.counters.in_hand = lambda: self.paused_publishers.publishes
+        self._slow_reading = SlowReading(sessions.budgets, self.paused_publishers, now_s)
         self._call_soon = call_soon
         self._outdated = OutdatedRights(sessions, deliver=to_mqtt.deliver, goes_on=self._goes_on, call_soon=call_soon)
         self._filter_pacing = FilterPacing(
@@ -139,7 +142,7 @@ class Bridge:
             login=login,
             quotas=quotas,
             connected_clients=self.connected_clients,
-            paused=self.paused,
+            paused=self.paused_publishers,
             disconnect_handler=self.disconnect_handler,
             replies=replies,
             to_mq=to_mq,
@@ -160,7 +163,7 @@ class Bridge:
             Violated: self._violated,
         }
         self._has_targets = to_mq.has_targets
-        self._full_places = FullPlaces(engine, intake=intake, to_mq=to_mq, pauses=pauses, paused=self.paused)
+        self._full_places = FullPlaces(engine, intake=intake, to_mq=to_mq, pauses=pauses, paused=self.paused_publishers)
         self._sweep_us = engine.now_us() + _SWEEP_US
         self.is_stopping = False
 
@@ -205,7 +208,7 @@ class Bridge:
             self._quotas.too_fast(link, too_fast)
             self._engine.counters.count(PublicationCounter.GIVEN_UP, publishes)
             return
-        if self.paused and self.paused.keep(link, events):
+        if self.paused_publishers and self.paused_publishers.keep(link, events):
             return
         self._carry_out(link, session, events)
         if wait_s or self._quotas.new_topics or self._slow_reading.trail_is_ahead:
@@ -230,7 +233,7 @@ class Bridge:
                 if work is None:
                     work = LinkWork(link, session, self._engine.begin())
                 if self._full_places.may_be_full and event.qos and (full := self._full_places.of(session, event)):
-                    self.paused.pause(link, full, list(events[place:]))
+                    self.paused_publishers.pause(link, full, list(events[place:]))
                     break
                 self._intake.publish(work, event, now_us)
                 continue
@@ -241,7 +244,7 @@ class Bridge:
                 left = self._ask(link, session, event)
                 if left is None:
                     continue
-                self.paused.pause(link, LINE, [left, *events[place + 1 :]])
+                self.paused_publishers.pause(link, LINE, [left, *events[place + 1 :]])
                 break
             if work is None:
                 work = LinkWork(link, session, self._engine.begin())
@@ -264,7 +267,7 @@ class Bridge:
         session, link.session = link.session, None
         if session is None or not self._goes_on():
             return
-        self.paused.end(link, session)
+        self.paused_publishers.end(link, session)
         if session.link is link or session.pending_link is link:
             self.disconnect_handler.connection_lost(session, self._engine.now_us())
 
@@ -310,11 +313,6 @@ class Bridge:
         for session in self.sessions:
             yield from ((session.client, topic_filter) for topic_filter in session.subscriptions)
         yield from ((group.client, group.topic_filter) for group in self._groups)
-
-    @property
-    def held_back_publishers(self) -> int:
-        """Connections that wait for room at a target, on the disk, or on the dead-letter queue for their messages."""
-        return len(self.paused)
 
     # -- from access.operator_files -----------------------------------------------------------------------------------
 
@@ -427,7 +425,7 @@ class Bridge:
             self._slow_reading.charge_trail(work.session.account, trail_bytes(work.unit.notes))
 
     def _next_in_line_goes_on(self) -> bool:
-        return self._goes_on() and self.paused.first_goes_on(LINE)
+        return self._goes_on() and self.paused_publishers.first_goes_on(LINE)
 
     def _ping(self, work: LinkWork, _event: Event) -> None:
         self._answer(work.link, packets.PINGRESP)

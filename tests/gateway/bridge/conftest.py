@@ -91,7 +91,7 @@ class FakeLink:
         self.outstanding = 0
         self.is_open = True
         self._is_reading = True
-        self._is_held_back = False
+        self._is_paused = False
         self.waiting_bytes = 0
         self.can_send = True
         self.sent = b""
@@ -126,13 +126,13 @@ class FakeLink:
         self._is_reading = True
 
     def pause_publisher(self, waiting_bytes: int = 0) -> None:
-        self._is_held_back, self.waiting_bytes = True, waiting_bytes
+        self._is_paused, self.waiting_bytes = True, waiting_bytes
 
     def resume_publisher(self) -> None:
-        self._is_held_back, self.waiting_bytes = False, 0
+        self._is_paused, self.waiting_bytes = False, 0
 
     def is_read(self) -> bool:
-        return self._is_reading and not self._is_held_back
+        return self._is_reading and not self._is_paused
 
     def taken(self) -> bytes:
         """What was sent since the last call."""

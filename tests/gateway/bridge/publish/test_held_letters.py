@@ -62,7 +62,7 @@ def test_all_that_was_acknowledged_is_kept_and_only_its_publisher_waits(new_worl
     assert world.bridge.admission.refusals.totals == {(Limit.DEAD_LETTERS, ReasonCode.QUOTA_EXCEEDED): 8}
     assert publish(world, cause, 1, topic=b"open") == 0
     assert not cause.is_read()
-    assert world.bridge.held_back_publishers == 1
+    assert len(world.bridge.paused_publishers) == 1
     assert publish(world, other, 1, topic=b"open") == 1
     assert other.is_read()
     notes = [note for note in world.notes if note[0] == NoteKind.DEAD_LETTERED]
@@ -74,7 +74,7 @@ def test_all_that_was_acknowledged_is_kept_and_only_its_publisher_waits(new_worl
     assert len(world.messages(DEAD)) == 10
     assert cause.is_read()
     assert cause.taken() == written("40 02 0001")
-    assert world.bridge.held_back_publishers == 0
+    assert len(world.bridge.paused_publishers) == 0
 
 
 def test_one_publisher_fills_no_more_than_his_share(new_world: NewWorld) -> None:

@@ -48,7 +48,7 @@ def test_qos_1_and_2_wait_for_put_enabled_and_then_all_comes(world: World, queue
     assert (first.sent, second.sent, reader.sent) == (b"", b"", b"")
     assert (first.is_open, second.is_open) == (True, True)
     assert not first.is_read()
-    assert world.bridge.held_back_publishers == 2
+    assert len(world.bridge.paused_publishers) == 2
     assert world.bridge.pauses.queues == {queue_name}
     put(world, queue_name, "ENABLED")
     assert (first.taken(), second.taken()) == (written("40 02 0001 40 02 0002"), written("50 02 0003"))

@@ -149,7 +149,7 @@ def test_a_connection_that_ends_in_the_middle_leaves_nothing_behind(world: World
     world.lose(link)
     world.run()
     assert world.registrations() == 0
-    assert len(world.bridge.paused) == 0
+    assert len(world.bridge.paused_publishers) == 0
     _send(world, other, _subscribe(1))
     world.run()
     assert other.taken() == written("90 03 0007 01")
