@@ -29,7 +29,7 @@ from gateway.bridge.sessions.letter_payers import LetterPayers
 from gateway.bridge.sessions.links import ConnectedClients
 from gateway.bridge.sessions.queue_limits import QueueLimits
 from gateway.bridge.sessions.retained_copies import RetainedCopies
-from gateway.bridge.sessions.session_limits import Quotas, RetainedStore
+from gateway.bridge.sessions.session_limits import ClientLimits, RetainedStore
 from gateway.bridge.sessions.sessions import Sessions
 from gateway.bridge.subscribe.subscribe import Subscriptions
 from gateway.bridge.sys_topics import SysTopics
@@ -98,7 +98,7 @@ def build_bridge(
         session = sessions.of_correl_id(correl_id)
         return None if session is None else session.account
 
-    quotas = Quotas(
+    client_limits = ClientLimits(
         limits,
         sessions,
         admission=admission,
@@ -202,7 +202,7 @@ def build_bridge(
         sessions=sessions,
         to_mq=to_mq,
         to_mqtt=to_mqtt,
-        intake=Intake(engine, to_mq, counts, quotas, traffic, pauses, audience),
+        intake=Intake(engine, to_mq, counts, client_limits, traffic, pauses, audience),
         pauses=pauses,
         replies=replies,
         registrations=registrations,
@@ -216,12 +216,12 @@ def build_bridge(
             replies,
             answer_timeout_s=answer_timeout_s,
             is_at_work=is_at_work,
-            quotas=quotas,
+            client_limits=client_limits,
             call_soon=call_soon,
         ),
         login=login,
         counts=counts,
-        quotas=quotas,
+        client_limits=client_limits,
         traffic=traffic,
         connected_clients=connected_clients,
         sys_topics=sys_topics,

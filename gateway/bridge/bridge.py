@@ -25,7 +25,7 @@ from gateway.bridge.publish.publish import Intake
 from gateway.bridge.publish.publish_command import ToMq
 from gateway.bridge.sessions.links import Confirmations, ConnectedClients, LinkWork, MqttLink
 from gateway.bridge.sessions.outdated_rights import OutdatedRights
-from gateway.bridge.sessions.session_limits import Quotas
+from gateway.bridge.sessions.session_limits import ClientLimits
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.bridge.subscribe.filter_pacing import (
     FILTERS_AT_ONCE,
@@ -88,7 +88,7 @@ class Bridge:
         subscriptions: Subscriptions,
         login: Login,
         counts: Counts,
-        quotas: Quotas,
+        client_limits: ClientLimits,
         traffic: Traffic,
         connected_clients: ConnectedClients,
         sys_topics: SysTopics,
@@ -109,8 +109,8 @@ class Bridge:
         self._subscriptions = subscriptions
         self.counts = counts
         self.traffic = traffic
-        self._quotas = quotas
-        self.admission = quotas.admission
+        self._limits = client_limits
+        self.admission = client_limits.admission
         self._intake = intake
         #: Connections that wait for room at a target, on the disk, or on the dead-letter queue for their messages.
         self.paused_publishers = PausedPublishers(
@@ -140,7 +140,7 @@ class Bridge:
             engine,
             sessions=sessions,
             login=login,
-            quotas=quotas,
+            client_limits=client_limits,
             connected_clients=self.connected_clients,
             paused=self.paused_publishers,
             disconnect_handler=self.disconnect_handler,
@@ -183,8 +183,8 @@ class Bridge:
             self._registrations.restore(session, session.subscriptions)
             self.disconnect_handler.restore(session)
         self._registrations.end_surplus()
-        if self._quotas.shapes is not None:
-            self._quotas.shapes.load(self.sessions)
+        if self._limits.shapes is not None:
+            self._limits.shapes.load(self.sessions)
         self._registrations.reconcile()
         self._replies.read()
 
@@ -205,14 +205,14 @@ class Bridge:
         self._engine.counters.count(PublicationCounter.RECEIVED, publishes)
         wait_s, too_fast = self._slow_reading.charge(session.account, publishes, len(data))
         if too_fast is not None:
-            self._quotas.too_fast(link, too_fast)
+            self._limits.too_fast(link, too_fast)
             self._engine.counters.count(PublicationCounter.GIVEN_UP, publishes)
             return
         if self.paused_publishers and self.paused_publishers.keep(link, events):
             return
         self._carry_out(link, session, events)
-        if wait_s or self._quotas.new_topics or self._slow_reading.trail_is_ahead:
-            self._slow_reading.pause(link, session.account, wait_s, self._quotas.take_new_topics())
+        if wait_s or self._limits.new_topics or self._slow_reading.trail_is_ahead:
+            self._slow_reading.pause(link, session.account, wait_s, self._limits.take_new_topics())
 
     def _turn_away(self, link: MqttLink, data: bytes) -> None:
         """Refuses a connection because the gateway stops or the store has failed.
@@ -258,7 +258,7 @@ class Bridge:
 
     def disk_space_changed(self, is_short: bool) -> None:
         """The free space has fallen below its mark, or is above it again. In the second case all clients go on."""
-        self._quotas.disk_is_short = is_short
+        self._limits.disk_is_short = is_short
         self._full_places.disk_space_changed(is_short)
 
     def lost(self, link: MqttLink) -> None:
@@ -289,7 +289,7 @@ class Bridge:
         self._subscriptions.tick(now_us)
         self._replies.tick(now_us)
         self.counts.tick(now_us)
-        self._quotas.tick(now_us)
+        self._limits.tick(now_us)
         self.disconnect_handler.tick(now_us)
         self.connected_clients.tick(now_us)
         self._sys_topics.tick()
@@ -446,7 +446,7 @@ class Bridge:
 
     def _violated(self, work: LinkWork, event: Event) -> None:
         assert isinstance(event, Violated)
-        self._quotas.violated(event.error)
+        self._limits.violated(event.error)
         work.link.close(str(event.error), event.error.reason_code, event.error.reason)
 
     # -- commit --------------------------------------------------------------------------------------------------------

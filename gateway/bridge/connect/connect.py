@@ -14,7 +14,7 @@ from gateway.bridge.connect.disconnect import DisconnectHandler
 from gateway.bridge.publish.paused_publishers import PausedPublishers
 from gateway.bridge.publish.publish_command import ToMq
 from gateway.bridge.sessions.links import ConnectedClient, ConnectedClients, MqttLink
-from gateway.bridge.sessions.session_limits import Quotas
+from gateway.bridge.sessions.session_limits import ClientLimits
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.limits.addresses import network_of_peer
 from gateway.limits.budgets import Owner
@@ -49,7 +49,7 @@ class ConnectHandler:
         *,
         sessions: Sessions,
         login: Login,
-        quotas: Quotas,
+        client_limits: ClientLimits,
         connected_clients: ConnectedClients,
         paused: PausedPublishers,
         disconnect_handler: DisconnectHandler,
@@ -62,7 +62,7 @@ class ConnectHandler:
         self._engine = engine
         self._sessions = sessions
         self._login = login
-        self._quotas = quotas
+        self._limits = client_limits
         self._connected_clients = connected_clients
         self._paused = paused
         self._disconnect_handler = disconnect_handler
@@ -75,7 +75,7 @@ class ConnectHandler:
         """Takes the events of a connection without a session: CONNECT, or an error that ends the connection."""
         for event in events:
             if isinstance(event, ConnectReceived):
-                if (reached := self._quotas.admission.connect_received(link)) is not None:
+                if (reached := self._limits.admission.connect_received(link)) is not None:
                     self._refuse_for_limit(link, event.client_identifier, reached)
                     return
                 self._log_in(link, event)
@@ -84,7 +84,7 @@ class ConnectHandler:
                     link.send(event.answer)
                 link.close(event.reason)
             elif isinstance(event, Violated):
-                self._quotas.violated(event.error)
+                self._limits.violated(event.error)
                 link.close(str(event.error), event.error.reason_code, event.error.reason)
 
     def _log_in(self, link: MqttLink, event: ConnectReceived) -> None:
@@ -130,7 +130,7 @@ class ConnectHandler:
             return
         expiry_s = self._sessions.longest_expiry_s(event.session_expiry_s)
         owner = Owner(user, network_of_peer(link.peer))
-        if reached := self._quotas.of_connect(link, event, owner, existing, expiry_s):
+        if reached := self._limits.of_connect(link, event, owner, existing, expiry_s):
             self._refuse_for_limit(link, client, reached)
             return
         unit = self._engine.begin()

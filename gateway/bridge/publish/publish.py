@@ -32,7 +32,7 @@ from gateway.bridge.messages.usr_folder import properties_of_header
 from gateway.bridge.publish.pauses import Pauses
 from gateway.bridge.publish.publish_command import ToMq
 from gateway.bridge.sessions.links import LinkWork
-from gateway.bridge.sessions.session_limits import Quotas
+from gateway.bridge.sessions.session_limits import ClientLimits
 from gateway.bridge.sessions.session_store import HeldPublish
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.config.routes import Routes
@@ -118,7 +118,7 @@ class Intake:
         engine: Engine,
         to_mq: ToMq,
         counts: Counts,
-        quotas: Quotas,
+        client_limits: ClientLimits,
         traffic: Traffic,
         pauses: Pauses,
         audience: Audience | None = None,
@@ -128,11 +128,11 @@ class Intake:
         self._engine = engine
         self._to_mq = to_mq
         self._counts = counts
-        self._quotas = quotas
+        self._limits = client_limits
         self._published = traffic.published
         self._repeated = traffic.repeated
         self._audience = audience
-        self._fine_topics = quotas.fine_topics
+        self._fine_topics = client_limits.fine_topics
         self._has_targets = to_mq.has_targets
         self._maximum_payload_bytes = to_mq.maximum_payload_bytes
         #: Meanwhile QoS 0 is dropped and only counted: an audit note for each message would fill the disk.
@@ -169,7 +169,7 @@ class Intake:
             self._refuse_publish(work, event, reason, ReasonCode.NOT_AUTHORIZED, rule=rule, now_us=now_us)
             return
         may_be_limited = event.topic not in self._fine_topics or event.retain
-        if may_be_limited and (reached := self._quotas.of_publish(event)) is not None:
+        if may_be_limited and (reached := self._limits.of_publish(event)) is not None:
             self._over_limit(work, event, reached, now_us)
             return
         may_be_too_long = len(event.payload) > self._maximum_payload_bytes or event.properties is not None
@@ -218,7 +218,7 @@ class Intake:
         work.confirm(PacketType.PUBACK, session.incoming_exchange)
 
     def _over_limit(self, work: LinkWork, event: PublishReceived, reached: LimitReached, now_us: int) -> None:
-        """Refuses a topic that is too long at every QoS. When a quota is reached, QoS 0 is dropped, not refused."""
+        """Refuses a topic that is too long at every QoS. When a limit is reached, QoS 0 is dropped, not refused."""
         if event.qos or reached.reason_code is not ReasonCode.QUOTA_EXCEEDED:
             self._refuse_for_limit(work, event, reached, now_us)
         else:
@@ -226,7 +226,7 @@ class Intake:
 
     def _hold(self, work: LinkWork, event: PublishReceived, now_us: int) -> None:
         session = work.session
-        reached = self._quotas.of_hold(session, event)
+        reached = self._limits.of_hold(session, event)
         if reached is not None:
             self._refuse_for_limit(work, event, reached, now_us)
             return

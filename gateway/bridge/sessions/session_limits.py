@@ -1,4 +1,4 @@
-"""The limits that the bridge checks before it takes something from a client: one `Quotas` asks all of them.
+"""The limits that the bridge checks before it takes something from a client: one `ClientLimits` asks all of them.
 
 A refusal is counted here. The caller answers it: level 5 is told the reason code, an earlier level what MQTT 3.1.1
 allows. Two limits need more than a comparison:
@@ -186,7 +186,7 @@ class Ticking(Protocol):
     def tick(self, now_us: int) -> None: ...
 
 
-class Quotas:
+class ClientLimits:
     """The limits on sessions and on their messages. Its `tick` also ticks `admission` and `queues`."""
 
     def __init__(

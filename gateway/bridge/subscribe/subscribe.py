@@ -24,7 +24,7 @@ from gateway.bridge.commands.registrations import Registrations
 from gateway.bridge.commands.replies import Replies
 from gateway.bridge.deliver.shared_deliveries import SharedSubscriptions
 from gateway.bridge.deliver.shared_groups import SharedGroup
-from gateway.bridge.sessions.session_limits import Quotas
+from gateway.bridge.sessions.session_limits import ClientLimits
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.bridge.sessions.subscriber import Subscriber
 from gateway.bridge.sessions.subscription import Wishes
@@ -65,7 +65,7 @@ class Subscriptions:
         *,
         answer_timeout_s: float,
         is_at_work: Callable[[bytes], bool],
-        quotas: Quotas,
+        client_limits: ClientLimits,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         """`is_at_work`: whether the embedded broker still sends retained messages for the command with a MsgId, and
@@ -75,7 +75,7 @@ class Subscriptions:
         self._registrations = registrations
         self._shared = shared
         self._replies = replies
-        self._quotas = quotas
+        self._limits = client_limits
         self._answer_timeout_us = int(answer_timeout_s * 1_000_000)
         self._is_at_work = is_at_work
         self._ticked_us = 0
@@ -139,12 +139,12 @@ class Subscriptions:
         share = _share(session, topic_filter)
         wanted = self._registrations.of(topic_filter if share is None else share.topic_filter)
         if not wanted:
-            return self._quotas.of_filter_that_mq_cannot_carry()
+            return self._limits.of_filter_that_mq_cannot_carry()
         full = self._full_target(wanted)
         if full is not None:
             self._tell(session, "subscription refused client=%s filter=%s full_target=%s", topic_filter, full.name)
             return ReasonCode.QUOTA_EXCEEDED
-        if (past := self._quotas.of_shapes(session, wanted)) is not None:
+        if (past := self._limits.of_shapes(session, wanted)) is not None:
             self._tell(session, "subscription refused client=%s filter=%s reason=%s", topic_filter, past.text)
             return past
         part = (int(PacketType.SUBSCRIBE), packet.packet_identifier, entry)
@@ -188,7 +188,7 @@ class Subscriptions:
         session = packet.session
         share = _share(session, topic_filter)
         asked = topic_filter if share is None else share.topic_filter
-        if (reached := self._quotas.of_filter(session, topic_filter, asked, known)) is not None:
+        if (reached := self._limits.of_filter(session, topic_filter, asked, known)) is not None:
             self._tell(session, "subscription refused client=%s reason=%s", reached.text)
             session.rights.count_refusal(Asked.SUBSCRIBE, topic_filter, reached.limit.label, now_us)
             return reached
