@@ -4,7 +4,7 @@
 the gateway starts, and one when the gateway has taken up a change of it. A file without secrets is told by its SHA-256,
 which anybody can compare with a copy. A private key is told by its public key. A file with secrets (passwords, hashes
 of them, keys that sign) is told by an HMAC under a key of the store: equal files are seen to be equal, and nobody can
-try guesses. This key is made at the first start and stands in the store alone (StateSpace.GATEWAY,
+try guesses. This key is made at the first start and stands in the store alone (StateKind.GATEWAY,
 `deciding-files-key`, 32 bytes).
 """
 
@@ -21,7 +21,7 @@ from gateway.audit_trail.notes import NoteKind
 from gateway.config import ConfigurationError, Settings
 from mappings import table
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from spark_audit.record import HashedBy
 
 KEY_ROW: Final = b"deciding-files-key"
@@ -97,7 +97,7 @@ class DecidingFiles:
     def __init__(self, settings: Settings, configuration: Path | None, engine: Engine) -> None:
         self._files = tuple(files_of(settings, configuration))
         self._engine = engine
-        self._key = engine.state(StateSpace.GATEWAY, KEY_ROW) or b""
+        self._key = engine.state(StateKind.GATEWAY, KEY_ROW) or b""
         #: What the trail has of each file.
         self._told: dict[DecidingFile, _Hash] = {}
 
@@ -106,7 +106,7 @@ class DecidingFiles:
         if not self._key:
             self._key = os.urandom(_KEY_BYTES)
             unit = self._engine.begin()
-            unit.set_state(StateSpace.GATEWAY, KEY_ROW, self._key)
+            unit.set_state(StateKind.GATEWAY, KEY_ROW, self._key)
             self._engine.submit(unit)
         self._tell("started", self._hashes(self._files))
 

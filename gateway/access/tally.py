@@ -5,7 +5,7 @@ minutes. Then the keys with the highest numbers have a note each, and all others
 are bounded whatever comes.
 
 What is counted and not yet noted stands in one row of the store, which is written every five seconds at most. So a
-`kill -9` loses what the last five seconds brought, and the next start notes the others. The row (StateSpace.GATEWAY) is
+`kill -9` loses what the last five seconds brought, and the next start notes the others. The row (StateKind.GATEWAY) is
 deleted in the unit of work that has the notes. It has the keys that get a note:
 
     msgpack [version, when counting began (microseconds since 1970), [[*key, number], ...]]
@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 import ormsgpack
 
-from mq_adapters.embedded.unit_of_work import Note, StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Note, StateKind, UnitOfWork
 from mq_adapters.reasons import StoreError
 
 #: How long is counted together, microseconds.
@@ -83,13 +83,13 @@ class Tally(ABC, Generic[Key]):
             unit.notes += self.notes(now_us)
             unit.notes_are_due = True
             if self._has_row:
-                unit.delete_state(StateSpace.GATEWAY, self.row_key)
+                unit.delete_state(StateKind.GATEWAY, self.row_key)
             self._has_row = self._is_left = False
             return True
         if not self._unkept_us or self._unkept_us <= now_us < self._unkept_us + KEPT_AFTER_US:
             return False
         rows = [[*self._packed(key), number] for key, number in self._sums()]
-        unit.set_state(StateSpace.GATEWAY, self.row_key, ormsgpack.packb([_VERSION, self._since_us, rows]))
+        unit.set_state(StateKind.GATEWAY, self.row_key, ormsgpack.packb([_VERSION, self._since_us, rows]))
         self._has_row, self._unkept_us = True, 0
         return True
 

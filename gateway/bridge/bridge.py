@@ -59,7 +59,7 @@ from gateway.mqtt.properties import Explanation
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.reason_strings import reason_string_of_codes
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import PublicationCounter, StateSpace
+from mq_adapters.embedded.unit_of_work import PublicationCounter, StateKind
 
 _PUBREL: Final = b"\x62\x02"
 #: Units of work of one link that may wait for their commit before its reading pauses.
@@ -173,7 +173,7 @@ class Bridge:
         """Loads every session from the store. Connections that broke when the gateway stopped end now, with wills."""
         self._engine.dead_letters.load()
         for tally in self._tallies:
-            tally.load(self._engine.state(StateSpace.GATEWAY, tally.row_key))
+            tally.load(self._engine.state(StateKind.GATEWAY, tally.row_key))
         self.sessions.load()
         self._groups.load()
         self._to_mq.load(self.sessions)

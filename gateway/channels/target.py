@@ -17,7 +17,7 @@ from gateway.config.queue_names import sent_queue_name, shard_of, transmission_q
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import StateKind, UnitOfWork
 from mq_adapters.reasons import StoreError
 
 #: MAXMSGL of queues and queue managers that nobody changed (IBM MQ, "Queue attributes").
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetState:
-    """The knowledge of a target that survives a restart. Kept as JSON under `target:NAME` in StateSpace.GATEWAY.
+    """The knowledge of a target that survives a restart. Kept as JSON under `target:NAME` in StateKind.GATEWAY.
 
     `queue_manager_identifier` is MQCA_Q_MGR_IDENTIFIER, "" before the first connection; `maximum_message_bytes` is by
     queue name, in bytes; `stopped` names the channels that the operator stopped.
@@ -63,7 +63,7 @@ class TargetState:
 
 def known_of(engine: Engine, settings: TargetSettings) -> TargetState:
     """The knowledge of a target in the store. StoreError if it cannot be read."""
-    packed = engine.state(StateSpace.GATEWAY, _key_of(settings))
+    packed = engine.state(StateKind.GATEWAY, _key_of(settings))
     return TargetState(shards=settings.shards) if packed is None else TargetState.unpack(packed, settings.name)
 
 
@@ -95,7 +95,7 @@ class Target:
         self._transmission_queues = self._ensure_transmission_queues()
         self.sent_queue = _ensure(engine, sent_queue_name(settings.name), "NORMAL", "what a target was sent lately")
         self._settle_shards()
-        if engine.state(StateSpace.GATEWAY, self._key) is None:
+        if engine.state(StateKind.GATEWAY, self._key) is None:
             self._save(engine.begin(), self._state)
 
     # -- putting -------------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ class Target:
 
     def _save(self, unit: UnitOfWork, state: TargetState) -> None:
         self._state = state
-        unit.set_state(StateSpace.GATEWAY, self._key, state.pack())
+        unit.set_state(StateKind.GATEWAY, self._key, state.pack())
         self._engine.submit(unit)
 
 

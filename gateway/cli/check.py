@@ -139,20 +139,20 @@ def _reserved_in_store(settings: Settings) -> list[str]:
     from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
     from mq_adapters.embedded.socket.snapshot import keys_of, states_of
     from mq_adapters.embedded.store.store import FILE_NAME
-    from mq_adapters.embedded.unit_of_work import StateSpace
+    from mq_adapters.embedded.unit_of_work import StateKind
 
     if not (settings.data / FILE_NAME).is_file():
         return []
     space = TopicSpaces(dialect=BrokerDialect(settings.broker.dialect)).space(settings.publish.stream)
     try:
-        _, rows = states_of(settings.data, StateSpace.SESSION)
+        _, rows = states_of(settings.data, StateKind.SESSION)
         sessions = [(key.decode(), SessionRow.unpack(row)) for key, row in rows]
         subscriptions = [(client, asked) for client, row in sessions for asked in row.subscriptions]
         client_of = {row.epoch: client for client, row in sessions}
-        for key in keys_of(settings.data, StateSpace.SESSION_SUBSCRIPTION):
+        for key in keys_of(settings.data, StateKind.SESSION_SUBSCRIPTION):
             epoch, asked = SubscriptionRow.read_key(key)
             subscriptions.append((client_of[epoch], asked))
-        names = [key.decode().split("\0") for key in keys_of(settings.data, StateSpace.BROKER_RETAINED)]
+        names = [key.decode().split("\0") for key in keys_of(settings.data, StateKind.BROKER_RETAINED)]
         shares = [(group.client, share) for group in groups_of(settings.data) if (share := share_of(group.client))]
     except StoreError as error:
         return [f"the store could not be searched for reserved topics: {error}"]

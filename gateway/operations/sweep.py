@@ -21,7 +21,7 @@ from gateway.config.queue_names import transmission_queue_name
 from gateway.config.routes import Routes
 from mappings.commands.command import DeregisterSubscriber
 from mq_adapters.embedded.socket.snapshot import states_of
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import Message
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.transmission import transmission_message
@@ -51,13 +51,13 @@ class NoRegistrations(Exception):
 
 def sessions_of(data_dir: Path) -> tuple[bytes, tuple[KnownSession, ...]]:
     """The store's identity and its sessions at this moment. StoreError where there is no sound store."""
-    identity, rows = states_of(data_dir, StateSpace.SESSION)
+    identity, rows = states_of(data_dir, StateKind.SESSION)
     return identity, tuple(stored_registrations(rows, identity))
 
 
 def groups_of(data_dir: Path) -> tuple[KnownSession, ...]:
     """The groups that share subscriptions at this moment; they have registrations as sessions do. StoreError."""
-    identity, rows = states_of(data_dir, StateSpace.SHARED_SUBSCRIPTION)
+    identity, rows = states_of(data_dir, StateKind.SHARED_SUBSCRIPTION)
     return tuple(stored_groups(rows, identity))
 
 

@@ -30,7 +30,7 @@ from mq_adapters.broker.topic_spaces import SCHEME_OF, BrokerDialect, TopicSpace
 from mq_adapters.broker.updates import CallSoon, MayCopy, Updates
 from mq_adapters.delivery_listener import DeliveryListener, Unheard
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import IDENTIFIER_TAG
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.system_queues import CONTROL_QUEUE, DEFAULT_STREAM, MADE_AT_START
@@ -91,7 +91,7 @@ class Broker:
         )
         self._registry = SubscriptionRegistry(engine, self._spaces, self._rules.mqtt_queue)
         self._retained = RetainedPublications(
-            IDENTIFIER_TAG + engine.incarnation, lambda key: engine.state(StateSpace.BROKER_RETAINED, key)
+            IDENTIFIER_TAG + engine.incarnation, lambda key: engine.state(StateKind.BROKER_RETAINED, key)
         )
         self._permissions = TopicPermissions(engine.objects)
         self._dead_letters = BrokerDeadLetters(engine, listener)
@@ -114,7 +114,7 @@ class Broker:
     def load(self) -> None:
         """Loads subscriptions and retained publications."""
         self._registry.load(set_aside=self._set_aside)
-        self._retained.load(self._engine.each_state(StateSpace.BROKER_RETAINED))
+        self._retained.load(self._engine.each_state(StateKind.BROKER_RETAINED))
 
     def attach(self) -> None:
         """Loads the store, then takes over the queues with their waiting messages, and the commands about them."""

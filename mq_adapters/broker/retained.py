@@ -19,7 +19,7 @@ import ormsgpack
 
 from mappings.topics.topics import Scheme
 from mq_adapters.broker.retained_topics import TopicIndex
-from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import StateKind, UnitOfWork
 from mq_adapters.message import KNOWN_HEADER_BYTES, Message, unpack_descriptor
 from mq_adapters.reasons import StoreError
 
@@ -146,7 +146,7 @@ class RetainedPublications:
             key = _key(space, point, topic)
             self._remember((space, point), topic, self._retained(key, publication))
             self._hold(key, publication)
-            unit.set_state(StateSpace.BROKER_RETAINED, key, packed)
+            unit.set_state(StateKind.BROKER_RETAINED, key, packed)
         self._make_room()
 
     def matching(self, space: str, point: str, pattern: str, scheme: Scheme, now_us: int) -> dict[str, Retained]:
@@ -185,7 +185,7 @@ class RetainedPublications:
         self._topics[space, point].remove(topic)
         key = _key(space, point, topic)
         self._let_go(key)
-        unit.delete_state(StateSpace.BROKER_RETAINED, key)
+        unit.delete_state(StateKind.BROKER_RETAINED, key)
 
     def remove_expired(self, unit: UnitOfWork, now_us: int) -> None:
         """Deletes expired publications."""

@@ -25,7 +25,7 @@ from mappings.topics.pattern_index import PatternIndex
 from mappings.topics.wildcards import Scheme
 from mq_adapters.broker.subscription import Identity, Interest, Subscription, durable_key, unpack_subscription
 from mq_adapters.broker.topic_spaces import TopicSpaces
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 
 _NOT_ALONE: Final = RegistrationOption.DUPLICATES_OK | RegistrationOption.PUBLISH_ON_REQUEST_ONLY
 #: Wildcards and escape of the character scheme.
@@ -37,8 +37,8 @@ _VALUES_OF_A_READ_ONE: Final = 150
 class StoredRows(Protocol):
     """The rows of the store, as last committed; the engine has them."""
 
-    def state(self, space: StateSpace, key: bytes) -> bytes | None: ...
-    def each_state(self, space: StateSpace, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]: ...
+    def state(self, kind: StateKind, key: bytes) -> bytes | None: ...
+    def each_state(self, kind: StateKind, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]: ...
 
 
 class _Group(NamedTuple):
@@ -244,12 +244,12 @@ class SubscriptionsSetAside:
         key = durable_key(group.stream_name, group.identity, group.point, pattern[len(group.prefix) :])
         found = self._read.get(key)
         if found is None:
-            packed = self._rows.state(StateSpace.BROKER_SUBSCRIPTION, key)
+            packed = self._rows.state(StateKind.BROKER_SUBSCRIPTION, key)
             found = None if packed is None else self._unpacked(key, packed)
         return found if found is not None and _group(found) == group else None
 
     def _below(self, prefix: bytes) -> Iterator[Subscription]:
-        for key, packed in self._rows.each_state(StateSpace.BROKER_SUBSCRIPTION, prefix):
+        for key, packed in self._rows.each_state(StateKind.BROKER_SUBSCRIPTION, prefix):
             found = self._read.get(key) or self._unpacked(key, packed)
             if self.has(found):
                 yield found

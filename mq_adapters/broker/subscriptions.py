@@ -23,7 +23,7 @@ from mappings.topics.topics import Scheme, level_pattern
 from mq_adapters.broker.set_aside import StoredRows, SubscriptionIndex, SubscriptionsSetAside, may_be_set_aside
 from mq_adapters.broker.subscription import Identity, Interest, Subscription, unpack_subscription
 from mq_adapters.broker.topic_spaces import TopicSpaces
-from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import StateKind, UnitOfWork
 
 Owner = tuple[str, bool]
 MayAdd = Callable[[str, Shapes, Iterable[Shape]], bool]
@@ -211,7 +211,7 @@ class SubscriptionRegistry:
 
     def load(self, *, set_aside: Container[bytes | None] = ()) -> None:
         """Loads the subscriptions from the store. Those of the CorrelIds in `set_aside` stay there, if they can."""
-        for key, packed in self._rows.each_state(StateSpace.BROKER_SUBSCRIPTION):
+        for key, packed in self._rows.each_state(StateKind.BROKER_SUBSCRIPTION):
             subscription = unpack_subscription(key, packed, self._rules)
             self._last_number = max(self._last_number, subscription.number)
             space = self.space(subscription.space)
@@ -234,14 +234,14 @@ class SubscriptionRegistry:
                 return
             space.remove(earlier)
             if earlier.key != subscription.key:
-                unit.delete_state(StateSpace.BROKER_SUBSCRIPTION, earlier.key)
+                unit.delete_state(StateKind.BROKER_SUBSCRIPTION, earlier.key)
         self._remember(subscription)
-        unit.set_state(StateSpace.BROKER_SUBSCRIPTION, subscription.key, subscription.pack())
+        unit.set_state(StateKind.BROKER_SUBSCRIPTION, subscription.key, subscription.pack())
 
     def remove(self, unit: UnitOfWork, subscription: Subscription) -> None:
         """Ends a subscription."""
         self.space(subscription.space).remove(subscription)
-        unit.delete_state(StateSpace.BROKER_SUBSCRIPTION, subscription.key)
+        unit.delete_state(StateKind.BROKER_SUBSCRIPTION, subscription.key)
 
     def remove_expired(self, unit: UnitOfWork, now_us: int) -> None:
         """Ends expired subscriptions."""

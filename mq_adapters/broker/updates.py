@@ -35,7 +35,7 @@ from mq_adapters.broker.subscriptions import SubscriptionRegistry
 from mq_adapters.broker.topic_spaces import TopicSpaces
 from mq_adapters.command_header import CommandHeader
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import StateKind, UnitOfWork
 from mq_adapters.message import IDENTIFIER_TAG, Message, unpack_descriptor
 from mq_adapters.reasons import ReasonCode, StoreError
 from mq_adapters.system_queues import CONTROL_QUEUE
@@ -190,7 +190,7 @@ class Updates:
                 self._carry_out(unit, update)
                 return
         update.key = self._engine.number().to_bytes(8, "big")
-        unit.set_state(StateSpace.BROKER_UPDATE, update.key, update.pack())
+        unit.set_state(StateKind.BROKER_UPDATE, update.key, update.pack())
         self._remember(update)
         self._replace(unit, self._small.pop(update.numbers, None))
         if is_small:
@@ -202,7 +202,7 @@ class Updates:
 
     def load(self) -> None:
         """Begins the commands anew that the queue manager had not answered when it ended."""
-        waiting = self._engine.states(StateSpace.BROKER_UPDATE)
+        waiting = self._engine.states(StateKind.BROKER_UPDATE)
         by_number = {found.number: found for found in self._registry.everyone()} if waiting else {}
         unit = self._engine.begin()
         for key, packed in waiting:
@@ -404,7 +404,7 @@ class Updates:
     def _answer(self, unit: UnitOfWork, update: _Update) -> None:
         """Answers when all is sent: 3077 if a ReqUpdate brought no copy, a warning if a filter could not be checked."""
         if update.key:
-            unit.delete_state(StateSpace.BROKER_UPDATE, update.key)
+            unit.delete_state(StateKind.BROKER_UPDATE, update.key)
         done, message, received = update.done, update.message, update.received
         if message is None or received is None:
             return

@@ -33,7 +33,7 @@ from mq_adapters.embedded.store.checksums import state_checksum
 from mq_adapters.embedded.store.layout import APPLICATION_ID, USER_VERSION
 from mq_adapters.embedded.store.store import FILE_NAME
 from mq_adapters.embedded.store.verification import reading
-from mq_adapters.embedded.unit_of_work import Departure, PublicationCounter, StateSpace
+from mq_adapters.embedded.unit_of_work import Departure, PublicationCounter, StateKind
 from mq_adapters.reasons import StoreError
 
 #: Temporary and deleted queues share one line under this name.
@@ -214,7 +214,7 @@ def _read(connection: apsw.Connection) -> Balance | None:
         return None
     waiting = _waiting(connection)
     statement = "SELECT count(*) FROM state WHERE space = ?"
-    held = int(connection.execute(statement, (int(StateSpace.SESSION_INCOMING),)).get)
+    held = int(connection.execute(statement, (int(StateKind.SESSION_INCOMING),)).get)
     return Balance(
         queues=tuple(_queue_balance(name, accounts.get(name), waiting[name]) for name in sorted({*accounts, *waiting})),
         publications=_publication_balance(publications, held),
@@ -222,9 +222,9 @@ def _read(connection: apsw.Connection) -> Balance | None:
 
 
 def _rows(connection: apsw.Connection) -> Iterable[tuple[bytes, bytes]]:
-    space = int(StateSpace.BALANCE)
-    for key, value, checksum in connection.execute("SELECT key, value, checksum FROM state WHERE space = ?", (space,)):
-        if state_checksum(space, key, value) != checksum:
+    kind = int(StateKind.BALANCE)
+    for key, value, checksum in connection.execute("SELECT key, value, checksum FROM state WHERE space = ?", (kind,)):
+        if state_checksum(kind, key, value) != checksum:
             hint = "look at the disk; see what else is damaged with 'rfhbridge queue verify'"
             raise StoreError(f"read the counters {key!r:.60}", "they are not as they were written", hint)
         yield key, value

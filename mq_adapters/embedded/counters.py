@@ -4,7 +4,7 @@
 `GroupCommit` asks for the rows that a group changes (`rows`) and writes them in the group's own transaction, so that
 counters and messages agree at every instant. It calls `settle` when the group is complete.
 
-A row is state in space BALANCE, a list of numbers packed by ormsgpack, which may grow at its end:
+A row is state of kind BALANCE, a list of numbers packed by ormsgpack, which may grow at its end:
 
     key b"q" + name    [begin, gone at a stop, waiting not persistent, [persistent], [not persistent]]
     key b"q"           the same, of temporary queues and of queues that are deleted
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import ormsgpack
 
-from mq_adapters.embedded.unit_of_work import Departure, PublicationCounter, StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, PublicationCounter, StateKind, UnitOfWork
 from mq_adapters.message import MQPER_PERSISTENT
 from mq_adapters.reasons import StoreError
 
@@ -123,7 +123,7 @@ class StoredAccount(NamedTuple):
     others: list[int]
 
     def row(self) -> _Row:
-        return (StateSpace.BALANCE, _QUEUE + self.name.encode(), ormsgpack.packb([*self[1:]]))
+        return (StateKind.BALANCE, _QUEUE + self.name.encode(), ormsgpack.packb([*self[1:]]))
 
 
 class StoredPublications(NamedTuple):
@@ -242,7 +242,7 @@ class Counters:
         rows += [account.row() for account in unwritten if account not in tally.accounts]
         packed = self._staged_publications = self._packed_publications(_sum(self.publications, tally.publications))
         if packed != self._written:
-            rows.append((StateSpace.BALANCE, _PUBLICATIONS, packed))
+            rows.append((StateKind.BALANCE, _PUBLICATIONS, packed))
         return rows
 
     def settle(self, group: Iterable[UnitOfWork]) -> None:
@@ -278,7 +278,7 @@ class Counters:
         _move(queue.account, closed, waiting)
         _add(self.former, closed)
         closed.not_persistent = self.former.not_persistent
-        return [(StateSpace.BALANCE, _QUEUE + queue.name.encode(), None), closed.row()]
+        return [(StateKind.BALANCE, _QUEUE + queue.name.encode(), None), closed.row()]
 
     def close(self, queue: "Queue", waiting: int) -> None:
         """A queue was deleted, with its rows. Its counts move to the account of deleted queues."""
@@ -354,7 +354,7 @@ def _raised(rows: Iterable[tuple[bytes, bytes]], numbers: dict[str, int], place:
 
 
 def is_publications(key: bytes) -> bool:
-    """Whether a key of space BALANCE is that of the publications."""
+    """Whether a key of kind BALANCE is that of the publications."""
     return key == _PUBLICATIONS
 
 

@@ -35,7 +35,7 @@ from mq_adapters.embedded.reporting import Reporter
 from mq_adapters.embedded.stock import QueueStock, take_stock
 from mq_adapters.embedded.store.maintenance import StoreMaintenance
 from mq_adapters.embedded.store.store import Store
-from mq_adapters.embedded.unit_of_work import Departure, Note, StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, Note, StateKind, UnitOfWork
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
@@ -132,16 +132,16 @@ class Engine:
             raise
 
     def _load(self, measured_queues: Iterable[str]) -> None:
-        self.counters.load(self._store.states(StateSpace.BALANCE))
+        self.counters.load(self._store.states(StateKind.BALANCE))
         self.objects.load()
         for name in self._queues.keys() & {*measured_queues}:
             self._queues[name].measure_lanes()
-        counts = self._store.states(StateSpace.BACK_OUT_COUNT)
+        counts = self._store.states(StateKind.BACK_OUT_COUNT)
         self._message_cache.load_back_outs({int.from_bytes(key, "big"): value[0] for key, value in counts})
         self._available.load(self._store.index())
         self._take_up(GatewayQueues.load(self._store.state(*GatewayQueues.key())))
         if not self.counters.has_begun:
-            self.counters.begin(self._queues.values(), held=self._store.count_states(StateSpace.SESSION_INCOMING))
+            self.counters.begin(self._queues.values(), held=self._store.count_states(StateKind.SESSION_INCOMING))
         for row in MADE_AT_START:
             queue = self.ensure(row.name, row.description)
             if row.is_closed_to_applications:
@@ -347,21 +347,21 @@ class Engine:
         """What is on the queues. Call it in `note_first`, or where no unit is under way."""
         return take_stock(self._queues.values(), self._available.taken(), self._message_cache.lanes)
 
-    def states(self, space: StateSpace) -> list[tuple[bytes, bytes]]:
-        """Every key and value of a space, as last committed; for loading at the start."""
-        return self._store.states(space)
+    def states(self, kind: StateKind) -> list[tuple[bytes, bytes]]:
+        """Every key and value of a kind, as last committed; for loading at the start."""
+        return self._store.states(kind)
 
-    def state(self, space: StateSpace, key: bytes) -> bytes | None:
-        """One value of a space, as last committed; None if there is none."""
+    def state(self, kind: StateKind, key: bytes) -> bytes | None:
+        """One value of a kind, as last committed; None if there is none."""
         try:
-            return self._store.state(space, key)
+            return self._store.state(kind, key)
         except StoreError as error:  # an unreadable store is as bad as an unwritable one
             self._fail(error)
             raise
 
-    def each_state(self, space: StateSpace, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+    def each_state(self, kind: StateKind, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Those whose key begins with a prefix, one after another: for values that are large together."""
-        return self._store.each_state(space, prefix)
+        return self._store.each_state(kind, prefix)
 
     def commit_now(self) -> None:
         """Commits the units submitted in this turn of the event loop. Call it before work that takes long."""

@@ -9,7 +9,7 @@ from typing import Final
 
 import orjson
 
-from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import StateKind, UnitOfWork
 from mq_adapters.reasons import StoreError
 
 _KEY: Final = b"queues"
@@ -51,9 +51,9 @@ class GatewayQueues:
             "needed": sorted(self.needed),
             "is_audited": self.is_audited,
         }
-        unit.set_state(StateSpace.GATEWAY, _KEY, orjson.dumps(said))
+        unit.set_state(StateKind.GATEWAY, _KEY, orjson.dumps(said))
 
     @staticmethod
-    def key() -> tuple[StateSpace, bytes]:
+    def key() -> tuple[StateKind, bytes]:
         """The key of the stored form."""
-        return StateSpace.GATEWAY, _KEY
+        return StateKind.GATEWAY, _KEY

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 
 if TYPE_CHECKING:
     from mq_adapters.embedded.engine import Engine
@@ -14,14 +14,14 @@ _BYTES: Final = 8
 
 def newest_us(store: "Store") -> int:
     """Microseconds since 1970 UTC; 0 if the store has no time. Raises StoreError."""
-    kept = store.state(StateSpace.CLOCK, _KEY)
+    kept = store.state(StateKind.CLOCK, _KEY)
     return max(int.from_bytes(kept or b"", "big"), store.last_put_us())
 
 
 def keep(engine: "Engine") -> None:
     """Keeps the present plausible time, in a unit of work of its own."""
     unit = engine.begin()
-    unit.set_state(StateSpace.CLOCK, _KEY, engine.now_us().to_bytes(_BYTES, "big"))
+    unit.set_state(StateKind.CLOCK, _KEY, engine.now_us().to_bytes(_BYTES, "big"))
     engine.submit(unit)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store.store import Store
-from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork, back_out_key
+from mq_adapters.embedded.unit_of_work import StateKind, UnitOfWork, back_out_key
 from mq_adapters.message import KNOWN_HEADER_BYTES, MQCI_NONE, MQPER_PERSISTENT, Message
 from mq_adapters.reasons import StoreError
 
@@ -121,7 +121,7 @@ class MessageCache:
                 cached[1].backout_count = message.backout_count
             if message.is_persistent and queue.definition["HARDENBO"] == "HARDENBO":
                 count = bytes((min(message.backout_count, _HIGHEST_KEPT_COUNT),))
-                unit.set_state(StateSpace.BACK_OUT_COUNT, back_out_key(sequence), count)
+                unit.set_state(StateKind.BACK_OUT_COUNT, back_out_key(sequence), count)
 
     def in_memory(self, sequence: int) -> tuple[Queue, Message] | None:
         found = self._not_persistent.get(sequence) or self._cache.get(sequence)

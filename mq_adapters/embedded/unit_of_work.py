@@ -1,7 +1,7 @@
 """A unit of work: changes that are committed together. It is a list in memory until then, never an open transaction.
 
-Beside messages it carries changes of state (sessions, subscriptions, retained publications, each in a space of keys and
-values) and audit notes.
+Beside messages it carries changes of state (keys and values of sessions, subscriptions, retained publications and other
+kinds) and audit notes.
 """
 
 from collections.abc import Callable
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from mq_adapters.embedded.queue import Queue
 
 
-class StateSpace(IntEnum):
-    """The owners of durable keys. Numbers are stored: never reuse one."""
+class StateKind(IntEnum):
+    """The kinds of durable state, each with keys of its own. Numbers are stored: never reuse one."""
 
     BROKER_SUBSCRIPTION = 1
     BROKER_RETAINED = 2
@@ -33,7 +33,7 @@ class StateSpace(IntEnum):
 
 
 #: Where the store keeps how far the audit trail reaches. Only the writer of the trail knows what the value says.
-TRAIL_HEAD: Final = (StateSpace.TRAIL, b"head")
+TRAIL_HEAD: Final = (StateKind.TRAIL, b"head")
 
 
 class Departure(IntEnum):
@@ -137,17 +137,17 @@ class UnitOfWork:
         """Destroy a message that was taken off its lane; `departure` says why, for the balance."""
         self.removals.append((queue, message, departure))
         if message.backout_count and message.is_persistent:
-            self.delete_state(StateSpace.BACK_OUT_COUNT, back_out_key(message.sequence))
+            self.delete_state(StateKind.BACK_OUT_COUNT, back_out_key(message.sequence))
 
     def count(self, what: PublicationCounter, number: int = 1) -> None:
         """Count the outcome of publications, with the commit of this unit."""
         self.counts += [int(what)] * number
 
-    def set_state(self, space: StateSpace, key: bytes, value: bytes) -> None:
-        self.states.append((space, key, value))
+    def set_state(self, kind: StateKind, key: bytes, value: bytes) -> None:
+        self.states.append((kind, key, value))
 
-    def delete_state(self, space: StateSpace, key: bytes) -> None:
-        self.states.append((space, key, None))
+    def delete_state(self, kind: StateKind, key: bytes) -> None:
+        self.states.append((kind, key, None))
 
 
 def back_out_key(sequence: int) -> bytes:

@@ -20,7 +20,7 @@ from gateway.listener import OpenListener
 from mq_adapters import connect as connect_queue_manager
 from mq_adapters.embedded import group_commit
 from mq_adapters.embedded.store.store import Store
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
@@ -173,7 +173,7 @@ def test_a_store_that_is_found_damaged_at_the_start_is_logged_with_the_exit_code
     data_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Store.open(data_folder)
-    states = [(int(StateSpace.BROKER_SUBSCRIPTION), b"key", b"what is no subscription")]
+    states = [(int(StateKind.BROKER_SUBSCRIPTION), b"key", b"what is no subscription")]
     store.write(puts=[], removals=[], states=states, next_sequence=1, next_batch=1)
     store.commit()
     store.close()

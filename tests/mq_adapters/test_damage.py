@@ -9,7 +9,7 @@ from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.store.store import FILE_NAME, Store
 from mq_adapters.embedded.store.verification import set_aside, verify_store
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
 
@@ -26,7 +26,7 @@ def filled(data_folder: Path) -> Path:
     for body, origin in ((b"first", b""), (BODY, b"sensor 7"), (b"last", b"")):
         descriptor = MessageDescriptor(persistence=MQPER_PERSISTENT, correl_id=PUMP, msg_id=body[:1] * 24)
         engine.put(unit, queue, Message(descriptor, body, origin))
-    unit.set_state(StateSpace.SESSION, b"client", b"what the session holds")
+    unit.set_state(StateKind.SESSION, b"client", b"what the session holds")
     engine.submit(unit)
     engine.close()
     return data_folder
@@ -93,7 +93,7 @@ def test_a_changed_bit_in_a_state_is_found_and_the_state_is_not_read(filled):
     in_the_file(filled, b"what the session holds", 9)
     assert verify_store(filled).findings == ("state 3 b'client' is not as it was written: its checksum is another",)
     store = Store.open(filled)
-    for read in (lambda: store.states(StateSpace.SESSION), lambda: store.state(StateSpace.SESSION, b"client")):
+    for read in (lambda: store.states(StateKind.SESSION), lambda: store.state(StateKind.SESSION, b"client")):
         with pytest.raises(StoreError, match="checksum"):
             read()
     store.close()

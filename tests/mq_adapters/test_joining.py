@@ -8,7 +8,7 @@ import pytest
 from mq_adapters.embedded import engine as engine_module
 from mq_adapters.embedded import group_commit, message_cache
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import Departure, StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, StateKind, UnitOfWork
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 
@@ -72,7 +72,7 @@ class Joiner:
                 break
             self.taken.append(message.body)
             unit.remove(queue, message, Departure.TAKEN)
-            unit.set_state(StateSpace.GATEWAY, message.body, b"taken")
+            unit.set_state(StateKind.GATEWAY, message.body, b"taken")
         self._engine.submit(unit, lambda done: self.committed.append(len(done.removals)))
 
 
@@ -94,7 +94,7 @@ def test_messages_and_what_is_made_of_them_are_one_commit(engine, loop, data_fol
     shutil.copytree(data_folder, tmp_path / "killed")
     killed = Engine.open(tmp_path / "killed")
     assert killed.queue("ORDERS").depth == 0
-    assert [key for key, _ in killed.states(StateSpace.GATEWAY)] == [b"one", b"three", b"two"]
+    assert [key for key, _ in killed.states(StateKind.GATEWAY)] == [b"one", b"three", b"two"]
     killed.close()
 
 

@@ -31,7 +31,7 @@ from gateway.mqtt.levels import PacketType
 from mappings.commands.command import Completion, RegisterSubscriber, Response
 from mappings.errors import MappingError
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import StateKind, UnitOfWork
 from mq_adapters.reasons import QueueManagerError
 
 _log = logging.getLogger(__name__)
@@ -239,7 +239,7 @@ class Registrations:
             generation.identifier = target.queue_manager_identifier
             generation.number += not is_first
             packed = ormsgpack.packb([_GENERATION_VERSION, generation.number, generation.identifier])
-            unit.set_state(StateSpace.GATEWAY, _GENERATION_KEY + target.name.encode(), packed)
+            unit.set_state(StateKind.GATEWAY, _GENERATION_KEY + target.name.encode(), packed)
             if not is_first:
                 self._due.extend(each for each in self._subscribers if self._is_behind(each))
                 _log.warning("subscriptions due anew target=%s sessions=%s", target.name, len(self._due))
@@ -368,7 +368,7 @@ class Registrations:
         return found
 
     def _known_generation(self, target: Target) -> _Generation:
-        packed = self._engine.state(StateSpace.GATEWAY, _GENERATION_KEY + target.name.encode())
+        packed = self._engine.state(StateKind.GATEWAY, _GENERATION_KEY + target.name.encode())
         if packed is None:
             return _Generation(1, target.queue_manager_identifier)
         _, (number, identifier) = read_row("what is registered at a target", packed, _GENERATION_VERSION)

@@ -37,7 +37,7 @@ from gateway.mqtt.levels import PacketType
 from gateway.mqtt.outgoing_flows import Outgoing, OutgoingState
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.unit_of_work import Departure, StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, StateKind, UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import ReasonCode
 
@@ -208,7 +208,7 @@ class ToMqtt:
         close_flow(unit, self._queue, flow)
         flow.order = self._engine.number()
         unit.set_state(
-            StateSpace.SESSION_OUTGOING,
+            StateKind.SESSION_OUTGOING,
             flow_key(session, event.packet_identifier),
             flow.pack(2, OutgoingState.AWAIT_PUBCOMP),
         )
@@ -240,7 +240,7 @@ class ToMqtt:
     def load(self) -> None:
         """Loads the flows of every session after a restart of the gateway, in the order of sending."""
         by_epoch = self._sessions.by_epoch()
-        stored = ((key, StoredFlow.unpack(row)) for key, row in self._engine.states(StateSpace.SESSION_OUTGOING))
+        stored = ((key, StoredFlow.unpack(row)) for key, row in self._engine.states(StateKind.SESSION_OUTGOING))
         shared: dict[tuple[int, int], InFlight] = {}
         for key, row in sorted(stored, key=lambda each: each[1].order):
             session = by_epoch.get(int.from_bytes(key[:8], "big"))
@@ -269,7 +269,7 @@ class ToMqtt:
     def _forget_flow(self, key: bytes) -> None:
         """Forgets a flow of QoS 1 without a message: it expired, or left the queue while the gateway was away."""
         unit = self._engine.begin()
-        unit.delete_state(StateSpace.SESSION_OUTGOING, key)
+        unit.delete_state(StateKind.SESSION_OUTGOING, key)
         self._engine.submit(unit)
 
     def _take_up(self, shared: dict[tuple[int, int], InFlight], session: ClientSession, number: int) -> InFlight | None:

@@ -1,6 +1,6 @@
 """Flows: messages on their way to a client at QoS 1 or 2, and the rows by which they survive a restart.
 
-Each flow has a row of state (space SESSION_OUTGOING, key: epoch and packet identifier), see `_ROW`. So the gateway
+Each flow has a row of state (kind SESSION_OUTGOING, key: epoch and packet identifier), see `_ROW`. So the gateway
 repeats PUBLISH or PUBREL with the same identifier after a restart. A publication with several topics is one flow for
 each topic that the session wants; the message is destroyed with the last of these flows.
 """
@@ -12,14 +12,14 @@ from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.sessions.sessions import ClientSession, flow_key
 from gateway.mqtt.outgoing_flows import OutgoingState
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.unit_of_work import Departure, StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, StateKind, UnitOfWork
 from mq_adapters.message import Message
 
 #: Number of the message, exchange, order of sending, QoS, granted QoS, index of the topic, OutgoingState.
 _ROW: Final = struct.Struct(">QQQBBBB")
 
 _ACKNOWLEDGED: Final = int(NoteKind.ACKNOWLEDGED)
-_SPACE: Final = StateSpace.SESSION_OUTGOING
+_KIND: Final = StateKind.SESSION_OUTGOING
 
 
 class InFlight:
@@ -73,13 +73,13 @@ def start_flow(unit: UnitOfWork, session: ClientSession, flow: Flow, qos: int) -
     assert flow.in_flight is not None
     flow.in_flight.open_flows += 1
     row = flow.pack(qos, session.mqtt.outgoing[packet_identifier].state)
-    unit.set_state(_SPACE, flow_key(session, packet_identifier), row)
+    unit.set_state(_KIND, flow_key(session, packet_identifier), row)
     return packet_identifier
 
 
 def forget_flow(unit: UnitOfWork, session: ClientSession, packet_identifier: int) -> None:
     """Deletes the row of a flow."""
-    unit.delete_state(_SPACE, flow_key(session, packet_identifier))
+    unit.delete_state(_KIND, flow_key(session, packet_identifier))
 
 
 def close_flow(unit: UnitOfWork, queue: Queue, flow: Flow, departure: Departure = Departure.TAKEN) -> None:

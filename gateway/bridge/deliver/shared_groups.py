@@ -3,7 +3,7 @@
 A shared subscription is a topic filter `$share/GROUP/FILTER` of level 5: each publication goes to one of its members.
 The same name with another filter is another group. To a broker a group is one subscriber with its own CorrelId. A group
 lives as long as the session of any member, or a SUBSCRIBE that waits for its answer. The keys of its rows of state
-(space SHARED_SUBSCRIPTION) begin with the epoch of the group, 8 bytes, big-endian:
+(kind SHARED_SUBSCRIPTION) begin with the epoch of the group, 8 bytes, big-endian:
 
     epoch            msgpack [version, topic filter, {destination at a target: [generation, [patterns]]}]
     epoch, client    msgpack [version, epoch of the client's session, QoS, no local, retain as published,
@@ -22,7 +22,7 @@ from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.bridge.sessions.subscription import SharedSubscription, Wishes
 from gateway.mqtt.topics import share_of
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import StateKind, UnitOfWork
 
 _VERSION: Final = 1
 _EPOCH_BYTES: Final = 8
@@ -105,7 +105,7 @@ class SharedGroups:
         return self._add(name, self._engine.number())
 
     def save(self, unit: UnitOfWork, group: SharedGroup) -> None:
-        unit.set_state(StateSpace.SHARED_SUBSCRIPTION, _key(group), group.pack())
+        unit.set_state(StateKind.SHARED_SUBSCRIPTION, _key(group), group.pack())
 
     def join(
         self, unit: UnitOfWork, group: SharedGroup, session: ClientSession, subscription: SharedSubscription
@@ -114,24 +114,24 @@ class SharedGroups:
         group.members[session] = subscription
         session.join(group.correl_id, subscription)
         row = [_VERSION, session.epoch, subscription.qos, *subscription.wishes]
-        unit.set_state(StateSpace.SHARED_SUBSCRIPTION, _key(group, session), ormsgpack.packb(row))
+        unit.set_state(StateKind.SHARED_SUBSCRIPTION, _key(group, session), ormsgpack.packb(row))
 
     def leave(self, unit: UnitOfWork, group: SharedGroup, session: ClientSession) -> None:
         """Removes the session from the members."""
         group.members.pop(session, None)
         session.leave(group.correl_id)
-        unit.delete_state(StateSpace.SHARED_SUBSCRIPTION, _key(group, session))
+        unit.delete_state(StateKind.SHARED_SUBSCRIPTION, _key(group, session))
 
     def end(self, unit: UnitOfWork, group: SharedGroup) -> None:
         """Forgets a group without members."""
-        unit.delete_state(StateSpace.SHARED_SUBSCRIPTION, _key(group))
+        unit.delete_state(StateKind.SHARED_SUBSCRIPTION, _key(group))
         self._by_correl_id.pop(group.correl_id, None)
         if self._by_filter.get(group.client) is group:
             del self._by_filter[group.client]
 
     def load(self) -> None:
         """Loads every group as it was last committed. Load the sessions first."""
-        rows = self._engine.states(StateSpace.SHARED_SUBSCRIPTION)
+        rows = self._engine.states(StateKind.SHARED_SUBSCRIPTION)
         groups: dict[bytes, SharedGroup] = {}
         for key, row in rows:
             if len(key) == _EPOCH_BYTES:
@@ -157,7 +157,7 @@ class SharedGroups:
 
 
 def stored_groups(rows: Iterable[tuple[bytes, bytes]], identity: bytes) -> Iterator[KnownSession]:
-    """The registrations of groups at targets, from the rows of StateSpace.SHARED_SUBSCRIPTION."""
+    """The registrations of groups at targets, from the rows of StateKind.SHARED_SUBSCRIPTION."""
     for key, row in rows:
         if len(key) == _EPOCH_BYTES:
             name, registered = _fields(row)

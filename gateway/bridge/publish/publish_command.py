@@ -50,7 +50,7 @@ from mappings.errors import MappingError
 from mappings.topics.topics import escape_topic
 from mq_adapters.command_header import WrittenCommand
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import PublicationCounter, StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import PublicationCounter, StateKind, UnitOfWork
 from mq_adapters.message import MQEI_UNLIMITED, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.weighted_cache import WeightedCache
@@ -223,7 +223,7 @@ class ToMq:
         held = HeldPublish(exchange, event.topic, event.retain, event.header, event.payload, due_us, session.level)
         session.held[event.packet_identifier] = held
         session.held_bytes += held.packet_bytes
-        unit.set_state(StateSpace.SESSION_INCOMING, flow_key(session, event.packet_identifier), held.pack())
+        unit.set_state(StateKind.SESSION_INCOMING, flow_key(session, event.packet_identifier), held.pack())
         identity = (session.client, session.epoch, exchange)
         _note_accepted(unit, identity, held.header, held.payload, held.level, held.topic, now_us)
 
@@ -295,7 +295,7 @@ class ToMq:
     def _forget(unit: UnitOfWork, session: ClientSession, packet_identifier: int) -> None:
         held = session.held.pop(packet_identifier)
         session.held_bytes -= held.packet_bytes
-        unit.delete_state(StateSpace.SESSION_INCOMING, flow_key(session, packet_identifier))
+        unit.delete_state(StateKind.SESSION_INCOMING, flow_key(session, packet_identifier))
 
     def publish_will(self, unit: UnitOfWork, session: ClientSession, will: Will, now_us: int) -> None:
         """Puts the will of a connection that ended without DISCONNECT as a Publish."""
@@ -324,7 +324,7 @@ class ToMq:
     def load(self, sessions: Sessions) -> None:
         """Loads the messages of QoS 2 that the sessions held when the gateway stopped."""
         by_epoch = sessions.by_epoch()
-        for key, value in self._engine.states(StateSpace.SESSION_INCOMING):
+        for key, value in self._engine.states(StateKind.SESSION_INCOMING):
             session = by_epoch.get(int.from_bytes(key[:8], "big"))
             if session is not None:
                 packet_identifier = int.from_bytes(key[8:], "big")

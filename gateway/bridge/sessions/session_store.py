@@ -1,12 +1,12 @@
 """Sessions in the store: a row for each session, for each subscription, and for each PUBLISH of QoS 2 that it holds.
 
-A session's row (StateSpace.SESSION, key: client identifier) is written in the unit of work that changes it:
+A session's row (StateKind.SESSION, key: client identifier) is written in the unit of work that changes it:
 
     msgpack [version, epoch, level, clean session, connected, will or nil, user or nil,
              {destination at a target: [generation of its queue manager, [patterns registered there]]},
              expiry in seconds, when it expires, when its will is due, network, when its connection ended]
 
-The row of a subscription (StateSpace.SESSION_SUBSCRIPTION, key: epoch of the session as 8 bytes, big-endian, and topic
+The row of a subscription (StateKind.SESSION_SUBSCRIPTION, key: epoch of the session as 8 bytes, big-endian, and topic
 filter) is written alone, so a client that subscribes again and again does not write all of its filters again:
 
     msgpack [version, granted QoS, no local, retain as published, subscription identifier or 0]
@@ -183,7 +183,7 @@ def read_row(what: str, packed: bytes, newest: int) -> tuple[int, list[Any]]:
 
 
 def stored_registrations(rows: Iterable[tuple[bytes, bytes]], identity: bytes) -> Iterator[KnownSession]:
-    """The registrations of sessions at targets, from the rows of StateSpace.SESSION; `identity` is the store's."""
+    """The registrations of sessions at targets, from the rows of StateKind.SESSION; `identity` is the store's."""
     for key, row in rows:
         client, session = key.decode(), SessionRow.unpack(row)
         yield KnownSession(

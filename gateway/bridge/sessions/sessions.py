@@ -29,7 +29,7 @@ from gateway.mqtt.outgoing_flows import OutgoingFlows
 from gateway.mqtt.properties import NEVER_EXPIRES_S
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import PublicationCounter, StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import PublicationCounter, StateKind, UnitOfWork
 
 _FLOW_KEY: Final = struct.Struct(">QH")
 #: Entries of a session's topic cache before it is emptied.
@@ -398,30 +398,30 @@ class Sessions:
         packed = session.row().pack()
         written = hashlib.blake2b(packed, digest_size=16).digest()
         if written != session.written:
-            unit.set_state(StateSpace.SESSION, session.client.encode(), packed)
+            unit.set_state(StateKind.SESSION, session.client.encode(), packed)
             session.written = written
         for topic_filter in session.unsaved:
             key = SubscriptionRow.key(session.epoch, topic_filter)
             qos = session.subscriptions.get(topic_filter)
             if qos is None:
-                unit.delete_state(StateSpace.SESSION_SUBSCRIPTION, key)
+                unit.delete_state(StateKind.SESSION_SUBSCRIPTION, key)
             else:
                 row = SubscriptionRow(qos, *session.wishes.get(topic_filter, NO_WISHES))
-                unit.set_state(StateSpace.SESSION_SUBSCRIPTION, key, row.pack())
+                unit.set_state(StateKind.SESSION_SUBSCRIPTION, key, row.pack())
         session.unsaved.clear()
 
     def end(self, unit: UnitOfWork, session: ClientSession) -> None:
         """Forgets a session and its flows of QoS 1 and 2 in both directions."""
-        unit.delete_state(StateSpace.SESSION, session.client.encode())
+        unit.delete_state(StateKind.SESSION, session.client.encode())
         for topic_filter in session.unsaved.union(session.subscriptions):
             key = SubscriptionRow.key(session.epoch, topic_filter)
-            unit.delete_state(StateSpace.SESSION_SUBSCRIPTION, key)
+            unit.delete_state(StateKind.SESSION_SUBSCRIPTION, key)
         if session.held:
             unit.count(PublicationCounter.DROPPED, len(session.held))
         for packet_identifier in session.held:
-            unit.delete_state(StateSpace.SESSION_INCOMING, flow_key(session, packet_identifier))
+            unit.delete_state(StateKind.SESSION_INCOMING, flow_key(session, packet_identifier))
         for packet_identifier in session.mqtt.outgoing:
-            unit.delete_state(StateSpace.SESSION_OUTGOING, flow_key(session, packet_identifier))
+            unit.delete_state(StateKind.SESSION_OUTGOING, flow_key(session, packet_identifier))
         self._by_correl_id.pop(session.correl_id, None)
         if self._by_client.get(session.client) is session:
             del self._by_client[session.client]
@@ -432,7 +432,7 @@ class Sessions:
 
         Its filters are the broker's topics, each once in memory.
         """
-        for key, value in self._engine.each_state(StateSpace.SESSION):
+        for key, value in self._engine.each_state(StateKind.SESSION):
             row = SessionRow.unpack(value)
             session = self._add(
                 key.decode(),
@@ -456,7 +456,7 @@ class Sessions:
 
     def _load_subscriptions(self) -> None:
         by_epoch = self.by_epoch()
-        for key, value in self._engine.each_state(StateSpace.SESSION_SUBSCRIPTION):
+        for key, value in self._engine.each_state(StateKind.SESSION_SUBSCRIPTION):
             epoch, topic_filter = SubscriptionRow.read_key(key)
             session, row = by_epoch.get(epoch), SubscriptionRow.unpack(value)
             if session is not None:

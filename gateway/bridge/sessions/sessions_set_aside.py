@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from gateway.bridge.sessions.session_store import SessionRow, SubscriptionRow, session_correl_id
 from gateway.free_memory import free_memory_bytes
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 
 _log = logging.getLogger(__name__)
 
@@ -102,10 +102,10 @@ def _estimates(engine: Engine) -> list[_Estimate]:
     """Every session of the store with the memory that it needs. One row at a time is in memory."""
     loaded, set_aside = _registered_bytes(engine)
     filters: Counter[int] = Counter()
-    for key, _ in engine.each_state(StateSpace.SESSION_SUBSCRIPTION):
+    for key, _ in engine.each_state(StateKind.SESSION_SUBSCRIPTION):
         filters[SubscriptionRow.read_key(key)[0]] += _FILTER_BYTES + len(key)
     found = []
-    for key, value in engine.each_state(StateSpace.SESSION):
+    for key, value in engine.each_state(StateKind.SESSION):
         client, row = key.decode(), SessionRow.unpack(value)
         correl_id = session_correl_id(engine.identity, client, row.epoch)
         own = _SESSION_BYTES + len(value) + _FILTER_BYTES * len(row.subscriptions) + filters[row.epoch]
@@ -123,7 +123,7 @@ def _registered_bytes(engine: Engine) -> tuple[Counter[str], Counter[str]]:
     loaded: Counter[str] = Counter()
     set_aside: Counter[str] = Counter()
     before: frozenset[bytes] = frozenset()
-    for key, _ in engine.each_state(StateSpace.BROKER_SUBSCRIPTION):
+    for key, _ in engine.each_state(StateKind.BROKER_SUBSCRIPTION):
         names = key.split(b"\0", 4)
         if len(names) < _NAMES:
             continue  # the broker tells of a damaged row when it loads it

@@ -33,7 +33,7 @@ from mq_adapters.embedded.mqsc.display import Shown, matches
 from mq_adapters.embedded.mqsc.publish_subscribe import PublishSubscribe, RegisteredSubscription, SubscriptionRefused
 from mq_adapters.embedded.mqsc.values import MqscRefused, name_of, not_found, refuse_others, syntax_error, values_of
 from mq_adapters.embedded.operators_act import OperatorsAct, tell
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import (
     IDENTIFIER_TAG,
     MQCI_NONE,
@@ -163,7 +163,7 @@ def clear_retained(engine: Engine, command: MqscCommand, act: OperatorsAct) -> s
         raise syntax_error("CLEAR TOPICSTR needs a topic string, and CLRTYPE(RETAINED).")
     unit = engine.begin()
     _broker(engine).clear_retained(unit, topic_string)
-    cleared = sum(space == StateSpace.BROKER_RETAINED and value is None for space, _, value in unit.states)
+    cleared = sum(kind == StateKind.BROKER_RETAINED and value is None for kind, _, value in unit.states)
     tell(engine, unit, replace(act, subject=topic_string), messages=cleared)
     engine.submit(unit)
     return "The retained publications were cleared."

@@ -10,25 +10,25 @@ from mq_adapters.embedded.store.checksums import state_checksum
 from mq_adapters.embedded.store.layout import APPLICATION_ID, USER_VERSION
 from mq_adapters.embedded.store.readers import may_be_ended
 from mq_adapters.embedded.store.store import FILE_NAME, LOCK_NAME
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.reasons import StoreError
 
 
-def states_of(data_dir: Path, space: StateSpace) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-    """The store's identity, and every key and value of a space. StoreError if there is no sound store."""
+def states_of(data_dir: Path, kind: StateKind) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    """The store's identity, and every key and value of a kind. StoreError if there is no sound store."""
     with _looking_at(data_dir) as connection:
         meta = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('incarnation', 'identity')"))
-        rows = list(connection.execute("SELECT key, value, checksum FROM state WHERE space = ? ORDER BY key", (space,)))
+        rows = list(connection.execute("SELECT key, value, checksum FROM state WHERE space = ? ORDER BY key", (kind,)))
     for key, value, checksum in rows:
-        if state_checksum(int(space), key, value) != checksum:
-            raise StoreError(f"read state {int(space)} {key!r:.80}", "it is damaged", "see 'rfhbridge queue verify'")
+        if state_checksum(int(kind), key, value) != checksum:
+            raise StoreError(f"read state {int(kind)} {key!r:.80}", "it is damaged", "see 'rfhbridge queue verify'")
     return bytes(meta.get("identity", meta["incarnation"])), [(key, value) for key, value, _ in rows]
 
 
-def keys_of(data_dir: Path, space: StateSpace) -> list[bytes]:
-    """Every key of a space, in order, without the values. StoreError if no store can be read."""
+def keys_of(data_dir: Path, kind: StateKind) -> list[bytes]:
+    """Every key of a kind, in order, without the values. StoreError if no store can be read."""
     with _looking_at(data_dir) as connection:
-        return [key for (key,) in connection.execute("SELECT key FROM state WHERE space = ? ORDER BY key", (space,))]
+        return [key for (key,) in connection.execute("SELECT key FROM state WHERE space = ? ORDER BY key", (kind,))]
 
 
 @contextmanager

@@ -24,9 +24,9 @@ def message_checksum(shared: int, numbers: int, origin: bytes, body: bytes) -> i
     return checksum ^ (numbers ^ numbers >> 32) & _LOW_32_BITS
 
 
-def state_checksum(space: int, key: bytes, value: bytes) -> int:
+def state_checksum(kind: int, key: bytes, value: bytes) -> int:
     """The checksum of a row of state."""
-    return crc32(value, crc32(key, space))
+    return crc32(value, crc32(key, kind))
 
 
 def object_checksum(object_type: int, name: str, attributes: bytes) -> int:

@@ -11,7 +11,8 @@ Layout version 4 (`application_id` 0x52464842 "RFHB", `user_version` 4):
 
 `sequence` numbers are handed out by the engine from blocks that are reserved in `meta` before use, so that none is ever
 used twice, not even after a crash. `descriptor` is MessageDescriptor.pack(). `msg_id` is set only if the putter chose
-it. `correl_id`, `msg_id` and `priority` repeat the descriptor's, for the index. `checksum` is that of checksums.py.
+it. `correl_id`, `msg_id` and `priority` repeat the descriptor's, for the index. `space` is a StateKind
+(unit_of_work.py). `checksum` is that of checksums.py.
 Version 1 had neither `object` nor `priority`, and its queues were first in, first out. Version 2 had no checksums; an
 upgrade computes them from the rows as they are. Version 3 had neither `reach` (number and time of the last commit,
 witness.py) nor the marker beside the file that goes with it. `identity` is the first incarnation, if the store went

@@ -27,7 +27,7 @@ from mq_adapters.embedded.store.reach import Reach, now_us
 from mq_adapters.embedded.store.rows import COLUMNS, DamagedRow, MessageRow, RowReader, rows_of
 from mq_adapters.embedded.store.store import FILE_NAME, StateRow, Store, state_change
 from mq_adapters.embedded.store.witness import Witness, next_reach, packed_reach
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 from mq_adapters.system_queues import AUDIT_QUEUE, SYSTEM_QUEUES
@@ -83,7 +83,7 @@ def accept_rollback(
         number = max(before.numbers, 0 if marked is None else marked.numbers) + _NUMBERS_LEFT_OUT
         if first_batch is not None and AUDIT_QUEUE not in [name for _, name, _ in store.queues()]:
             store.add_queue(_AUDIT_QUEUE)  # the file was gone
-        counted = store.states(StateSpace.BALANCE)
+        counted = store.states(StateKind.BALANCE)
         with store.rewriting() as connection:
             _check_structure(connection, store.path)
             queues = {name: identifier for identifier, name in connection.execute("SELECT id, name FROM queue")}

@@ -81,13 +81,13 @@ def _index_of(descriptor: MessageDescriptor) -> _Index:
     return descriptor.correl_id, chosen, descriptor.priority
 
 
-def checked_state(space: int, row: tuple[bytes, bytes, int]) -> tuple[bytes, bytes]:
+def checked_state(kind: int, row: tuple[bytes, bytes, int]) -> tuple[bytes, bytes]:
     """Key and value of a row of state, as they were written."""
     key, value, checksum = row
     try:
-        is_sound = state_checksum(space, key, value) == checksum
+        is_sound = state_checksum(kind, key, value) == checksum
     except TypeError:  # a value that is no bytes any more
         is_sound = False
     if not is_sound:
-        raise damage(f"read state {int(space)} {key!r:.80}", OTHER_CHECKSUM)
+        raise damage(f"read state {int(kind)} {key!r:.80}", OTHER_CHECKSUM)
     return key, value

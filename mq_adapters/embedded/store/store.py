@@ -34,7 +34,7 @@ from mq_adapters.embedded.store.layout import prepare
 from mq_adapters.embedded.store.readers import StandingReaders
 from mq_adapters.embedded.store.rows import COLUMNS, OTHER_CHECKSUM, DamagedRow, MessageRow, RowReader, checked_state
 from mq_adapters.embedded.store.witness import MARKER_NAME, WRITE_REACH, Witness, next_reach, packed_reach
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import IDENTIFIER_TAG, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
@@ -177,24 +177,24 @@ class Store:
         wanted = apsw.carray(array("q", sequences))
         return self._read(f"SELECT {columns} FROM message WHERE sequence IN carray(?)", (wanted,))
 
-    def state(self, space: int, key: bytes) -> bytes | None:
-        """One value of a space, as last committed; None if there is none."""
-        rows = self._read("SELECT key, value, checksum FROM state WHERE space = ? AND key = ?", (space, key))
-        return checked_state(space, rows[0])[1] if rows else None
+    def state(self, kind: int, key: bytes) -> bytes | None:
+        """One value of a kind, as last committed; None if there is none."""
+        rows = self._read("SELECT key, value, checksum FROM state WHERE space = ? AND key = ?", (kind, key))
+        return checked_state(kind, rows[0])[1] if rows else None
 
-    def each_state(self, space: int, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values of a space, for keys with that prefix, one after another: together they may be large."""
+    def each_state(self, kind: int, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values of a kind, for keys with that prefix, one after another: together they may be large."""
         statement = "SELECT key, value, checksum FROM state WHERE space = ? AND key >= ? ORDER BY key"
         try:
-            for row in self._reader.execute(statement, (space, prefix)):
+            for row in self._reader.execute(statement, (kind, prefix)):
                 if not row[0].startswith(prefix):
                     return
-                yield checked_state(space, row)
+                yield checked_state(kind, row)
         except (apsw.Error, UnicodeDecodeError) as error:
             raise failure("read the store", error) from error
 
-    def states(self, space: int) -> list[tuple[bytes, bytes]]:
-        return list(self.each_state(space))
+    def states(self, kind: int) -> list[tuple[bytes, bytes]]:
+        return list(self.each_state(kind))
 
     def messages(self, sequences: Sequence[int], most_bytes: int) -> Iterator[tuple[int, Message]]:
         """The messages of these numbers that are in the store, each with the number of its queue, oldest first.
@@ -214,9 +214,9 @@ class Store:
         except (apsw.Error, UnicodeDecodeError) as error:
             raise failure("read the store", error) from error
 
-    def count_states(self, space: int) -> int:
-        """How many keys a space has."""
-        return int(self._read("SELECT count(*) FROM state WHERE space = ?", (space,))[0][0])
+    def count_states(self, kind: int) -> int:
+        """How many keys of a kind there are."""
+        return int(self._read("SELECT count(*) FROM state WHERE space = ?", (kind,))[0][0])
 
     def count_messages(self, queue: int) -> int:
         """How many messages a queue has, by their rows."""
@@ -329,7 +329,7 @@ class Store:
         self._change(
             f"delete queue {name}",
             [
-                (_DELETE_BACK_OUT_COUNTS, (int(StateSpace.BACK_OUT_COUNT), identifier)),
+                (_DELETE_BACK_OUT_COUNTS, (int(StateKind.BACK_OUT_COUNT), identifier)),
                 ("DELETE FROM message WHERE queue = ?", (identifier,)),
                 ("DELETE FROM queue WHERE id = ?", (identifier,)),
                 ("DELETE FROM object WHERE type = ? AND name = ?", (int(ObjectType.QLOCAL), name)),
@@ -438,11 +438,11 @@ class Store:
 
     def _write_states(self, states: list[StateRow]) -> None:
         """Writes the last value of each key. Of several changes in one group only the last counts."""
-        latest = {(space, key): value for space, key, value in states}
+        latest = {(kind, key): value for kind, key, value in states}
         deleted = [place for place, value in latest.items() if value is None]
         kept = [
-            (space, key, value, state_checksum(space, key, value))
-            for (space, key), value in latest.items()
+            (kind, key, value, state_checksum(kind, key, value))
+            for (kind, key), value in latest.items()
             if value is not None
         ]
         if deleted:
@@ -478,11 +478,11 @@ class Store:
 
 
 def state_change(row: StateRow) -> Change:
-    space, key, value = row
+    kind, key, value = row
     if value is None:
-        return "DELETE FROM state WHERE space = ? AND key = ?", (int(space), key)
-    checksum = state_checksum(space, key, value)
-    return "INSERT OR REPLACE INTO state VALUES(?, ?, ?, ?)", (int(space), key, value, checksum)
+        return "DELETE FROM state WHERE space = ? AND key = ?", (int(kind), key)
+    checksum = state_checksum(kind, key, value)
+    return "INSERT OR REPLACE INTO state VALUES(?, ?, ?, ?)", (int(kind), key, value, checksum)
 
 
 def _kept(definition: Definition) -> Change:

@@ -23,7 +23,7 @@ from mq_adapters.embedded.store.readers import may_be_ended
 from mq_adapters.embedded.store.rows import COLUMNS, DamagedRow, MessageRow, RowReader
 from mq_adapters.embedded.store.store import FILE_NAME, LOCK_NAME, Store
 from mq_adapters.embedded.store.witness import Witness, stored_reach
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.reasons import StoreError
 
 #: Findings beyond this many are counted, not listed.
@@ -141,7 +141,7 @@ def set_aside(data_dir: Path) -> tuple[str, ...]:
         with reading(data_dir / FILE_NAME) as connection:
             found = dict(_damaged_messages(connection))
             names = Counter(_queue_name(connection, sequence) for sequence in found)
-        store.set_aside(tuple(found), cleared_rows(store.states(StateSpace.BALANCE), names))
+        store.set_aside(tuple(found), cleared_rows(store.states(StateKind.BALANCE), names))
     finally:
         store.close()
     return tuple(found.values())
@@ -230,10 +230,10 @@ def _how(damage: DamagedRow | UnicodeDecodeError) -> str:
 
 
 def _state_findings(connection: apsw.Connection) -> Iterator[str]:
-    for space, key, value, checksum in connection.execute("SELECT space, key, value, checksum FROM state"):
-        if state_checksum(space, key, value) != checksum:
-            yield f"state {space} {key!r:.80} is not as it was written: its checksum is another"
-    rows = connection.execute("SELECT key, value FROM state WHERE space = ?", (int(StateSpace.BACK_OUT_COUNT),))
+    for kind, key, value, checksum in connection.execute("SELECT space, key, value, checksum FROM state"):
+        if state_checksum(kind, key, value) != checksum:
+            yield f"state {kind} {key!r:.80} is not as it was written: its checksum is another"
+    rows = connection.execute("SELECT key, value FROM state WHERE space = ?", (int(StateKind.BACK_OUT_COUNT),))
     for key, value in list(rows):
         if len(key) != _BACK_OUT_KEY_BYTES or len(value) != 1:
             yield f"back-out count {key.hex()} is not readable"

@@ -8,7 +8,7 @@ import pytest
 from gateway.access.refused_logins import ROW_KEY, LoginRefusal, RefusedLogins, UserClass
 from gateway.access.tally import INTERVAL_US, KEPT_AFTER_US
 from gateway.audit_trail.notes import NoteKind
-from mq_adapters.embedded.unit_of_work import Note, StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Note, StateKind, UnitOfWork
 from mq_adapters.reasons import StoreError
 
 AT = 1_795_000_000_000_000
@@ -80,7 +80,7 @@ def test_a_flood_from_everywhere_writes_few_notes_and_loses_no_count() -> None:
 def row_of(unit: UnitOfWork) -> bytes | None:
     """What a unit writes as the row; None: it deletes the row."""
     ((space, key, value),) = unit.states
-    assert (space, key) == (StateSpace.GATEWAY, ROW_KEY)
+    assert (space, key) == (StateKind.GATEWAY, ROW_KEY)
     return value
 
 

@@ -37,7 +37,7 @@ from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.embedded.balance import Balance, read_balance, running_publications, running_queues
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.gateway_queues import GatewayQueues
-from mq_adapters.embedded.unit_of_work import Note, StateSpace
+from mq_adapters.embedded.unit_of_work import Note, StateKind
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from tests.reason_strings import split_packets, without_reason_string
 
@@ -302,7 +302,7 @@ class World:
 
     def registrations(self) -> int:
         """Subscriptions that the broker has stored."""
-        return len(self.engine.states(StateSpace.BROKER_SUBSCRIPTION))
+        return len(self.engine.states(StateKind.BROKER_SUBSCRIPTION))
 
     def kill(self, folder: Path) -> Path:
         """What kill -9 at this moment would leave on the disk, in a folder of its own."""

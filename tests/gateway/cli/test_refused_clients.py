@@ -8,7 +8,7 @@ import pytest
 from gateway.access.recent_logins import LoginsFile
 from gateway.bridge.sessions.session_store import SessionRow
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 
 HASH = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"
 
@@ -19,7 +19,7 @@ def make_store(folder: Path, sessions: dict[str, str | None]) -> None:
     unit = engine.begin()
     for client, user in sessions.items():
         row = SessionRow(1, 4, False, False, None, {}, user, {}, 0xFFFF_FFFF, 0, 0, {}, b"", 0)
-        unit.set_state(StateSpace.SESSION, client.encode(), row.pack())
+        unit.set_state(StateKind.SESSION, client.encode(), row.pack())
     engine.submit(unit)
     engine.commit_now()
     engine.close()

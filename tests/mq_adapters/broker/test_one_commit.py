@@ -7,7 +7,7 @@ import pytest
 
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.system_queues import AUDIT_QUEUE, CONTROL_QUEUE, DEFAULT_STREAM
 
@@ -62,8 +62,8 @@ def what_is_there(folder: Path) -> dict[str, int]:
     shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("*.sock", "lock"))
     engine = Engine.open(copy)
     found = {name: engine.queue(name).depth for name in (*QUEUES, AUDIT_QUEUE, DEFAULT_STREAM, CONTROL_QUEUE)}
-    found["retained"] = len(engine.states(StateSpace.BROKER_RETAINED))
-    found["subscriptions"] = len(engine.states(StateSpace.BROKER_SUBSCRIPTION))
+    found["retained"] = len(engine.states(StateKind.BROKER_RETAINED))
+    found["subscriptions"] = len(engine.states(StateKind.BROKER_SUBSCRIPTION))
     engine.close()
     return found
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from mappings.topics.topics import Scheme, TopicError, matches
 from mq_adapters.broker.retained import RetainedPublication, RetainedPublications
 from mq_adapters.broker.retained_topics import TopicIndex
-from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import StateKind, UnitOfWork
 from mq_adapters.message import KnownHeader, Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 
@@ -66,7 +66,7 @@ class Store:
 
     def commit(self, unit: UnitOfWork) -> None:
         for space, key, value in unit.states:
-            assert space == StateSpace.BROKER_RETAINED
+            assert space == StateKind.BROKER_RETAINED
             if value is None:
                 del self.values[key]
             else:

@@ -10,7 +10,7 @@ from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.broker.set_aside import SubscriptionsSetAside, may_be_set_aside
 from mq_adapters.broker.subscription import Subscription
 from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import MQPER_PERSISTENT
 from mq_adapters.system_queues import DEFAULT_STREAM
 from tests.mq_adapters.broker.conftest import MQRFH2, Station
@@ -118,10 +118,10 @@ def test_it_can_be_found_registered_again_and_ended(station: ApartStation) -> No
     station.subscribe(ONE, "a/+", "b", "c/#")
     station.subscribe(TWO, "a/+")
     station.set_apart(ONE, TWO)
-    before = station.engine.states(StateSpace.BROKER_SUBSCRIPTION)
+    before = station.engine.states(StateKind.BROKER_SUBSCRIPTION)
     assert len(station.registered()) == 4
     station.subscribe(ONE, "a/+")  # nothing changes, so nothing is written
-    assert station.engine.states(StateSpace.BROKER_SUBSCRIPTION) == before
+    assert station.engine.states(StateKind.BROKER_SUBSCRIPTION) == before
     assert station.loaded() == []
     station.subscribe(ONE, "a/+", verb="DeregSub")
     assert station.publish("a/x") == [TWO]
@@ -147,7 +147,7 @@ def test_all_of_a_subscriber_end_at_once(station: ApartStation) -> None:
     station.set_apart(ONE)
     station.subscribe(ONE, verb="DeregSub", more="<RegOpt>DeregAll</RegOpt>")
     assert [topic for _, topic in station.registered()] == ["a/b"]
-    assert len(station.engine.states(StateSpace.BROKER_SUBSCRIPTION)) == 1
+    assert len(station.engine.states(StateKind.BROKER_SUBSCRIPTION)) == 1
     assert station.broker.subscribers_set_aside == station.broker.shapes.weight == 0
     assert station.publish("a/b") == [TWO]
 
@@ -205,10 +205,10 @@ def test_on_a_stream_of_message_broker_the_topic_has_its_prefix(tmp_path: Path) 
 
 def test_a_row_whose_key_another_program_wrote_is_loaded(station: ApartStation) -> None:
     station.subscribe(ONE, "a/+")
-    ((key, value),) = station.engine.states(StateSpace.BROKER_SUBSCRIPTION)
+    ((key, value),) = station.engine.states(StateKind.BROKER_SUBSCRIPTION)
     unit = station.engine.begin()
-    unit.delete_state(StateSpace.BROKER_SUBSCRIPTION, key)
-    unit.set_state(StateSpace.BROKER_SUBSCRIPTION, key.replace(ONE.hex().encode(), ONE.hex().upper().encode()), value)
+    unit.delete_state(StateKind.BROKER_SUBSCRIPTION, key)
+    unit.set_state(StateKind.BROKER_SUBSCRIPTION, key.replace(ONE.hex().encode(), ONE.hex().upper().encode()), value)
     station.engine.submit(unit)
     station.set_apart(ONE)
     assert station.loaded() == ["a/+"]

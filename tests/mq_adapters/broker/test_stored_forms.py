@@ -5,7 +5,7 @@ from dataclasses import asdict
 import ormsgpack
 import pytest
 
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.reasons import StoreError
 
 DEFAULT = "SYSTEM.BROKER.DEFAULT.STREAM"
@@ -26,10 +26,10 @@ def subscriptions(station):
 
 def test_subscription_and_retained_publication_of_version_1_are_read(station):
     key = f"{DEFAULT}\0QM1:NEW\0\0a/#".encode()
-    keep(station, StateSpace.BROKER_SUBSCRIPTION, key, SUBSCRIPTION)
+    keep(station, StateKind.BROKER_SUBSCRIPTION, key, SUBSCRIPTION)
     body = station.mqrfh2(STORED, body=b"x")
     retained = [1, 5, station.now_us, 0, False, PACKED_DESCRIPTOR, b"", body]
-    keep(station, StateSpace.BROKER_RETAINED, f"{DEFAULT}\0a/b".encode(), retained)
+    keep(station, StateKind.BROKER_RETAINED, f"{DEFAULT}\0a/b".encode(), retained)
     station.restart()
     station.control(
         "<psc><Command>ReqUpdate</Command><QName>NEW</QName><Topic>a/#</Topic></psc>", user_identifier="ann"
@@ -46,7 +46,7 @@ REG_SUB = (
 
 def test_subscription_is_written_as_version_3_and_repeats_nothing_of_its_key(station):
     station.control(REG_SUB, user_identifier="ann")
-    ((key, value),) = station.engine.states(StateSpace.BROKER_SUBSCRIPTION)
+    ((key, value),) = station.engine.states(StateKind.BROKER_SUBSCRIPTION)
     assert key == f"{DEFAULT}\0QM1:NEW\0p\0a/#\0x=1".encode()
     assert ormsgpack.unpackb(value) == [3, 1, "mqrfh2", 0, "n", "u", "ann", b"", "", 0, ["one"], True, False]
 
@@ -57,7 +57,7 @@ def test_subscription_of_version_2_is_the_same_as_one_of_version_3(station):
     (of_version_3,) = subscriptions(station)
     key = f"{DEFAULT}\0QM1:NEW\0p\0a/#\0x=1".encode()
     fields = [2, 1, "QM1", "NEW", None, DEFAULT, "a/#", "mqrfh2", 0, "p", "n", "u", "ann", b"", "", 0]
-    keep(station, StateSpace.BROKER_SUBSCRIPTION, key, [*fields, "x=1", ["one"], True, False])
+    keep(station, StateKind.BROKER_SUBSCRIPTION, key, [*fields, "x=1", ["one"], True, False])
     station.restart()
     (of_version_2,) = subscriptions(station)
     assert asdict(of_version_2) == asdict(of_version_3)
@@ -74,13 +74,13 @@ def test_subscriptions_of_one_subscriber_share_its_identity_in_memory(station):
 @pytest.mark.parametrize(
     ("space", "value"),
     [
-        (StateSpace.BROKER_SUBSCRIPTION, [2, *SUBSCRIPTION[1:]]),
-        (StateSpace.BROKER_SUBSCRIPTION, [4, *SUBSCRIPTION[1:], "", [], False, False]),
-        (StateSpace.BROKER_SUBSCRIPTION, [3, *SUBSCRIPTION[1:], "", [], False, False]),
-        (StateSpace.BROKER_SUBSCRIPTION, [1, 2]),
-        (StateSpace.BROKER_SUBSCRIPTION, "no list"),
-        (StateSpace.BROKER_RETAINED, [2, 5, 0, 0, False, PACKED_DESCRIPTOR, b"", b""]),
-        (StateSpace.BROKER_RETAINED, [1, 5, 0, 0, False, b"\x02", b"", b""]),
+        (StateKind.BROKER_SUBSCRIPTION, [2, *SUBSCRIPTION[1:]]),
+        (StateKind.BROKER_SUBSCRIPTION, [4, *SUBSCRIPTION[1:], "", [], False, False]),
+        (StateKind.BROKER_SUBSCRIPTION, [3, *SUBSCRIPTION[1:], "", [], False, False]),
+        (StateKind.BROKER_SUBSCRIPTION, [1, 2]),
+        (StateKind.BROKER_SUBSCRIPTION, "no list"),
+        (StateKind.BROKER_RETAINED, [2, 5, 0, 0, False, PACKED_DESCRIPTOR, b"", b""]),
+        (StateKind.BROKER_RETAINED, [1, 5, 0, 0, False, b"\x02", b"", b""]),
     ],
 )
 def test_other_versions_and_damage_are_refused(station, space, value):

@@ -7,7 +7,7 @@ import pytest
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.broker.broker import STREAM_NAMELIST, BrokerRules
 from mq_adapters.broker.topic_spaces import BrokerDialect
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 
 DEFAULT = "SYSTEM.BROKER.DEFAULT.STREAM"
 WMB, MQ6 = BrokerDialect.WMB, BrokerDialect.MQ6
@@ -241,4 +241,4 @@ def test_subscriptions_on_a_temporary_queue_end_with_it(station, is_swept):
     assert station.listener.dead_letters == []
     assert station.take_all("REPLY")
     station.restart()
-    assert station.engine.states(StateSpace.BROKER_SUBSCRIPTION) == []
+    assert station.engine.states(StateKind.BROKER_SUBSCRIPTION) == []

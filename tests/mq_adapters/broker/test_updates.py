@@ -11,7 +11,7 @@ import pytest
 
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import Departure, StateSpace
+from mq_adapters.embedded.unit_of_work import Departure, StateKind
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.system_queues import DEFAULT_STREAM
 
@@ -101,7 +101,7 @@ def test_each_turn_sends_a_few_copies_and_the_last_one_answers(loop_station):
     assert max(turns) <= UNIT
     assert sorted(station.received()) == sorted((f"a/{number}", b"old") for number in range(50))
     assert station.answers() == [b"ok"]
-    assert station.engine.states(StateSpace.BROKER_UPDATE) == []
+    assert station.engine.states(StateKind.BROKER_UPDATE) == []
 
 
 def test_a_few_copies_are_sent_at_once_and_the_oldest_first(loop_station):
@@ -187,7 +187,7 @@ def test_of_the_large_commands_a_few_take_turns_and_all_are_answered(loop_statio
     assert sum(len(station.received(subscriber)) > 0 for subscriber in range(1, 11)) == 4
     station.run()
     assert station.answers() == [b"ok"] * 20
-    assert station.engine.states(StateSpace.BROKER_UPDATE) == []
+    assert station.engine.states(StateKind.BROKER_UPDATE) == []
 
 
 def test_a_publication_on_a_topic_comes_behind_what_was_retained_there(loop_station):
@@ -312,7 +312,7 @@ def test_after_a_crash_all_is_sent_and_the_command_is_answered(loop_station):
     received = station.received()
     assert {topic for topic, _ in received} == {f"a/{number}" for number in range(100)}
     assert station.answers() == [b"ok"]
-    assert station.engine.states(StateSpace.BROKER_UPDATE) == []
+    assert station.engine.states(StateKind.BROKER_UPDATE) == []
 
 
 def test_a_broker_that_is_stopped_puts_nothing_more_and_goes_on_after_the_start(loop_station):
@@ -338,7 +338,7 @@ def test_after_a_crash_a_command_whose_subscription_has_ended_is_answered(loop_s
     station.restart()
     station.run()
     assert station.answers() == [b"ok"]
-    assert station.engine.states(StateSpace.BROKER_UPDATE) == []
+    assert station.engine.states(StateKind.BROKER_UPDATE) == []
 
 
 def test_a_broker_without_a_loop_takes_up_what_one_with_a_loop_has_left(loop_station):
@@ -426,4 +426,4 @@ def test_whatever_happens_nothing_is_lost_and_nothing_older_comes_behind_newer(l
     look()
     for model in models.values():
         assert all(model.seen.get(topic, 0) >= number for topic, number in model.due.items())
-    assert station.engine.states(StateSpace.BROKER_UPDATE) == []
+    assert station.engine.states(StateKind.BROKER_UPDATE) == []

@@ -18,7 +18,7 @@ from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.queue_administration import delete
 from mq_adapters.embedded.store.store import FILE_NAME, Store
 from mq_adapters.embedded.store.verification import set_aside
-from mq_adapters.embedded.unit_of_work import Departure, PublicationCounter, StateSpace
+from mq_adapters.embedded.unit_of_work import Departure, PublicationCounter, StateKind
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 from mq_adapters.system_queues import AUDIT_QUEUE
@@ -412,7 +412,7 @@ def message_number(folder: Path) -> int:
 def test_a_counter_that_the_disk_changed_is_an_error_and_no_balance(engine, application, data_folder):
     put(application, "ORDERS", message())
     stop(engine)
-    change(data_folder, f"UPDATE state SET value = CAST(value || x'00' AS BLOB) WHERE space = {StateSpace.BALANCE:d}")
+    change(data_folder, f"UPDATE state SET value = CAST(value || x'00' AS BLOB) WHERE space = {StateKind.BALANCE:d}")
     with pytest.raises(StoreError, match="not as they were written"):
         read_balance(data_folder)
 
@@ -434,7 +434,7 @@ def test_publications_are_counted_with_their_commit_and_what_was_in_hand_is_gone
     engine.counters.in_hand = lambda: 2
     unit = engine.begin()
     unit.count(PublicationCounter.PUBLISHED, 2)
-    unit.set_state(StateSpace.SESSION_INCOMING, b"held", b"a PUBLISH of QoS 2")
+    unit.set_state(StateKind.SESSION_INCOMING, b"held", b"a PUBLISH of QoS 2")
     engine.submit(unit)
     found = balance_of(data_folder).publications
     assert (found.received, found.published, found.held, found.in_hand, found.difference) == (5, 2, 1, 2, 0)
@@ -454,7 +454,7 @@ def test_a_publication_that_nobody_accounts_for_shows(engine, data_folder):
 
 def test_a_store_that_held_publications_of_qos_2_before_it_counted_begins_with_them(data_folder):
     store = Store.open(data_folder)
-    states = [(StateSpace.SESSION_INCOMING, b"held", b"a PUBLISH of QoS 2")]
+    states = [(StateKind.SESSION_INCOMING, b"held", b"a PUBLISH of QoS 2")]
     store.write(puts=[], removals=[], states=states, next_sequence=1, next_batch=1)
     store.commit()
     store.close()

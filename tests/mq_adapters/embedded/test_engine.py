@@ -11,7 +11,7 @@ import pytest
 from mq_adapters.embedded import group_commit, message_cache
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.unit_of_work import Departure, StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, StateKind, UnitOfWork
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, KnownHeader, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
 
@@ -278,18 +278,18 @@ def test_a_group_without_anything_durable_completes_without_a_commit(data_folder
 def test_states_are_committed_with_the_messages_of_their_unit(data_folder):
     engine = open_engine(data_folder)
     unit = engine.begin()
-    unit.set_state(StateSpace.SESSION, b"one", b"1")
-    unit.set_state(StateSpace.SESSION, b"two", b"2")
-    unit.set_state(StateSpace.SESSION_INCOMING, b"one", b"3")
+    unit.set_state(StateKind.SESSION, b"one", b"1")
+    unit.set_state(StateKind.SESSION, b"two", b"2")
+    unit.set_state(StateKind.SESSION_INCOMING, b"one", b"3")
     engine.submit(unit)
     unit = engine.begin()
-    unit.set_state(StateSpace.SESSION, b"one", b"4")
-    unit.delete_state(StateSpace.SESSION, b"two")
+    unit.set_state(StateKind.SESSION, b"one", b"4")
+    unit.delete_state(StateKind.SESSION, b"two")
     engine.submit(unit)
     engine.close()
     again = open_engine(data_folder)
-    assert again.states(StateSpace.SESSION) == [(b"one", b"4")]
-    assert again.states(StateSpace.SESSION_INCOMING) == [(b"one", b"3")]
+    assert again.states(StateKind.SESSION) == [(b"one", b"4")]
+    assert again.states(StateKind.SESSION_INCOMING) == [(b"one", b"3")]
     again.close()
 
 
@@ -517,7 +517,7 @@ def test_an_index_that_names_a_missing_message_stops_the_engine(data_folder):
     [
         (lambda engine: engine.take(engine.queue("ORDERS")), "message RENAME COLUMN body"),
         (bodies, "message RENAME COLUMN body"),
-        (lambda engine: engine.state(StateSpace.BROKER_RETAINED, b"a/b"), "state RENAME COLUMN value"),
+        (lambda engine: engine.state(StateKind.BROKER_RETAINED, b"a/b"), "state RENAME COLUMN value"),
     ],
     ids=["take", "browse", "state"],
 )

@@ -9,7 +9,7 @@ import pytest
 from mq_adapters.embedded import engine as engine_module
 from mq_adapters.embedded import group_commit
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import Note, StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Note, StateKind, UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 
 AUDIT_QUEUE = "SYSTEM.RFHBRIDGE.AUDIT"
@@ -231,9 +231,9 @@ def test_a_call_before_a_commit_that_fails_keeps_no_other_call_from_it(data_fold
         raise RuntimeError("a defect")
 
     engine.before_commit(fail)
-    engine.before_commit(lambda: unit.set_state(StateSpace.SESSION, b"client", b"row"))
+    engine.before_commit(lambda: unit.set_state(StateKind.SESSION, b"client", b"row"))
     engine.submit(unit)
     with pytest.raises(RuntimeError, match="a defect"):
         loop.run()
-    assert engine.state(StateSpace.SESSION, b"client") == b"row"
+    assert engine.state(StateKind.SESSION, b"client") == b"row"
     engine.close()

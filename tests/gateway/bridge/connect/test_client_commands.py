@@ -5,7 +5,7 @@ import pytest
 from gateway.audit_trail.notes import NoteKind
 from mq_adapters.embedded.mqsc.clients import CLIENT_KEYWORDS
 from mq_adapters.embedded.mqsc.command_server import CommandServer
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.mqsc import read_command
 from tests.gateway.bridge.conftest import NOW_US, SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, written
 
@@ -163,9 +163,9 @@ def test_a_session_that_is_ended_leaves_its_will_and_nothing_else(world: World) 
     assert watcher.taken() == written("30 06 0001 'w' 'bye'")
     assert world.sessions.get("self") is None
     assert world.depth(SUBSCRIBER_QUEUE) == 0
-    assert [key for key, _ in world.engine.states(StateSpace.SESSION)] == [b"hear", b"tell"]
-    assert world.engine.states(StateSpace.SESSION_INCOMING) == []
-    assert world.engine.states(StateSpace.SESSION_OUTGOING) == []
+    assert [key for key, _ in world.engine.states(StateKind.SESSION)] == [b"hear", b"tell"]
+    assert world.engine.states(StateKind.SESSION_INCOMING) == []
+    assert world.engine.states(StateKind.SESSION_OUTGOING) == []
     assert world.registrations() == 1, "that of the watcher"
     dropped = [note for note in world.notes if note[0] == NoteKind.DROPPED]
     assert [note[-1] for note in dropped] == ["the session ended", "the session ended"]
@@ -196,7 +196,7 @@ def test_a_session_that_is_ended_while_its_connect_waits_for_the_disk_is_gone(ne
     world.run()
     world.lose(link)
     assert (world.sessions.get("self"), link.is_open) == (None, False)
-    assert world.engine.states(StateSpace.SESSION) == []
+    assert world.engine.states(StateKind.SESSION) == []
 
 
 @pytest.mark.parametrize("restart", [False, True], ids=["at once", "after a restart"])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mappings.commands.command import Dialect
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, written
 
 WITH_WILL = "10 16 0004 'MQTT' 04 0E 0000 0004 'self' 0001 'w' 0001 'x'"
@@ -79,7 +79,7 @@ def test_a_crash_between_the_registration_and_the_session_s_row_leaves_no_regist
     assert world.registrations() == 0
     world.receive(world.connect("tell"), "32 06 0001 'a' 0001 'x'")
     assert world.depth(SUBSCRIBER_QUEUE) == 0
-    assert world.engine.states(StateSpace.SESSION_OUTGOING) == []
+    assert world.engine.states(StateKind.SESSION_OUTGOING) == []
 
 
 def test_an_empty_retained_publish_deletes_the_retained_publication_of_that_topic_alone(new_world: NewWorld) -> None:
@@ -92,7 +92,7 @@ def test_an_empty_retained_publish_deletes_the_retained_publication_of_that_topi
     world.receive(watcher, SUBSCRIBE_ALL)
     assert watcher.taken() == written("90 03 0001 01 31 06 0003 'a/1' 'x'")
     assert world.depth("SYSTEM.DEAD.LETTER.QUEUE") == 0
-    assert len(world.engine.states(StateSpace.BROKER_RETAINED)) == 1
+    assert len(world.engine.states(StateKind.BROKER_RETAINED)) == 1
 
 
 @pytest.mark.parametrize("late", [SUBSCRIBE_ALL, "A2 05 0001 0001 '#'"], ids=["SUBSCRIBE", "UNSUBSCRIBE"])
@@ -103,11 +103,11 @@ def test_a_request_on_a_connection_whose_session_has_ended_leaves_no_row_and_no_
     world = new_world()
     old = world.connect("self", flags="00")
     new = world.connect("self")
-    rows = world.engine.states(StateSpace.SESSION)
+    rows = world.engine.states(StateKind.SESSION)
     assert len(rows) == 1
     world.receive(old, late)
     assert old.sent == b""
     assert world.registrations() == 0
-    assert world.engine.states(StateSpace.SESSION) == rows
+    assert world.engine.states(StateKind.SESSION) == rows
     world.lose(new)
-    assert world.engine.states(StateSpace.SESSION) == []
+    assert world.engine.states(StateKind.SESSION) == []

@@ -9,7 +9,7 @@ import pytest
 from gateway.bridge.publish.publish_command import ToMq
 from gateway.config.mqtt_limits import MqttLimits
 from mq_adapters.embedded.operators_act import OperatorsAct
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, publish_packet, written
 from tests.gateway.bridge.connect.test_level_5_sessions import connect, watcher
 
@@ -102,7 +102,7 @@ def test_a_kill_while_a_network_is_cut_leaves_each_will_once_and_no_session(
     world = new_world(data=world.kill(tmp_path / "killed"))
     assert [session.client for session in world.sessions] == ["hear"]
     assert world.depth(SUBSCRIBER_QUEUE) == 20
-    assert len(world.engine.states(StateSpace.SESSION)) == 1
+    assert len(world.engine.states(StateKind.SESSION)) == 1
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_session_that_shares_much_ends_few_groups_in_a_turn(sharing: World) ->
     cut(sharing, [sharer(sharing, "self", 30)])
     assert most_at_once(sharing, sharing.registrations) <= AT_ONCE
     assert len(sharing.sessions) == 0
-    assert sharing.engine.states(StateSpace.SHARED_SUBSCRIPTION) == []
+    assert sharing.engine.states(StateKind.SHARED_SUBSCRIPTION) == []
 
 
 @pytest.mark.parametrize("commits", range(4))
@@ -235,7 +235,7 @@ def test_a_kill_while_the_groups_of_a_session_end_leaves_none(
     world = new_world(data=sharing.kill(tmp_path / "killed"))
     assert len(world.sessions) == 0
     assert world.registrations() == 0
-    assert world.engine.states(StateSpace.SHARED_SUBSCRIPTION) == []
+    assert world.engine.states(StateKind.SHARED_SUBSCRIPTION) == []
 
 
 def test_a_group_that_somebody_joins_before_its_turn_goes_on(sharing: World) -> None:

@@ -6,7 +6,7 @@ import ormsgpack
 import pytest
 
 from gateway.mqtt.properties import NEVER_EXPIRES_S
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.reasons import StoreError
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, mqrfh2, written
 
@@ -66,7 +66,7 @@ def test_a_session_lasts_as_long_as_its_expiry_says(world: World) -> None:
     assert [each.client for each in world.sessions] == ["self"]
     pass_seconds(world, 1)
     assert list(world.sessions) == []
-    assert world.engine.states(StateSpace.SESSION) == []
+    assert world.engine.states(StateKind.SESSION) == []
 
 
 def test_a_restart_neither_shortens_nor_lengthens_an_expiry(new_world: NewWorld) -> None:
@@ -305,8 +305,8 @@ def test_rows_before_version_4_never_expire_or_end_with_their_connection(new_wor
     unit = world.engine.begin()
     kept = [3, 77, 4, False, False, ["w/t", b"W", 0, False], {"a/#": 1}, None, {}]
     clean = [3, 78, 4, True, True, None, {}, None, {}]
-    unit.set_state(StateSpace.SESSION, b"kept", ormsgpack.packb(kept))
-    unit.set_state(StateSpace.SESSION, b"gone", ormsgpack.packb(clean))
+    unit.set_state(StateKind.SESSION, b"kept", ormsgpack.packb(kept))
+    unit.set_state(StateKind.SESSION, b"gone", ormsgpack.packb(clean))
     world.engine.submit(unit)
     world = new_world()
     (session,) = world.sessions

@@ -9,7 +9,7 @@ from gateway.bridge.sessions.sessions import ClientSession
 from gateway.config.mqtt_limits import MqttLimits
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.command_server import CommandServer
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from tests.gateway.bridge.conftest import NOW_US, FakeLink, NewWorld, World, written
 
 #: CONNECTs of sessions that stay: before level 5 for ever, at level 5 for an hour.
@@ -92,7 +92,7 @@ def test_a_session_of_an_earlier_version_is_idle_from_the_first_start_on(new_wor
     unit = engine.begin()
     never = 0xFFFF_FFFF
     row = ormsgpack.packb([4, 77, 4, False, False, None, {}, None, {}, never, 0, 0, {}])
-    unit.set_state(StateSpace.SESSION, b"self", row)
+    unit.set_state(StateKind.SESSION, b"self", row)
     engine.submit(unit)
     engine.close()
     world = new_world(data, limits=A_MINUTE)

@@ -16,7 +16,7 @@ from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.sessions.sessions import ClientSession
 from gateway.limits.budgets import Owner
 from mq_adapters.embedded.mqsc.command_server import CommandServer
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
 
 HASH = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"
@@ -85,7 +85,7 @@ def guarded(new_world: NewWorld) -> Guarded:
 def test_connack_waits_for_the_check_of_the_password_and_nothing_is_read_meanwhile(guarded: Guarded) -> None:
     link = guarded.connect("self", "ann")
     assert (link.sent, link.is_open, link.is_read()) == (b"", True, False)
-    assert guarded.world.engine.states(StateSpace.SESSION) == []
+    assert guarded.world.engine.states(StateKind.SESSION) == []
     guarded.checks.run()
     guarded.world.run()
     assert (link.taken(), link.is_read()) == (ACCEPTED, True)
@@ -111,7 +111,7 @@ def test_a_wrong_name_or_password_is_return_code_4_and_leaves_no_trace(
     guarded.checks.run()
     guarded.world.run()
     assert (link.taken(), link.is_open) == (WRONG, False)
-    assert guarded.world.engine.states(StateSpace.SESSION) == []
+    assert guarded.world.engine.states(StateKind.SESSION) == []
     assert link.reason is not None
     assert "passwort" not in link.reason
 
@@ -135,7 +135,7 @@ def test_a_link_that_closed_during_the_check_gets_no_session(guarded: Guarded) -
     guarded.checks.run()
     guarded.world.run()
     assert link.sent == b""
-    assert guarded.world.engine.states(StateSpace.SESSION) == []
+    assert guarded.world.engine.states(StateKind.SESSION) == []
 
 
 def test_a_gateway_that_stops_during_the_check_makes_no_session(guarded: Guarded) -> None:
@@ -144,7 +144,7 @@ def test_a_gateway_that_stops_during_the_check_makes_no_session(guarded: Guarded
     guarded.checks.run()
     guarded.world.run()
     assert link.sent == b""
-    assert guarded.world.engine.states(StateSpace.SESSION) == []
+    assert guarded.world.engine.states(StateKind.SESSION) == []
 
 
 # -- whose a session is ------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def test_a_row_of_version_1_is_a_session_without_a_user(new_world: NewWorld) -> 
     world = new_world()
     unit = world.engine.begin()
     row = [1, 77, 4, False, False, None, {"a/#": 1}]
-    unit.set_state(StateSpace.SESSION, b"self", ormsgpack.packb(row))
+    unit.set_state(StateKind.SESSION, b"self", ormsgpack.packb(row))
     world.engine.submit(unit)
     world = new_world()
     (session,) = world.sessions

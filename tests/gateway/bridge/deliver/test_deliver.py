@@ -10,7 +10,7 @@ from mappings.commands.command import Dialect
 from mq_adapters.command_header import WrittenCommand
 from mq_adapters.embedded import message_cache
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import Departure, StateSpace
+from mq_adapters.embedded.unit_of_work import Departure, StateKind
 from tests.gateway.bridge.conftest import (
     SUBSCRIBER_QUEUE,
     FakeLink,
@@ -59,7 +59,7 @@ def test_what_takes_the_place_of_an_answered_message_is_committed_together_with_
     world.receive(link, "40 02 0003", "40 02 0001")
     assert sent_by_then == [b""]
     assert link.taken() == written("32 06 0001 'a' 000B 'y' 32 06 0001 'a' 000C 'z'")
-    flows = [int.from_bytes(key[8:], "big") for key, _ in world.engine.states(StateSpace.SESSION_OUTGOING)]
+    flows = [int.from_bytes(key[8:], "big") for key, _ in world.engine.states(StateKind.SESSION_OUTGOING)]
     assert flows == [2, 4, 5, 6, 7, 8, 9, 10, 11, 12]
 
 
@@ -80,7 +80,7 @@ def test_a_publication_and_its_delivery_to_a_client_that_is_there_are_one_commit
     world.receive(publisher, "32 06 0001 'a' 0001 'x'" if qos == 1 else "62 02 0001")
     assert sent_by_then == [b""]
     assert link.taken() == written(f"{30 + 2 * qos} 06 0001 'a' 0001 'x'")
-    assert len(world.engine.states(StateSpace.SESSION_OUTGOING)) == 1
+    assert len(world.engine.states(StateKind.SESSION_OUTGOING)) == 1
 
 
 def test_what_is_published_while_commits_are_slow_is_delivered_behind_its_commit(
@@ -147,7 +147,7 @@ def test_a_publication_that_is_too_long_for_a_publish_goes_to_the_dead_letter_qu
     assert first.taken() == second.taken() == delivered
     letters = [message.body for message in world.messages(DEAD_LETTER_QUEUE)]
     assert [letter[172:] for letter in letters] == [mqrfh2("big") + bytes(21)] * 2
-    assert len(world.engine.states(StateSpace.SESSION_OUTGOING)) == 4
+    assert len(world.engine.states(StateKind.SESSION_OUTGOING)) == 4
     world.lose(first)
     again = FakeLink()
     world.receive(again, CONNECT.replace("self", "one1"))
@@ -250,7 +250,7 @@ def test_a_flow_whose_message_is_gone_after_a_restart_does_not_keep_its_identifi
     world.receive(link, CONNECT)
     assert link.taken() == written("20 02 01 00" + repeated)
     world.receive(link, last_answer)
-    assert world.engine.states(StateSpace.SESSION_OUTGOING) == []
+    assert world.engine.states(StateKind.SESSION_OUTGOING) == []
     session = world.sessions.get("self")
     assert session is not None
     assert session.mqtt.window() == 10

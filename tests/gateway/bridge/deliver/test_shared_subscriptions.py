@@ -12,7 +12,7 @@ from gateway.config.mqtt_limits import MqttLimits
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.writer import PacketWriter
 from mappings.commands.command import Dialect
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from tests.gateway.bridge.audited import assert_every_conversion_is_as_the_audit_predicts
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, mqrfh2, written
 from tests.gateway.bridge.connect.test_level_5_sessions import RESUMED, connect
@@ -301,7 +301,7 @@ def test_the_last_who_leaves_takes_the_registration_and_what_waits_along(world: 
     one = member(world, "one1")
     world.receive(one, LEAVE)
     assert world.registrations() == 0
-    assert world.engine.states(StateSpace.SHARED_SUBSCRIPTION) == []
+    assert world.engine.states(StateKind.SHARED_SUBSCRIPTION) == []
     world.receive(one, LEAVE)
     assert one.taken() == written("B0 04 0002 00 00 B0 04 0002 00 11")
 
@@ -315,7 +315,7 @@ def test_a_group_ends_with_the_session_of_its_last_member(world: World) -> None:
     connect(world, "one1", flags="02")
     assert world.registrations() == 0
     assert world.depth(SUBSCRIBER_QUEUE) == 0
-    assert world.engine.states(StateSpace.SHARED_SUBSCRIPTION) == []
+    assert world.engine.states(StateKind.SHARED_SUBSCRIPTION) == []
 
 
 def test_a_member_that_subscribes_again_has_another_qos_and_counts_once(world: World) -> None:
@@ -358,7 +358,7 @@ def test_a_group_whose_only_member_died_with_the_gateway_is_gone_after_a_restart
     world = new_world(world.kill(tmp_path / "killed"))
     assert world.registrations() == 0
     assert world.depth(SUBSCRIBER_QUEUE) == 0
-    assert world.engine.states(StateSpace.SHARED_SUBSCRIPTION) == []
+    assert world.engine.states(StateKind.SHARED_SUBSCRIPTION) == []
 
 
 def test_a_group_that_was_not_granted_when_the_gateway_died_is_gone_after_a_restart(
@@ -374,7 +374,7 @@ def test_a_group_that_was_not_granted_when_the_gateway_died_is_gone_after_a_rest
     world.commit()
     assert link.taken() == GRANTED
     world = new_world(copy)
-    assert world.engine.states(StateSpace.SHARED_SUBSCRIPTION) == []
+    assert world.engine.states(StateKind.SHARED_SUBSCRIPTION) == []
     assert world.registrations() == 0
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.bridge.deliver.shared_groups import stored_groups
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from tests.gateway.bridge.audited import assert_every_conversion_is_as_the_audit_predicts
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
 from tests.gateway.bridge.connect.test_level_5_sessions import connect
@@ -97,7 +97,7 @@ def test_a_group_that_the_target_refuses_is_none(new_world: NewWorld) -> None:
     world.run()
     assert link.taken() == written("90 04 0001 00 80")
     assert commands(world) == ["RegSub a/b", "DeregSub a/b"]
-    assert world.engine.states(StateSpace.SHARED_SUBSCRIPTION) == []
+    assert world.engine.states(StateKind.SHARED_SUBSCRIPTION) == []
 
 
 def test_a_group_survives_a_restart_and_another_queue_manager(
@@ -126,13 +126,13 @@ def test_a_group_that_died_before_its_answer_is_deregistered_after_the_restart(
     asked(world, "one1")
     world = new_world(world.kill(tmp_path / "killed"), **configured())
     assert [each.split("<RegOpt>DeregAll")[0] == each for each in headers(world)] == [True, False]
-    assert world.engine.states(StateSpace.SHARED_SUBSCRIPTION) == []
+    assert world.engine.states(StateKind.SHARED_SUBSCRIPTION) == []
 
 
 def test_a_sweep_knows_what_groups_have_at_targets(new_world: NewWorld) -> None:
     world = new_world(**configured())
     asked(world, "one1")
-    rows = world.engine.states(StateSpace.SHARED_SUBSCRIPTION)
+    rows = world.engine.states(StateKind.SHARED_SUBSCRIPTION)
     (group,) = stored_groups(rows, world.engine.incarnation)
     assert (group.client, group.patterns) == ("$share/g/a/b", {KEY: ("a/b",)})
     assert group.correl_id == transmissions(world)[0].message.descriptor.correl_id
@@ -148,7 +148,7 @@ def test_a_session_that_ends_before_the_answer_leaves_no_group(new_world: NewWor
         pass_time(world)
     assert commands(world)[0] == "RegSub a/b"
     assert commands(world)[-1] == "DeregSub a/b"
-    assert world.engine.states(StateSpace.SHARED_SUBSCRIPTION) == []
+    assert world.engine.states(StateKind.SHARED_SUBSCRIPTION) == []
 
 
 def test_a_session_that_ends_before_the_answer_leaves_the_group_to_the_others(new_world: NewWorld) -> None:
@@ -159,4 +159,4 @@ def test_a_session_that_ends_before_the_answer_leaves_the_group_to_the_others(ne
     world.lose(asked(world, "two2", properties=""))
     answer(world, msg_ids(world)[1])
     assert commands(world) == ["RegSub a/b", "RegSub a/b"]
-    assert len(world.engine.states(StateSpace.SHARED_SUBSCRIPTION)) == 2, "the group and its member"
+    assert len(world.engine.states(StateKind.SHARED_SUBSCRIPTION)) == 2, "the group and its member"

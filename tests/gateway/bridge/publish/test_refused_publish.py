@@ -4,7 +4,7 @@ import pytest
 
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.log_rate import LINES_OF_ONE
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
 
 REFUSED = "30 05 0003 'bad'"
@@ -29,7 +29,7 @@ def test_the_identifier_of_a_refused_qos_2_publish_is_free_again(guarded: World)
     link = _reconnected(guarded, link, "self")
     guarded.receive(link, "34 09 0004 'ok/a' 0007 'A'")
     assert link.taken() == written("50 02 0007")
-    assert len(guarded.engine.states(StateSpace.SESSION_INCOMING)) == 1
+    assert len(guarded.engine.states(StateKind.SESSION_INCOMING)) == 1
     watcher = guarded.connect("hear")
     guarded.receive(watcher, "82 06 0001 0001 '#' 00")
     watcher.taken()
@@ -55,11 +55,11 @@ def test_the_release_of_a_refused_qos_2_publish_in_the_same_read_publishes_nothi
     link = guarded.connect("self", flags="00")
     guarded.receive(link, "34 07 0003 'bad' 0007", "3C 07 0003 'bad' 0007", "62 02 0007")
     assert (link.is_open, link.sent) == (False, b"")
-    assert guarded.engine.states(StateSpace.SESSION_INCOMING) == []
+    assert guarded.engine.states(StateKind.SESSION_INCOMING) == []
     link = _reconnected(guarded, link, "self")
     guarded.receive(link, "34 09 0004 'ok/a' 0007 'A'")
     assert link.taken() == written("50 02 0007")
-    assert len(guarded.engine.states(StateSpace.SESSION_INCOMING)) == 1
+    assert len(guarded.engine.states(StateKind.SESSION_INCOMING)) == 1
 
 
 def test_the_release_of_a_publish_that_came_before_the_refused_one_is_carried_out(guarded: World) -> None:
@@ -85,7 +85,7 @@ def test_puback_behind_a_refused_publish_ends_its_delivery(guarded: World) -> No
     assert link.taken() == written("90 03 0001 01 32 09 0004 'ok/a' 0001 'A'")
     guarded.receive(link, REFUSED, "40 02 0001")
     assert guarded.depth("RFHBRIDGE.SUBSCRIBER") == 0
-    assert guarded.engine.states(StateSpace.SESSION_OUTGOING) == []
+    assert guarded.engine.states(StateKind.SESSION_OUTGOING) == []
     link = _reconnected(guarded, link, "self")
     assert link.sent == b""
 

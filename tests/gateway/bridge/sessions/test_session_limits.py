@@ -15,7 +15,7 @@ from gateway.mqtt.events import ConnectReceived, Will
 from gateway.mqtt.properties import WillProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.operators_act import OperatorsAct
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from spark_audit.record import Proof
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, publish_packet, written
 
@@ -423,7 +423,7 @@ def retained(world: World) -> int:
     world.run()
     world.bridge.tick()
     world.run()
-    return len(list(world.engine.states(StateSpace.BROKER_RETAINED)))
+    return len(list(world.engine.states(StateKind.BROKER_RETAINED)))
 
 
 def test_many_retained_messages_in_one_read_come_no_further_than_one_after_another(new_world: NewWorld) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.bridge.sessions.session_store import HeldPublish, SessionRow, SubscriptionRow, read_row
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.reasons import StoreError
 from tests.gateway.bridge.conftest import NewWorld
 from tests.processes.forked import rfhbridge
@@ -15,18 +15,18 @@ from tests.processes.forked import rfhbridge
 EPOCH = (77).to_bytes(8, "big")
 #: Rows of versions that no program has written yet, by their place in the store.
 NEWER = {
-    "a session": (StateSpace.SESSION, b"self", [7, 77, 5, False]),
-    "a held PUBLISH": (StateSpace.SESSION_INCOMING, EPOCH + b"\0\7", [4, 1, "a"]),
-    "a subscription": (StateSpace.SESSION_SUBSCRIPTION, EPOCH + b"a/#", [2, 1, False]),
-    "a group": (StateSpace.SHARED_SUBSCRIPTION, EPOCH, [2, "$share/g/a", {}]),
+    "a session": (StateKind.SESSION, b"self", [7, 77, 5, False]),
+    "a held PUBLISH": (StateKind.SESSION_INCOMING, EPOCH + b"\0\7", [4, 1, "a"]),
+    "a subscription": (StateKind.SESSION_SUBSCRIPTION, EPOCH + b"a/#", [2, 1, False]),
+    "a group": (StateKind.SHARED_SUBSCRIPTION, EPOCH, [2, "$share/g/a", {}]),
 }
 
 
-def _plant(data: Path, space: StateSpace, key: bytes, row: list[object]) -> None:
+def _plant(data: Path, kind: StateKind, key: bytes, row: list[object]) -> None:
     engine = Engine.open(data)
     unit = engine.begin()
-    unit.set_state(StateSpace.SESSION, b"kept", ormsgpack.packb([3, 77, 4, False, False, None, {}, None, {}]))
-    unit.set_state(space, key, ormsgpack.packb(row))
+    unit.set_state(StateKind.SESSION, b"kept", ormsgpack.packb([3, 77, 4, False, False, None, {}, None, {}]))
+    unit.set_state(kind, key, ormsgpack.packb(row))
     engine.submit(unit)
     engine.close()
 
@@ -57,7 +57,7 @@ def test_a_row_of_version_5_is_read_and_written_as_rows_of_subscriptions(new_wor
     unit = engine.begin()
     # What a gateway wrote before subscriptions had rows of their own.
     row = [5, 77, 5, False, False, None, {"a/#": 1, "b/+": 2}, None, {}, 60, 0, 0, {"a/#": [True, False, 7]}, b"", 0]
-    unit.set_state(StateSpace.SESSION, b"kept", ormsgpack.packb(row))
+    unit.set_state(StateKind.SESSION, b"kept", ormsgpack.packb(row))
     engine.submit(unit)
     engine.close()
     for _ in range(2):
@@ -66,12 +66,12 @@ def test_a_row_of_version_5_is_read_and_written_as_rows_of_subscriptions(new_wor
         assert session is not None
         assert session.subscriptions == {"a/#": 1, "b/+": 2}
         assert session.wishes == {"a/#": (True, False, 7)}
-        stored = world.engine.states(StateSpace.SESSION_SUBSCRIPTION)
+        stored = world.engine.states(StateKind.SESSION_SUBSCRIPTION)
         assert [(key, SubscriptionRow.unpack(value)) for key, value in stored] == [
             (EPOCH + b"a/#", SubscriptionRow(1, True, False, 7)),
             (EPOCH + b"b/+", SubscriptionRow(2)),
         ]
-        packed = world.engine.state(StateSpace.SESSION, b"kept")
+        packed = world.engine.state(StateKind.SESSION, b"kept")
         assert packed is not None
         assert ormsgpack.unpackb(packed)[0] == 6
         assert b"a/#" not in packed

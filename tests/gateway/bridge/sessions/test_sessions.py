@@ -7,11 +7,11 @@ import pytest
 from gateway.bridge.sessions.session_store import SubscriptionRow
 from gateway.bridge.sessions.subscription import Wishes
 from gateway.config.mqtt_limits import MqttLimits
-from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import StateKind, UnitOfWork
 from tests.gateway.bridge.conftest import NewWorld
 from tests.gateway.bridge.subscribe.test_cost_of_filters import subscribe
 
-SPACES = (StateSpace.SESSION, StateSpace.SESSION_SUBSCRIPTION)
+KINDS = (StateKind.SESSION, StateKind.SESSION_SUBSCRIPTION)
 
 
 def test_a_subscribe_writes_its_own_filter_alone(
@@ -19,17 +19,17 @@ def test_a_subscribe_writes_its_own_filter_alone(
 ) -> None:
     world = new_world(tmp_path, limits=MqttLimits())
     link = world.connect("self", flags="00")
-    written: list[tuple[StateSpace, int]] = []
+    written: list[tuple[StateKind, int]] = []
     set_state = UnitOfWork.set_state
 
-    def noted(unit: UnitOfWork, space: StateSpace, key: bytes, value: bytes) -> None:
-        if space in SPACES:
-            written.append((space, len(key) + len(value)))
-        set_state(unit, space, key, value)
+    def noted(unit: UnitOfWork, kind: StateKind, key: bytes, value: bytes) -> None:
+        if kind in KINDS:
+            written.append((kind, len(key) + len(value)))
+        set_state(unit, kind, key, value)
 
     monkeypatch.setattr(UnitOfWork, "set_state", noted)
     subscribe(world, link, [f"a/{number:03}/+" for number in range(50)])
-    assert written == [(StateSpace.SESSION_SUBSCRIPTION, len("a/000/+") + 8 + 6)] * 50
+    assert written == [(StateKind.SESSION_SUBSCRIPTION, len("a/000/+") + 8 + 6)] * 50
 
 
 def test_what_changes_is_what_a_restart_finds(new_world: NewWorld, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_session_that_ends_leaves_no_row(new_world: NewWorld, tmp_path: Path) 
     subscribe(world, world.connect("self", flags="00"), ["a", "b"])
     subscribe(world, world.connect("else", flags="00"), ["a"])
     world.connect("self", flags="02")
-    ((key, row),) = world.engine.states(StateSpace.SESSION_SUBSCRIPTION)
+    ((key, row),) = world.engine.states(StateKind.SESSION_SUBSCRIPTION)
     other = world.sessions.get("else")
     assert other is not None
     assert SubscriptionRow.read_key(key) == (other.epoch, "a")

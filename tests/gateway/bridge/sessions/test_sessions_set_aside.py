@@ -8,7 +8,7 @@ import pytest
 from gateway.bridge.sessions.sessions_set_aside import sessions_set_aside
 from gateway.config.mqtt_limits import MqttLimits
 from mappings.table import Dialect
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, written
 from tests.gateway.bridge.subscribe.test_cost_of_filters import deep_filters, subscribe
 from tests.gateway.bridge.subscribe.test_level_5_subscriptions import connected
@@ -30,7 +30,7 @@ def sent_at_connect(world: World, client: str, *, level: int = 4) -> bytes:
 
 def rows(world: World) -> tuple[bytes | None, list[tuple[bytes, bytes]]]:
     """The row of the large session, and those of all registrations."""
-    return world.engine.state(StateSpace.SESSION, b"deep"), world.engine.states(StateSpace.BROKER_SUBSCRIPTION)
+    return world.engine.state(StateKind.SESSION, b"deep"), world.engine.states(StateKind.BROKER_SUBSCRIPTION)
 
 
 @pytest.fixture
@@ -99,9 +99,9 @@ def test_a_client_that_subscribes_again_loads_nothing(
 ) -> None:
     world = new_world(tmp_path, limits=LITTLE)
     link = world.connect("deep", flags="00")
-    before = world.engine.states(StateSpace.BROKER_SUBSCRIPTION)
+    before = world.engine.states(StateKind.BROKER_SUBSCRIPTION)
     subscribe(world, link, deep_filters(FILTERS))
-    assert world.engine.states(StateSpace.BROKER_SUBSCRIPTION) == before
+    assert world.engine.states(StateKind.BROKER_SUBSCRIPTION) == before
     assert world.broker.subscribers_set_aside == 1
     world.receive(link, "A2 07 0002 0003 'a/b'")
     assert [topic for _, topic in registered(world) if topic == "a/b"] == []

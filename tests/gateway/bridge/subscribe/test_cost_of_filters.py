@@ -4,7 +4,7 @@ from itertools import count
 from pathlib import Path
 
 from gateway.config.mqtt_limits import MqttLimits
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, remaining_length
 
 LEVELS = 200
@@ -40,8 +40,8 @@ def test_a_filter_stands_in_the_store_once_for_the_session_and_once_for_the_brok
     link = world.connect("deep", flags="00")
     sent = subscribe(world, link, deep_filters(FILTERS))
     assert len(world.sessions.get("deep").subscriptions) == FILTERS  # type: ignore[union-attr]
-    spaces = (StateSpace.SESSION, StateSpace.SESSION_SUBSCRIPTION, StateSpace.BROKER_SUBSCRIPTION)
-    kept = sum(len(key) + len(value) for space in spaces for key, value in world.engine.states(space))
+    kinds = (StateKind.SESSION, StateKind.SESSION_SUBSCRIPTION, StateKind.BROKER_SUBSCRIPTION)
+    kept = sum(len(key) + len(value) for kind in kinds for key, value in world.engine.states(kind))
     assert kept < sent * 2 + 200 * FILTERS
 
 

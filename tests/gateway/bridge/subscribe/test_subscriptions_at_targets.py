@@ -9,7 +9,7 @@ from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.sessions.session_store import stored_registrations
 from gateway.config import RouteSettings, TargetSettings
 from mappings.commands.command import Dialect
-from mq_adapters.embedded.unit_of_work import Departure, StateSpace
+from mq_adapters.embedded.unit_of_work import Departure, StateKind
 from mq_adapters.message import MQMT_REPLY, Message, MessageDescriptor
 from tests.gateway.bridge.conftest import REPLY_QUEUE, SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, written
 from tests.gateway.bridge.remote import Remote, headers, transmissions
@@ -160,7 +160,7 @@ def test_publications_come_and_stop_with_the_subscription(new_world: NewWorld, r
     world.receive(teller, "32 08 0003 'a/b' 0003 'D'")
     remote.carry(world)
     assert link.taken() == b""
-    assert remote.engine.states(StateSpace.BROKER_SUBSCRIPTION) == []
+    assert remote.engine.states(StateKind.BROKER_SUBSCRIPTION) == []
     assert world.messages("SYSTEM.DEAD.LETTER.QUEUE") == []
 
 
@@ -532,7 +532,7 @@ def test_a_sweep_learns_what_should_be_registered_from_the_store(new_world: NewW
     world = new_world(**configured())
     persistent(world, "self")
     world.connect("othr", flags="00")
-    rows = world.engine.states(StateSpace.SESSION)
+    rows = world.engine.states(StateKind.SESSION)
     known = {each.client: each for each in stored_registrations(rows, world.engine.incarnation)}
     session = world.sessions.get("self")
     assert session is not None

@@ -13,7 +13,7 @@ from mq_adapters.broker.broker import STREAM_NAMELIST, Broker, unattended_admini
 from mq_adapters.delivery_listener import Unheard
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.command_server import CommandServer
-from mq_adapters.embedded.unit_of_work import Departure, StateSpace
+from mq_adapters.embedded.unit_of_work import Departure, StateKind
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.mqsc import MqscAnswer
 from mq_adapters.system_queues import CONTROL_QUEUE, DEFAULT_STREAM
@@ -192,7 +192,7 @@ def test_a_subscription_is_altered_in_its_place(station):
     station.mqsc(f"ALTER SUB('tea') DEST(OTHERS) DESTCORL('{PUMP.hex()}') USERDATA('after') VARUSER(FIXED)")
     assert station.shown("SUBID") == identifier
     assert station.shown("USERDATA") == ["'after'"]
-    assert len(station.engine.states(StateSpace.BROKER_SUBSCRIPTION)) == 1
+    assert len(station.engine.states(StateKind.BROKER_SUBSCRIPTION)) == 1
     station.publish("tea", b"one")
     assert (station.received(), station.received("OTHERS")) == ([], [b"one"])
 
@@ -347,7 +347,7 @@ def test_what_cannot_be_is_refused_and_everything_that_is_wrong_is_named(station
     station.mqsc("DEFINE SUB(HERE) TOPICSTR('here') DEST(ORDERS)")
     answer = station.answer(command)
     assert (list(answer.lines), answer.succeeded) == (lines, False)
-    assert len(station.engine.states(StateSpace.BROKER_SUBSCRIPTION)) == 1
+    assert len(station.engine.states(StateKind.BROKER_SUBSCRIPTION)) == 1
 
 
 def test_retained_publications_are_cleared_by_topic_string_and_wildcard(station):
@@ -356,7 +356,7 @@ def test_retained_publications_are_cleared_by_topic_string_and_wildcard(station)
     assert station.mqsc("CLEAR TOPICSTR('a/b/#/z') CLRTYPE(RETAINED)") == ["The retained publications were cleared."]
     station.mqsc("CLEAR TOPICSTR('other') CLRTYPE(RETAINED) SCOPE(LOCAL)")
     station.mqsc("CLEAR TOPICSTR('nothing here') CLRTYPE(RETAINED)")
-    assert [key.split(b"\0")[1] for key, _ in station.engine.states(StateSpace.BROKER_RETAINED)] == [b"a/b"]
+    assert [key.split(b"\0")[1] for key, _ in station.engine.states(StateKind.BROKER_RETAINED)] == [b"a/b"]
     station.mqsc("DEFINE SUB('all') TOPICSTR('#') DEST(ORDERS)")
     assert len(station.taken()) == 1
 
@@ -367,7 +367,7 @@ def test_retained_publications_of_a_stream_are_cleared_behind_its_name(station):
     station.publish("today", b"old", stream="NEWS", retained=True)
     station.publish("today", b"old", retained=True)
     station.mqsc("CLEAR TOPICSTR('NEWS/today') CLRTYPE(RETAINED)")
-    left = [key for key, _ in station.engine.states(StateSpace.BROKER_RETAINED)]
+    left = [key for key, _ in station.engine.states(StateKind.BROKER_RETAINED)]
     assert left == [b"SYSTEM.BROKER.DEFAULT.STREAM\0today"]
 
 
@@ -405,7 +405,7 @@ def test_without_a_gateway_retained_publications_are_cleared_and_none_is_sent(re
     station.mqsc("CLEAR TOPICSTR('a') CLRTYPE(RETAINED)")
     station.mqsc("DEFINE SUB('all') TOPICSTR('#') DEST(ORDERS)")
     assert station.received() == []
-    assert [key for key, _ in station.engine.states(StateSpace.BROKER_RETAINED)] == [DEFAULT_STREAM.encode() + b"\0b"]
+    assert [key for key, _ in station.engine.states(StateKind.BROKER_RETAINED)] == [DEFAULT_STREAM.encode() + b"\0b"]
 
 
 def test_a_stream_is_served_from_when_its_queue_and_the_namelist_are_there(station):

@@ -18,7 +18,7 @@ from mq_adapters.embedded.store.layout import APPLICATION_ID, USER_VERSION
 from mq_adapters.embedded.store.store import FILE_NAME, LOCK_NAME, Store
 from mq_adapters.embedded.store.verification import verify_store
 from mq_adapters.embedded.store.witness import MARKER_NAME, StoreWentBack
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
 
@@ -35,7 +35,7 @@ FILL_THE_DISK = """
 import resource, sys
 from pathlib import Path
 from mq_adapters.embedded.direct import Direct
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 queue_manager = Direct(Path(sys.argv[1]))
@@ -239,7 +239,7 @@ def test_a_file_of_version_1_is_read_with_all_that_is_in_it(of_version_1):
     assert found[2].msg_id == b"m" * 24
     assert described["ORDERS"] == "orders of the shop"
     store = Store.open(of_version_1)
-    assert store.states(StateSpace.SESSION) == [(b"client", b"value")]
+    assert store.states(StateKind.SESSION) == [(b"client", b"value")]
     assert store.priorities(5) == {1: 0, 2: 9, 3: 5}
     store.close()
 
@@ -274,7 +274,7 @@ def test_a_file_of_version_2_is_read_with_all_that_is_in_it_and_has_checksums_th
     assert (found[0].descriptor.correl_id, found[0].backout_count) == (b"pump".ljust(24, b"\0"), 1)
     assert found[1].msg_id == b"m" * 24
     store = Store.open(of_version_2)
-    assert store.states(StateSpace.SESSION) == [(b"client", b"value")]
+    assert store.states(StateKind.SESSION) == [(b"client", b"value")]
     assert [message.origin for _, message in store.messages((2,), 0)] == [b"origin"]
     store.close()
     assert verify_store(of_version_2).is_sound
