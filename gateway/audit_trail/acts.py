@@ -5,6 +5,7 @@ message that expires. The daemon notes orders, and so does a command that owns t
 of such a command wait on the audit queue for the next exporter.
 """
 
+from itertools import islice
 from typing import Final
 
 from gateway.audit_trail.notes import NoteKind, pack_batch
@@ -13,6 +14,7 @@ from gateway.audit_trail.stock_takes import lost_notes
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
+from spark_audit.record.fields import MOST_MESSAGE_IDS
 
 #: A command may be as long as its text: of what else there is to say, so many characters are kept.
 _LONGEST_TEXT_CHARACTERS: Final = 1_000
@@ -35,7 +37,8 @@ def note_acts(engine: Engine) -> None:
 
     def note(unit: UnitOfWork, act: OperatorsAct, messages: int) -> None:
         now_us = engine.now_us()
-        unit.notes.append(act_note(act, messages, now_us))
+        concerned = (message.sequence for queue, message, _ in unit.removals if act.queue in ("", queue.name))
+        unit.notes.append(act_note(act, messages, now_us, tuple(islice(concerned, MOST_MESSAGE_IDS))))
         unit.notes_are_due = True
         reason = f"an operator destroyed it: {act.command}"
         for queue, message, departure in unit.removals:
@@ -46,8 +49,8 @@ def note_acts(engine: Engine) -> None:
     engine.on_operated = note
 
 
-def act_note(act: OperatorsAct, messages: int, now_us: int) -> tuple[object, ...]:
-    """The note of one act."""
+def act_note(act: OperatorsAct, messages: int, now_us: int, numbers: tuple[int, ...] = ()) -> tuple[object, ...]:
+    """The note of one act. `numbers` are those of the messages that its record lists."""
     reason = act.reason[:_LONGEST_TEXT_CHARACTERS]
     subject = act.subject[:_LONGEST_TEXT_CHARACTERS]
-    return (NoteKind.OPERATED, now_us, act.operator, act.command, act.queue, subject, messages, reason)
+    return (NoteKind.OPERATED, now_us, act.operator, act.command, act.queue, subject, messages, reason, numbers)

@@ -54,6 +54,7 @@ class Fragments:
             Form.BYTES: shown.header,
             Form.HEX: lambda value: f'"{digest_text(value)}"',
             Form.MESSAGE_ID: str,
+            Form.MESSAGE_IDS: self._message_ids,
             Form.CORRELATION_ID: lambda correl_id: f'"{shown.identifier(correl_id)}"',
             Form.MQ_FORMAT: lambda format: json_text(format.decode("latin-1").rstrip()),
             Form.NAMES: lambda names: f"[{','.join(map(shown.name, names))}]",
@@ -101,6 +102,10 @@ class Fragments:
             return lambda values: f'{label}{values[place]:016x}"' if values[place] else ""
         needed = places[-1]  # a stream's style is told with its stream
         return lambda values: label + text(values[place]) if values[needed] else ""
+
+    def _message_ids(self, numbers: Sequence[int]) -> str:
+        texts = [f'{self._message_prefix}{number:016x}"' for number in numbers]
+        return f"[{','.join(texts)}]"
 
     def _depths(self, rows: Sequence[tuple[bytes, int, int]]) -> str:
         """Rows of numbers that stand as texts, for a column of lists has one type."""

@@ -6,20 +6,28 @@ failed is tried again; the log tells once that it fails, and once that it goes o
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from gateway.audit_trail.plan import TrailPlan
-from gateway.audit_trail.retention import Retention
+from gateway.audit_trail.retention import ORDER, Retention
 from gateway.audit_trail.second_place import SecondPlace
 from gateway.audit_trail.segment import Trail
 from mq_adapters.plausible_clock import ClockState, PlausibleClock
 from mq_adapters.reasons import QueueManagerError, StoreError
 
 if TYPE_CHECKING:
-    from gateway.audit_trail.digest_queue import Connect
+    from gateway.audit_trail.digest_queue import TransmissionQueue
+
+    class KeepersQueueManager(TransmissionQueue, Protocol):
+        """What the housekeeper needs of a queue manager."""
+
+        def operate(self, command: str, reason: str = "") -> None: ...
+
+    Connect = Callable[[], AbstractContextManager[KeepersQueueManager]]
 
 #: How often tasks are looked at when nobody wakes the thread: how soon one that failed is tried again, seconds.
 TURN_S: Final = 30.0
@@ -83,6 +91,7 @@ class Housekeeper:
             may_remove=lambda number: all(place.has(number) for place in tasks.values()),
             now_us=clock.now_us,
             is_time_sure=lambda: clock.state is ClockState.SETTLED,
+            tell=lambda segment, reason: _tell_removal(connect, segment, reason),
         )
         return cls(tasks, {"tending old segments": retention})
 
@@ -131,3 +140,11 @@ class Housekeeper:
         if name in self._failing:
             _log.info("trail task went on task=%s", name)
             self._failing.remove(name)
+
+
+def _tell_removal(connect: "Connect", segment: str, reason: str) -> None:
+    """The record of what is about to be removed."""
+    with connect() as queue_manager:
+        queue_manager.begin()
+        queue_manager.operate(ORDER, f"{reason}: segment {segment} and the older ones are removed")
+        queue_manager.commit()

@@ -5,8 +5,8 @@ Compressing: `NAME.jsonl.gz.part` is written, synced and read back, renamed to `
 left both files, the compressed one is checked again.
 
 Removing: a segment goes with all older ones, once each has its digest and, where there is a second place, is there.
-A signed digest of kind retention says so before the first of them goes; a crash behind it only delays the rest. The
-newest segment always stays: it says where the trail goes on.
+A record of the trail, and then a signed digest of kind retention, say so before the first of them goes; a crash behind
+them only delays the rest. The newest segment always stays: it says where the trail goes on.
 """
 
 import gzip
@@ -27,6 +27,8 @@ from mq_adapters.plausible_clock import wall_us
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import Digest, DigestKind
 
+#: What the record says that the keeper of the trail does.
+ORDER: Final = "trail retention"
 _HOUR_US: Final = 3_600_000_000
 _DAY_US: Final = 24 * _HOUR_US
 #: Segments are removed together, so that not each of them costs a digest: how often, microseconds.
@@ -39,7 +41,8 @@ class Retention:
     """Compresses and removes closed segments of a trail. Raises OSError, and StoreError for lines that were changed.
 
     `may_remove` says of a digest's number whether it, and its segment, is safe elsewhere; `is_time_sure` whether the
-    clock is in no doubt: until then nothing is compressed or removed because of its age.
+    clock is in no doubt: until then nothing is compressed or removed because of its age. `tell` adds the record: it is
+    given the newest segment that goes, and why.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class Retention:
         may_remove: Callable[[int], bool],
         now_us: Callable[[], int] = wall_us,
         is_time_sure: Callable[[], bool] = lambda: True,
+        tell: Callable[[str, str], None] = lambda _segment, _reason: None,
     ) -> None:
         self._trail = trail
         self._digests = digests
@@ -60,6 +64,7 @@ class Retention:
         self._may_remove = may_remove
         self._now_us = now_us
         self._is_time_sure = is_time_sure
+        self._tell = tell
         self._removal_due_us = 0
         #: Numbers of segments and of their digests, as far as the digests were read.
         self._digest_numbers: dict[int, int] = {}
@@ -118,6 +123,7 @@ class Retention:
             self._removal_due_us = now_us + REMOVAL_INTERVAL_US
             last = self._last_to_remove(now_us)
             if last is not None:
+                self._tell(last.stem, f"keep_days is {self._keep_us / _DAY_US:g}")
                 self._digests.add_retention(last.stem, now_us=now_us)
                 self._removed_through, self._is_removing = last.number, True
         if not self._is_removing:

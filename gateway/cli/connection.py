@@ -25,6 +25,13 @@ def connected(folder: Path) -> Iterator[QueueAdministration]:
         yield queue_manager
 
 
+def tell_order(queue_manager: QueueAdministration, command: str, reason: str) -> None:
+    """Notes an act that neither takes nor puts a message. Raises QueueManagerError 2035 without every right."""
+    queue_manager.begin()
+    queue_manager.operate(command, reason)
+    queue_manager.commit()
+
+
 def tell_act(folder: Path, command: str, *, messages: int, reason: str) -> None:
     """Notes an act of a command on a store that nobody else owns. Raises QueueManagerError 2042, StoreError."""
     from mq_adapters.embedded.direct import Direct

@@ -12,14 +12,14 @@ from mappings.headers.chain import FORMAT_DEAD_LETTER
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.objects import PutTarget
-from mq_adapters.embedded.operators_act import OperatorsAct, tell_removals
+from mq_adapters.embedded.operators_act import OperatorsAct, tell_alone, tell_removals
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.queue_administration import check_not_in_doubt, destroying
 from mq_adapters.embedded.redrive import check_redriven
 from mq_adapters.embedded.rights import EVERY_QUEUE, EVERYTHING, Right, Rights
 from mq_adapters.embedded.unit_of_work import TRAIL_HEAD, ApplicationIdentity, Departure, UnitOfWork
 from mq_adapters.message import MQMT_REQUEST, MQPER_PERSISTENCE_AS_Q_DEF, Message
-from mq_adapters.queue_manager import QueueStatus
+from mq_adapters.queue_manager import Compaction, QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.reports import ANY_REPORT, MQFB_COA, MQFB_COD, ReportOption, has_unknown_options
 from mq_adapters.system_queues import is_closed_to_applications
@@ -52,6 +52,7 @@ class Application:
         self._unit_bytes = 0
         #: The operator's act that the open unit of work is, if it is one.
         self._act: OperatorsAct | None = None
+        self._is_compacting = False
         self._dynamic_queues: list[Queue] = []
         self._held_queues: list[Queue] = []
         #: The broker made dead letters of the application's messages, and they found no room.
@@ -277,6 +278,17 @@ class Application:
         """Defines a local queue, durably."""
         self.rights.check(Right.ADMIN, queue_name, f"define queue {queue_name}")
         self._engine.define(queue_name, description=description)
+        reason = f"DESCR({description})" if description else ""
+        tell_alone(self._engine, self.act("queue define", reason=reason).on_queue(queue_name))
+
+    def compact_some(self) -> Compaction:
+        """Makes a step of a compaction. The first step of one notes the operator's act."""
+        self.check_everything("compact the store")
+        step = self._engine.maintenance.compact_some()
+        if not self._is_compacting:
+            tell_alone(self._engine, self.act("queue compact"))
+        self._is_compacting = not step.is_done
+        return step
 
     def depth(self, queue_name: str) -> int:
         self.check_known(queue_name)

@@ -151,7 +151,7 @@ class Direct:
 
     def compact_some(self) -> Compaction:
         self._check_store()
-        return self._open().maintenance.compact_some()
+        return self._application.compact_some()
 
     def depth(self, queue_name: str) -> int:
         self._open()

@@ -10,6 +10,8 @@ from typing import Final
 
 #: Version of the program whose trails were the first to have a record.
 FIRST_VERSION: Final = "0.1.0"
+#: MsgIds in one record of an operator's order.
+MOST_MESSAGE_IDS: Final = 100
 _MICROSECONDS: Final = "microseconds since 1970 UTC"
 _LARGEST: Final = 2**63 - 1
 #: The end of the year 9999.
@@ -29,6 +31,7 @@ class Form(Enum):
     BYTES = ("string", "base64; encrypted where personal data is keyed")
     HEX = ("string", "hex digits")
     MESSAGE_ID = ("string", "hex digits of a MsgId that the gateway gave")
+    MESSAGE_IDS = ("array<string>", "list of hex digits of MsgIds that the gateway gave")
     DEPTHS = (
         "array<array<string>>",
         "list of [CorrelId, messages, microseconds]; CorrelIds as keyed hashes where personal data is keyed",
@@ -202,6 +205,11 @@ FIELDS: Final = (
         "messages that the operator's order destroyed, took or moved; that were dropped; in `stock` those that wait",
         "messages",
         _COUNTED,
+    ),
+    Field(
+        "message_ids",
+        Form.MESSAGE_IDS,
+        f"MsgIds of these messages, the first {MOST_MESSAGE_IDS} of one unit of work",
     ),
     Field("jump_us", Form.NUMBER, "how far the wall clock is ahead of the plausible time", "microseconds"),
     Field("gateway_before", Form.HEX, "incarnation of the store until then", digits=24),

@@ -285,14 +285,18 @@ NOTES: Final = (
     ),
     Note(
         NoteKind.OPERATED,
-        "An operator gave an order.",
+        "An operator gave an order that changed something.",
         ("operator", "command", "queue", "object", "messages", "reason"),
         (
             RecordOf(
                 Kind.OPERATED,
-                (*_values("operator", "command", "messages"), *map(_if_any, ("queue", "object", "reason"))),
+                (
+                    *_values("operator", "command", "messages"),
+                    *map(_if_any, ("queue", "object", "reason", "message_ids")),
+                ),
             ),
         ),
+        ("message_ids",),
     ),
     Note(
         NoteKind.CLOCK_JUMPED,

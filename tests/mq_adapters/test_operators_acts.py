@@ -170,16 +170,36 @@ def test_a_large_queue_is_destroyed_in_units_of_which_each_tells_its_own(engine:
     assert [messages for *_, messages in told] == [1_000, 1_000, 1]
 
 
-def test_what_limits_a_queue_is_told_and_what_describes_it_is_not(engine: Engine, told: Told) -> None:
+def test_each_change_of_an_object_is_told_with_what_changed(engine: Engine) -> None:
+    acts: list[OperatorsAct] = []
+    engine.on_operated = lambda _unit, act, _messages: acts.append(act)
     mqsc(engine, "ALTER QLOCAL(ORDERS) DESCR('orders')")
     mqsc(engine, "ALTER QLOCAL(ORDERS) PUT(DISABLED) MAXDEPTH(5)")
     mqsc(engine, "DEFINE QLOCAL(ORDERS) GET(DISABLED) REPLACE")
     mqsc(engine, "ALTER QMGR MAXMSGL(100000)")
-    assert [(command, queue) for _, command, queue, _, _ in told] == [
-        ("ALTER QLOCAL", "ORDERS"),
-        ("DEFINE QLOCAL REPLACE", "ORDERS"),
-        ("ALTER QMGR", ""),
+    mqsc(engine, "DEFINE NAMELIST(N) NAMES(A,B)")
+    mqsc(engine, "DELETE NAMELIST(N)")
+    mqsc(engine, "DEFINE QALIAS(O) TARGET(ORDERS)")
+    mqsc(engine, "DEFINE QALIAS(O) TARGET(ELSEWHERE)")
+    Application(engine, operator="annabelle-the-operator").define("NEW", "for tests")
+    assert {act.operator for act in acts} == {"annabelle-the-operator"}
+    assert [(act.command, act.queue, act.subject, act.reason) for act in acts] == [
+        ("ALTER QLOCAL", "ORDERS", "", "DESCR(orders)"),
+        ("ALTER QLOCAL", "ORDERS", "", "MAXDEPTH(5) PUT(DISABLED)"),
+        ("DEFINE QLOCAL REPLACE", "ORDERS", "", "DESCR() GET(DISABLED) MAXDEPTH(999999999) PUT(ENABLED)"),
+        ("ALTER QMGR", "", "", "MAXMSGL(100000)"),
+        ("DEFINE NAMELIST", "", "N", "NAMES(A,B)"),
+        ("DELETE NAMELIST", "", "N", ""),
+        ("DEFINE QALIAS", "O", "", "TARGET(ORDERS)"),
+        ("queue define", "NEW", "", "DESCR(for tests)"),
     ]
+
+
+def test_a_compaction_is_told_once(engine: Engine, told: Told) -> None:
+    application = Application(engine, operator="ann")
+    while not application.compact_some().is_done:
+        pass
+    assert told == [("ann", "queue compact", "", "", 0)]
 
 
 def test_a_unit_of_work_that_an_operator_orders_tells_what_it_takes(engine: Engine, told: Told) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from gateway.cli.application import CommandFailed
+from gateway.cli.connection import connected, tell_order
 from gateway.cli.examples import epilog
-from gateway.cli.settings_options import ConfigOption, DataOption, settings_for
+from gateway.cli.settings_options import ConfigOption, DataOption, has_store, settings_for
 from gateway.cli.terminal import write_line
 
 if TYPE_CHECKING:
@@ -69,6 +70,9 @@ def rotate(data: DataOption = None, config: ConfigOption = None) -> None:
         when = "when its first file is closed, after 15 minutes at most, or when the gateway ends"
         raise CommandFailed(f"nothing in {trail} is signed yet (the gateway signs it {when})")
     new = public_key_of(make_next_key(Path(plan.signing_key)))
+    if has_store(trail.parent):
+        with connected(trail.parent) as queue_manager:
+            tell_order(queue_manager, "audit key rotate", f"{before} hands over to {new}")
     _hand_over(trail, plan)
     if key_in_force(trail) != new:
         raise CommandFailed("another rotation came first ('rfhbridge audit key show' prints the key in force)")

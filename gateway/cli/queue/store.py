@@ -39,7 +39,7 @@ def verify(
     folder = folder_with_store(config, data)
     moved = set_aside(folder) if sets_aside else ()
     if moved:
-        reason = "damaged messages, which are in table damaged of the store"
+        reason = f"in table damaged of the store: {'; '.join(moved)}"
         tell_act(folder, "queue verify --set-aside", messages=len(moved), reason=reason)
     found = verify_store(folder)
     if as_json:

@@ -68,10 +68,7 @@ def statuses(channels: ChannelAdministration | None, pattern: str) -> list[Shown
 def carry_out(channels: ChannelAdministration | None, verb: str, name: str, command: MqscCommand) -> str:
     """START, STOP or RESOLVE of one channel; returns the answer. Raises ChannelCommandRefused."""
     if verb not in _VERBS:
-        raise ChannelCommandRefused(
-            f"AMQ8405E: {verb} CHANNEL is not supported: the configuration has the channels; START, STOP and RESOLVE "
-            "are, and DISPLAY CHSTATUS."
-        )
+        raise refusal(verb)
     if channels is None or name not in channels.names():
         raise _not_found(name)
     if verb == "RESOLVE":
@@ -84,6 +81,14 @@ def carry_out(channels: ChannelAdministration | None, verb: str, name: str, comm
         return f"AMQ8018I: Start of channel {name} accepted."
     channels.stop(name)
     return f"AMQ8019I: Stop of channel {name} accepted."
+
+
+def refusal(verb: str) -> ChannelCommandRefused:
+    """The refusal of a verb that no channel understands."""
+    return ChannelCommandRefused(
+        f"AMQ8405E: {verb} CHANNEL is not supported: the configuration has the channels; START, STOP and RESOLVE "
+        "are, and DISPLAY CHSTATUS."
+    )
 
 
 def _resolution(command: MqscCommand) -> str:

@@ -116,9 +116,7 @@ def carry_out(
     """STOP or PURGE of one client; returns the answer. Raises ChannelCommandRefused."""
     client = _client(command)
     if verb not in ("STOP", "PURGE"):
-        raise ChannelCommandRefused(
-            f"AMQ8405E: {verb} CHANNEL with CHLTYPE(MQTT) is not supported: STOP and PURGE are."
-        )
+        raise refusal(verb)
     if client is None:
         raise ChannelCommandRefused(f"AMQ8405E: {verb} CHANNEL with CHLTYPE(MQTT) needs CLIENTID('...').")
     idle_s = _idle_s(command) if verb == "PURGE" else None
@@ -135,6 +133,11 @@ def carry_out(
     if not clients.disconnect(client, replace(act, subject=client)):
         raise ChannelCommandRefused(f"AMQ9533W: Client '{client}' is not connected.")
     return f"AMQ8019I: Stop of client '{client}' accepted."
+
+
+def refusal(verb: str) -> ChannelCommandRefused:
+    """The refusal of a verb that does nothing to clients."""
+    return ChannelCommandRefused(f"AMQ8405E: {verb} CHANNEL with CHLTYPE(MQTT) is not supported: STOP and PURGE are.")
 
 
 def _client(command: MqscCommand) -> str | None:

@@ -4,6 +4,7 @@ The message numbers are IBM MQ's if it has one for the case. A refusal of an unk
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from mq_adapters.attributes import (
@@ -12,6 +13,7 @@ from mq_adapters.attributes import (
     Attribute,
     Definition,
     ObjectType,
+    Value,
 )
 from mq_adapters.embedded import queue_administration
 from mq_adapters.embedded.engine import Engine
@@ -47,7 +49,13 @@ _OBJECTS: Final[Mapping[str, tuple[ObjectType, ...]]] = {
     "QUEUE": QUEUE_TYPES,
     "Q": QUEUE_TYPES,
 }
-_STATUS: Final = ("CHSTATUS", "CHS")
+#: Short names of objects.
+_FULL_NAMES: Final = {
+    **{word: kinds[0].name for word, kinds in _OBJECTS.items() if len(kinds) == 1},
+    "Q": "QUEUE",
+    "CHL": "CHANNEL",
+    "CHS": "CHSTATUS",
+}
 _NOUNS: Final = {ObjectType.TOPIC: "topic", ObjectType.NAMELIST: "namelist", ObjectType.QMGR: "queue manager"}
 _DONE: Final = {
     ("queue", "created"): "AMQ8006I",
@@ -68,12 +76,6 @@ _DETAILS: Final = {
     "namelist": "AMQ8550I: Display namelist details.",
     "queue manager": "AMQ8408I: Display Queue Manager details.",
 }
-_SUBSCRIPTION_VERBS: Final[Mapping[str, Callable[[Engine, MqscCommand, OperatorsAct], str]]] = {
-    "ALTER": mqsc_subscriptions.alter,
-    "DELETE": mqsc_subscriptions.delete,
-}
-#: Attributes that keep messages off a queue, or on it. A change of one is noted as an operator's act.
-_LIMITS: Final = frozenset(("PUT", "GET", "PUB", "SUB", "MAXDEPTH", "MAXMSGL", "MAXUMSGS", "DEADQ"))
 _REFUSALS: Final[Mapping[int, str]] = {
     ReasonCode.MQRC_OBJECT_ALREADY_EXISTS: "AMQ8150E: The object already exists.",
     ReasonCode.MQRC_Q_NOT_EMPTY: "AMQ8143E: The queue is not empty; clear it, or add PURGE.",
@@ -111,32 +113,12 @@ class CommandServer:
 
     def _carried_out(self, command: MqscCommand) -> list[str]:
         verb = _VERBS.get(command.verb, command.verb)
-        word = command.target.keyword
+        noun = _FULL_NAMES.get(command.target.keyword, command.target.keyword)
         self._check_rights(verb, command)
-        if word in ("CHANNEL", "CHL", "CHSTATUS", "CHS"):
-            return self._channel(verb, command)
-        if verb not in _KNOWN_VERBS:
-            raise MqscRefused(f"AMQ8426E: {command.verb} is not supported: {_KNOWN_VERBS_TEXT} are.")
-        if word == "SUB":
-            return self._subscription(verb, command)
-        if word == "TOPICSTR" and verb == "CLEAR":
-            return [mqsc_subscriptions.clear_retained(self._engine, command, self._act("CLEAR TOPICSTR"))]
-        kinds = _OBJECTS.get(word)
-        is_generic = word in ("QUEUE", "Q")
-        is_reset = verb == "RESET" and kinds != (ObjectType.QMGR,)
-        if kinds is None or is_reset or (is_generic and verb != "DISPLAY"):
-            supported = "QLOCAL, QALIAS, QREMOTE, QMODEL, TOPIC, SUB, NAMELIST and QMGR"
-            raise syntax_error(f"{verb} {word} is not supported: objects are {supported}.")
-        if verb == "DISPLAY":
-            return self._display(kinds, command)
-        kind = kinds[0]
-        if kind == ObjectType.QMGR:
-            return self._alter_queue_manager(verb, command)
-        if verb == "DEFINE":
-            return self._define(kind, command)
-        if verb == "ALTER":
-            return self._alter(kind, command)
-        return self._delete(kind, command) if verb == "DELETE" else self._clear(kind, command)
+        carry_out = COMMANDS.get((verb, noun))
+        if carry_out is None:
+            raise _not_supported(verb, noun, command)
+        return carry_out(self, command)
 
     def _check_rights(self, verb: str, command: MqscCommand) -> None:
         """Raises 2035 without the right admin, for the local queue that is named, or else for every queue.
@@ -149,86 +131,90 @@ class CommandServer:
 
     # -- verbs --------------------------------------------------------------------------------------------------------
 
-    def _define(self, kind: ObjectType, command: MqscCommand) -> list[str]:
-        name = name_of(command)
+    def _define(self, command: MqscCommand) -> list[str]:
+        kind, name = _kind(command), name_of(command)
         words = {parameter.keyword: parameter for parameter in command.parameters}
         replaces = "REPLACE" in words
         like = words["LIKE"].text if "LIKE" in words else None
         rest = tuple(each for each in command.parameters if each.keyword not in ("REPLACE", "NOREPLACE", "LIKE"))
-        base = Definition(object_type=kind, name=name) if like is None else self._existing(kind, like).named(name)
+        new = Definition(object_type=kind, name=name)
+        base = new if like is None else self._existing(kind, like).named(name)
         definition = base.altered(values_of(kind.name, ATTRIBUTES[kind], rest))
         there = self._engine.objects.find(kind, name)
         if not replaces or there is None:
             self._engine.objects.define(definition)
+            self._tell_change(f"DEFINE {kind.name}", new, definition)
             return [_done(kind, "created")]
         queue_administration.alter(self._engine, definition)
-        self._tell_limits(f"DEFINE {kind.name} REPLACE", there, definition)
+        self._tell_change(f"DEFINE {kind.name} REPLACE", there, definition)
         return [_done(kind, "changed")]
 
-    def _alter(self, kind: ObjectType, command: MqscCommand) -> list[str]:
+    def _alter(self, command: MqscCommand) -> list[str]:
+        kind = _kind(command)
         there = self._existing(kind, name_of(command))
         definition = there.altered(values_of(kind.name, ATTRIBUTES[kind], command.parameters))
         queue_administration.alter(self._engine, definition)
-        self._tell_limits(f"ALTER {kind.name}", there, definition)
+        self._tell_change(f"ALTER {kind.name}", there, definition)
         return [_done(kind, "changed")]
 
-    def _tell_limits(self, command: str, before: Definition, after: Definition) -> None:
-        """Notes an operator's act if the command changed which messages an object lets in or out."""
-        known = ATTRIBUTES[after.object_type].keys() & _LIMITS
-        changed = [f"{each}({after[each]})" for each in sorted(known) if before[each] != after[each]]
-        if changed:
-            is_queue = after.object_type in QUEUE_TYPES
-            act = self._act(command, subject="" if is_queue else after.name, reason=" ".join(changed))
-            tell_alone(self._engine, act.on_queue(after.name) if is_queue else act)
+    def _tell_change(self, command: str, before: Definition, after: Definition) -> None:
+        """Notes an operator's act that defines or alters an object, with the attributes that are other than before."""
+        changed = (each for each in sorted(ATTRIBUTES[after.object_type]) if before[each] != after[each])
+        self._tell_object(command, after, reason=" ".join(f"{each}({_value(after[each])})" for each in changed))
+
+    def _tell_object(self, command: str, definition: Definition, *, reason: str = "") -> None:
+        is_queue = definition.object_type in QUEUE_TYPES
+        act = self._act(command, subject="" if is_queue else definition.name, reason=reason)
+        tell_alone(self._engine, act.on_queue(definition.name) if is_queue else act)
 
     def _act(self, command: str, *, subject: str = "", reason: str = "") -> OperatorsAct:
         return OperatorsAct(operator=self._operator, command=command, subject=subject, reason=reason)
 
-    def _alter_queue_manager(self, verb: str, command: MqscCommand) -> list[str]:
-        if verb == "RESET":
-            return [self._reset_clock(command)]
-        if verb != "ALTER":
-            raise syntax_error(f"{verb} QMGR is not supported: ALTER QMGR, DISPLAY QMGR and RESET QMGR are.")
+    def _alter_queue_manager(self, command: MqscCommand) -> list[str]:
         parameters = command.parameters
         if command.target.items is not None:
             raise syntax_error("QMGR has no name here: ALTER QMGR keyword(value).")
         objects = self._engine.objects
         before, changes = objects.queue_manager, values_of("QMGR", ATTRIBUTES[ObjectType.QMGR], parameters)
         objects.alter_queue_manager(changes)
-        self._tell_limits("ALTER QMGR", before, objects.queue_manager)
+        self._tell_change("ALTER QMGR", before, objects.queue_manager)
         return [_done(ObjectType.QMGR, "changed")]
 
-    def _reset_clock(self, command: MqscCommand) -> str:
+    def _reset_clock(self, command: MqscCommand) -> list[str]:
         """RESET QMGR TYPE(CLOCK): the operator says that the wall clock is right."""
         if [(each.keyword, each.items) for each in command.parameters] != [("TYPE", ("CLOCK",))]:
             raise syntax_error("RESET QMGR needs TYPE(CLOCK).")
         if not believe(self._engine, f"{self._operator} says that the wall clock is right"):
             raise MqscRefused("AMQ8149E: The gateway trusts the clock already.")
         tell_alone(self._engine, self._act("RESET QMGR", reason="TYPE(CLOCK)"))
-        return "AMQ8005I: Queue manager changed."
+        return ["AMQ8005I: Queue manager changed."]
 
-    def _delete(self, kind: ObjectType, command: MqscCommand) -> list[str]:
+    def _delete(self, command: MqscCommand) -> list[str]:
+        kind = _kind(command)
         definition = self._existing(kind, name_of(command))
         words = refuse_others(command.parameters, ("PURGE", "NOPURGE") if kind == ObjectType.QLOCAL else ())
         if kind == ObjectType.QLOCAL:
             queue, purge = self._engine.queue(definition.name), "PURGE" in words
             act = self._act("DELETE QLOCAL PURGE" if purge else "DELETE QLOCAL")
             queue_administration.delete(self._engine, queue, act, purge=purge)
-        else:
-            if kind in QUEUE_TYPES:
-                queue_administration.check_not_needed(self._engine, definition.name, f"delete {definition.name}")
-            self._engine.objects.delete(definition)
+            return [_done(kind, "deleted")]
+        if kind in QUEUE_TYPES:
+            queue_administration.check_not_needed(self._engine, definition.name, f"delete {definition.name}")
+        self._engine.objects.delete(definition)
+        self._tell_object(f"DELETE {kind.name}", definition)
         return [_done(kind, "deleted")]
 
-    def _clear(self, kind: ObjectType, command: MqscCommand) -> list[str]:
-        if kind != ObjectType.QLOCAL:
-            raise syntax_error(f"CLEAR {kind.name} is not supported: CLEAR QLOCAL is.")
-        name = self._existing(kind, name_of(command)).name
+    def _clear(self, command: MqscCommand) -> list[str]:
+        name = self._existing(ObjectType.QLOCAL, name_of(command)).name
         refuse_others(command.parameters)
         queue_administration.clear(self._engine, self._engine.queue(name), self._act("CLEAR QLOCAL"))
-        return [_done(kind, "cleared")]
+        return [_done(ObjectType.QLOCAL, "cleared")]
 
-    def _display(self, kinds: tuple[ObjectType, ...], command: MqscCommand) -> list[str]:
+    def _clear_retained(self, command: MqscCommand) -> list[str]:
+        return [mqsc_subscriptions.clear_retained(self._engine, command, self._act("CLEAR TOPICSTR"))]
+
+    def _display(self, command: MqscCommand) -> list[str]:
+        kinds = _OBJECTS[command.target.keyword]
         known = {keyword for kind in kinds for keyword in (*ATTRIBUTES[kind], *READ_ONLY[kind])}
         parameters = command.parameters
         if ObjectType.QMGR in kinds:
@@ -246,13 +232,16 @@ class CommandServer:
             raise not_found("Object", ",".join(command.target.items or ()) or self._engine.name)
         return _rows(_DETAILS[_noun(kinds[0])], rows, keywords, headings, attributes)
 
-    def _subscription(self, verb: str, command: MqscCommand) -> list[str]:
-        if verb == "CLEAR":
-            raise syntax_error("CLEAR SUB is not supported: CLEAR QLOCAL and CLEAR TOPICSTR are.")
-        if verb == "DEFINE":
-            return [mqsc_subscriptions.define(self._engine, command, self._user)]
-        if verb != "DISPLAY":
-            return [_SUBSCRIPTION_VERBS[verb](self._engine, command, self._act(f"{verb} SUB"))]
+    def _define_subscription(self, command: MqscCommand) -> list[str]:
+        return [mqsc_subscriptions.define(self._engine, command, self._user, self._act("DEFINE SUB"))]
+
+    def _alter_subscription(self, command: MqscCommand) -> list[str]:
+        return [mqsc_subscriptions.alter(self._engine, command, self._act("ALTER SUB"))]
+
+    def _delete_subscription(self, command: MqscCommand) -> list[str]:
+        return [mqsc_subscriptions.delete(self._engine, command, self._act("DELETE SUB"))]
+
+    def _display_subscriptions(self, command: MqscCommand) -> list[str]:
         known = set(mqsc_subscriptions.KEYWORDS)
         found, parameters = mqsc_subscriptions.display(self._engine, command)
         keywords = wanted_keywords(parameters, known)
@@ -261,32 +250,30 @@ class CommandServer:
             raise not_found("Subscription", ",".join(command.target.items or ("*",)))
         return _rows("AMQ8096I: Subscription inquired.", wanted, keywords, 2, {})
 
-    def _channel(self, verb: str, command: MqscCommand) -> list[str]:
+    def _channel(self, command: MqscCommand) -> list[str]:
+        """START, STOP and RESOLVE of a channel to a target; STOP and PURGE of an MQTT client."""
+        verb, name = command.verb, name_of(command)
+        act = self._act(f"{verb} CHANNEL")
         if mqsc_clients.are_meant(command):
-            return self._client(verb, command)
-        name, channels = name_of(command), self._engine.objects.channels
-        if verb != "DISPLAY" or command.target.keyword not in _STATUS:
-            answer = mqsc_channels.carry_out(channels, verb, name, command)
-            if verb == "RESOLVE":
-                action = command.parameters[0].text
-                tell_alone(self._engine, self._act("RESOLVE CHANNEL", subject=name, reason=f"ACTION({action})"))
-            return [answer]
-        known = set(mqsc_channels.CHANNEL_KEYWORDS)
-        keywords = wanted_keywords(command.parameters, known)
-        wanted = list(filtered(iter(mqsc_channels.statuses(channels, name)), command.parameters, known))
-        if not wanted:
-            raise not_found("Channel", name)
-        return _rows("AMQ8417I: Display Channel Status details.", wanted, keywords, 3, {})
+            return [mqsc_clients.carry_out(self._engine.objects.clients, verb, name, command, act)]
+        answer = mqsc_channels.carry_out(self._engine.objects.channels, verb, name, command)
+        reason = " ".join(f"{each.keyword}({each.text})" for each in command.parameters)
+        tell_alone(self._engine, replace(act, subject=name, reason=reason))
+        return [answer]
 
-    def _client(self, verb: str, command: MqscCommand) -> list[str]:
-        name, clients = name_of(command), self._engine.objects.clients
-        if verb != "DISPLAY" or command.target.keyword not in _STATUS:
-            return [mqsc_clients.carry_out(clients, verb, name, command, self._act(f"{verb} CHANNEL"))]
-        known, parameters = set(mqsc_clients.CLIENT_KEYWORDS), mqsc_clients.other_parameters(command)
+    def _display_status(self, command: MqscCommand) -> list[str]:
+        name, parameters = name_of(command), command.parameters
+        if mqsc_clients.are_meant(command):
+            noun, known = "Client", set(mqsc_clients.CLIENT_KEYWORDS)
+            parameters = mqsc_clients.other_parameters(command)
+            shown = mqsc_clients.statuses(self._engine.objects.clients, name, command)
+        else:
+            noun, known = "Channel", set(mqsc_channels.CHANNEL_KEYWORDS)
+            shown = mqsc_channels.statuses(self._engine.objects.channels, name)
         keywords = wanted_keywords(parameters, known)
-        wanted = list(filtered(iter(mqsc_clients.statuses(clients, name, command)), parameters, known))
+        wanted = list(filtered(iter(shown), parameters, known))
         if not wanted:
-            raise not_found("Client", name)
+            raise not_found(noun, name)
         return _rows("AMQ8417I: Display Channel Status details.", wanted, keywords, 3, {})
 
     # -- inside -------------------------------------------------------------------------------------------------------
@@ -297,6 +284,52 @@ class CommandServer:
         if found is None:
             raise not_found("Object", name)
         return found
+
+
+_CarryOut = Callable[[CommandServer, MqscCommand], list[str]]
+_DEFINABLE: Final = ("QLOCAL", "QALIAS", "QREMOTE", "QMODEL", "TOPIC", "NAMELIST")
+#: The commands, by verb and object. Each one but DISPLAY notes an operator's act if it changes anything.
+COMMANDS: Final[Mapping[tuple[str, str], _CarryOut]] = {
+    **{("DEFINE", noun): CommandServer._define for noun in _DEFINABLE},
+    **{("ALTER", noun): CommandServer._alter for noun in _DEFINABLE},
+    **{("DELETE", noun): CommandServer._delete for noun in _DEFINABLE},
+    **{("DISPLAY", noun): CommandServer._display for noun in (*_DEFINABLE, "QUEUE", "QMGR")},
+    ("ALTER", "QMGR"): CommandServer._alter_queue_manager,
+    ("RESET", "QMGR"): CommandServer._reset_clock,
+    ("CLEAR", "QLOCAL"): CommandServer._clear,
+    ("CLEAR", "TOPICSTR"): CommandServer._clear_retained,
+    ("DEFINE", "SUB"): CommandServer._define_subscription,
+    ("ALTER", "SUB"): CommandServer._alter_subscription,
+    ("DELETE", "SUB"): CommandServer._delete_subscription,
+    ("DISPLAY", "SUB"): CommandServer._display_subscriptions,
+    ("START", "CHANNEL"): CommandServer._channel,
+    ("STOP", "CHANNEL"): CommandServer._channel,
+    ("RESOLVE", "CHANNEL"): CommandServer._channel,
+    ("PURGE", "CHANNEL"): CommandServer._channel,
+    ("DISPLAY", "CHSTATUS"): CommandServer._display_status,
+}
+
+
+def _not_supported(verb: str, noun: str, command: MqscCommand) -> Exception:
+    """The refusal of a command that is not in the table."""
+    if noun in ("CHANNEL", "CHSTATUS"):
+        return mqsc_clients.refusal(verb) if mqsc_clients.are_meant(command) else mqsc_channels.refusal(verb)
+    if verb not in _KNOWN_VERBS:
+        return MqscRefused(f"AMQ8426E: {command.verb} is not supported: {_KNOWN_VERBS_TEXT} are.")
+    supported = "objects are QLOCAL, QALIAS, QREMOTE, QMODEL, TOPIC, SUB, NAMELIST and QMGR"
+    if verb == "CLEAR":
+        supported = "CLEAR QLOCAL and CLEAR TOPICSTR are"
+    elif noun == "QMGR":
+        supported = "ALTER QMGR, DISPLAY QMGR and RESET QMGR are"
+    return syntax_error(f"{verb} {command.target.keyword} is not supported: {supported}.")
+
+
+def _kind(command: MqscCommand) -> ObjectType:
+    return _OBJECTS[command.target.keyword][0]
+
+
+def _value(value: Value) -> str:
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _rows(

@@ -98,7 +98,7 @@ class SubscriptionRow:
     shown: Shown
 
 
-def define(engine: Engine, command: MqscCommand, user: str) -> str:
+def define(engine: Engine, command: MqscCommand, user: str, act: OperatorsAct) -> str:
     """DEFINE SUB. With REPLACE the subscription may exist. `user` gave the command."""
     words = {parameter.keyword for parameter in command.parameters}
     rest = tuple(each for each in command.parameters if each.keyword not in ("REPLACE", "NOREPLACE", "LIKE"))
@@ -112,12 +112,12 @@ def define(engine: Engine, command: MqscCommand, user: str) -> str:
         changed = {each for each in _FIXED & said.keys() - {"TOPICOBJ"} if said[each] != existing[0].said[each]}
         if changed or "TOPICOBJ" in said:
             raise syntax_error(f"{', '.join(sorted(changed) or ['TOPICOBJ'])} cannot be replaced; delete it first.")
-        _alter(engine, existing[0], said)
+        _alter(engine, existing[0], said, replace(act, command="DEFINE SUB REPLACE"))
         return "The subscription was changed."
     like = next((each.text for each in command.parameters if each.keyword == "LIKE"), None)
     if like is not None:
         said = {**_one(engine, like, "").said, **said}
-    _define(engine, name, {"SUBUSER": _owner(there, said) or user, **said})
+    _define(engine, name, {"SUBUSER": _owner(there, said) or user, **said}, act)
     return "AMQ8094I: Subscription created."
 
 
@@ -127,10 +127,10 @@ def _owner(there: list[SubscriptionRow], said: Mapping[str, Value]) -> str:
     return next((str(row.said["SUBUSER"]) for row in there if (row.said["DEST"], row.said["DESTCORL"]) == place), "")
 
 
-def alter(engine: Engine, command: MqscCommand, _act: OperatorsAct) -> str:
+def alter(engine: Engine, command: MqscCommand, act: OperatorsAct) -> str:
     """ALTER SUB, by its name or SUBID."""
     row, rest = _named(engine, command)
-    _alter(engine, row, values_of("SUB", _ATTRIBUTES, rest, fixed=_FIXED))
+    _alter(engine, row, values_of("SUB", _ATTRIBUTES, rest, fixed=_FIXED), act)
     return "The subscription was changed."
 
 
@@ -258,7 +258,7 @@ def _broker(engine: Engine) -> PublishSubscribe:
 # -- what is to be registered ----------------------------------------------------------------------------------------
 
 
-def _define(engine: Engine, name: str, said: Mapping[str, Value]) -> None:
+def _define(engine: Engine, name: str, said: Mapping[str, Value], act: OperatorsAct) -> None:
     wanted = {keyword: said.get(keyword, attribute.default) for keyword, attribute in _ATTRIBUTES.items()}
     _check(said, wanted)
     stream_name, topic = _topic(engine, wanted)
@@ -271,10 +271,11 @@ def _define(engine: Engine, name: str, said: Mapping[str, Value]) -> None:
         _broker(engine).define(unit, message, command, _dialect(wanted))
     except SubscriptionRefused as refusal:
         raise MqscRefused(f"The subscription is refused: {refusal}.") from None
+    tell(engine, unit, replace(act, subject=topic, reason=_told(name, said)))
     engine.submit(unit)
 
 
-def _alter(engine: Engine, row: SubscriptionRow, changes: Mapping[str, Value]) -> None:
+def _alter(engine: Engine, row: SubscriptionRow, changes: Mapping[str, Value], act: OperatorsAct) -> None:
     """Alters the attributes. The point, the other options and the joint identities of the subscription stay."""
     existing = row.subscription
     wanted = {**row.said, **changes}
@@ -297,7 +298,13 @@ def _alter(engine: Engine, row: SubscriptionRow, changes: Mapping[str, Value]) -
         _broker(engine).alter(unit, existing.number, message, command, existing.dialect)
     except SubscriptionRefused as refusal:
         raise MqscRefused(f"The subscription is refused: {refusal}.") from None
+    tell(engine, unit, replace(act, subject=str(row.said["TOPICSTR"]), reason=_told(row.name, changes)))
     engine.submit(unit)
+
+
+def _told(name: str, said: Mapping[str, Value]) -> str:
+    """The name of a subscription, and what the operator said of it."""
+    return " ".join((name, *(f"{keyword}({value})" for keyword, value in said.items() if keyword != "TOPICSTR")))
 
 
 def _check(said: Mapping[str, Value], wanted: Mapping[str, Value]) -> None:

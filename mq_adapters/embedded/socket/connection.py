@@ -392,8 +392,7 @@ class SocketConnection(asyncio.Protocol):
         self._call().clear_some(queue_name, cleared)
 
     def _compact(self, number: int, fields: FrameFields) -> None:
-        maintenance = self._engine.maintenance
-        call = maintenance.compact_some if fields.u8() else maintenance.compaction
+        call = self._call().compact_some if fields.u8() else self._engine.maintenance.compaction
         fields.end()
         self._call().check_everything("compact the store")
 

@@ -8,7 +8,8 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from gateway.audit_trail.plan import TrailPlan
 from gateway.audit_trail.segment import Trail
 from gateway.audit_trail.segment_files import segment_files
 from mq_adapters.embedded.direct import Direct
-from mq_adapters.embedded.rights import EXPORTER
+from mq_adapters.embedded.rights import EVERYTHING
 from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.system_queues import AUDIT_QUEUE
 from spark_audit.digest import DigestKind, parse_digest
@@ -50,10 +51,10 @@ def _life(data: Path, keep_days: float) -> None:
     """What an exporter does from its start to its end, its housekeeper's work included."""
     plan = _plan(data, keep_days)
     with (
-        Direct(data, rights=EXPORTER) as queue_manager,
+        Direct(data, rights=replace(EVERYTHING, takes_notes=True)) as queue_manager,
         Trail.open(data / "trail", limits=plan.limits, signing_key=Path(plan.signing_key)) as trail,
     ):
-        housekeeper = Housekeeper.of(plan, trail, lambda: Direct(data), PlausibleClock())
+        housekeeper = Housekeeper.of(plan, trail, lambda: nullcontext(queue_manager), PlausibleClock())
         Exporter(queue_manager, trail).drain()
         trail.finish(queue_manager.incarnation.hex())
         housekeeper.turn()
