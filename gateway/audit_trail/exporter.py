@@ -11,6 +11,7 @@ goes away it exits 1 and leaves the segment open for the next exporter.
 """
 
 import argparse
+import contextlib
 import logging
 import os
 import socket
@@ -58,6 +59,9 @@ _APPLICATION_NAME: Final = "rfhbridge exporter"
 _KEEPER_NAME: Final = "rfhbridge trail keeper"
 #: Added to the process's niceness: the gateway's own work goes first.
 _NICENESS: Final = 10
+#: Linux shares the cores among sessions of processes first, and niceness counts only within a session. The exporter has
+#: a session of its own, whose niceness stands here (sched(7), "The autogroup feature").
+_NICENESS_OF_SESSION: Final = Path("/proc/self/autogroup")
 _INCARNATION: Final = slice(4, 16)  # of a MsgId, see Message.msg_id
 _IN_CLEAR: Final = InClear()
 _NO_RESERVE: Final = Reserve(Path(), 0)
@@ -372,7 +376,7 @@ def main(arguments: list[str] | None = None) -> int:
     folder = options.data / TRAIL_FOLDER
     stop = TerminationSignal(asked=options.once)
     clock = PlausibleClock(newest_us(folder))
-    os.nice(_NICENESS)
+    _step_back()
     try:
         plan = TrailPlan.kept(folder) if options.plan is None else TrailPlan.from_json(options.plan)
         with ExitStack() as stack:
@@ -392,6 +396,13 @@ def main(arguments: list[str] | None = None) -> int:
         _log.error("exporter gave up reason=%s", str(error))
         return 1
     return 0
+
+
+def _step_back() -> None:
+    os.nice(_NICENESS)
+    if os.getsid(0) == os.getpid():  # not the session of a shell or of the gateway, which has others in it
+        with contextlib.suppress(OSError):  # a system without such groups
+            _NICENESS_OF_SESSION.write_text(str(_NICENESS))
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:

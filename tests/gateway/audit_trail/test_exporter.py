@@ -254,6 +254,28 @@ def test_exporter_that_gives_up_says_why_in_the_log_of_its_gateway(tmp_path: Pat
     assert (line["event"], "2059 MQRC_Q_MGR_NOT_AVAILABLE" in line["reason"]) == ("exporter gave up", True)
 
 
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="the system shares no cores among sessions")
+@pytest.mark.parametrize("has_own_session", [True, False])
+def test_exporter_steps_back_with_its_own_session_and_never_with_that_of_others(
+    tmp_path: Path, has_own_session: bool
+) -> None:
+    """Linux shares the cores among sessions first: there the niceness of a process alone means nothing."""
+    here, there = socket.socketpair()
+    with here, there:
+        number = str(there.fileno())
+        command = [sys.executable, "-m", "gateway.audit_trail.exporter", "--data", str(tmp_path), "--socket", number]
+        process = subprocess.Popen(command, pass_fds=(there.fileno(),), start_new_session=has_own_session)
+        try:
+            assert here.recv(1)  # its first request, which comes after it has stepped back
+            niceness = os.getpriority(os.PRIO_PROCESS, process.pid) - os.getpriority(os.PRIO_PROCESS, 0)
+            group = Path(f"/proc/{process.pid}/autogroup").read_text()
+        finally:
+            process.kill()
+            process.wait()
+    assert niceness == min(10, 19 - os.getpriority(os.PRIO_PROCESS, 0))
+    assert group.endswith(" nice 10\n") if has_own_session else group == Path("/proc/self/autogroup").read_text()
+
+
 def test_exporter_loads_no_settings_no_store_and_no_readers_of_headers() -> None:
     """One starts with each gateway: what it does not need would be most of its start and of its memory."""
     program = (
