@@ -1,7 +1,8 @@
 """MQTT on TCP, or on TLS over it, as an asyncio.Protocol.
 
 The bytes of a short read go to the bridge in one call, and the answers leave in one write. A long read goes to the
-bridge in slices (long_reads.py). The longer the bridge takes for a slice, the shorter the next slices become.
+bridge in slices (long_reads.py). The longer the bridge takes for a slice, the shorter the next slices become. A read is
+long if it is longer than the next slice would be: where packets are slow to carry out, no read brings many of them.
 """
 
 import asyncio
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 
 #: Seconds for which a client may still send after the packet that says why its connection ends. Then it is cut off.
 _FAREWELL_S: Final = 0.5
-#: Lengths of slices, bytes: 16 KiB hold a window of a hundred usual messages, and 1 KiB 512 PINGREQs. The first slice
-#: of a connection is short, because its cost is not known yet.
+#: Lengths of slices, bytes: 16 KiB hold a window of a hundred usual messages. 128 bytes hold 64 PINGREQs, or eight
+#: PUBLISHes of new topics, which take half a millisecond. The first slice of a connection is short, because its cost is
+#: not known yet.
 _LONGEST_PIECE_BYTES: Final = 16_384
 _FIRST_PIECE_BYTES: Final = 2_048
-_SHORTEST_PIECE_BYTES: Final = 1_024
-#: Seconds after a long read for which a client's short reads wait in line too.
+_SHORTEST_PIECE_BYTES: Final = 128
+#: A longer read waits in line, however quick its packets are.
+_SHORT_READ_BYTES: Final = 1_024
+#: Seconds after a long read for which a client's short reads do not count as those of another client.
 _WHILE_S: Final = 1.0
 
 
@@ -66,11 +70,11 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         self.received_bytes += len(data)
         if self._rest:
             self._rest += data
-        elif len(data) <= _SHORTEST_PIECE_BYTES:
+        elif len(data) <= min(_SHORT_READ_BYTES, self._piece_bytes):
             now_s = time.monotonic()
             if now_s > self._long_read_s + _WHILE_S:
                 self._listener.long_reads.short_read_s = now_s
-            self._take(data)
+            self._take_timed(data, now_s)
         else:
             self._long_read_s = time.monotonic()
             self._rest = data
@@ -113,9 +117,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             return False
         piece = self._rest[self._place : self._place + self._piece_bytes]
         self._place += len(piece)
-        began_s = time.monotonic()
-        self._take(piece)
-        self._fit_pieces(len(piece), time.monotonic() - began_s)
+        self._take_timed(piece, time.monotonic())
         if self._place < len(self._rest):
             return True
         self._rest, self._place = b"", 0
@@ -123,10 +125,11 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         self._end_if_due()
         return False
 
-    def _fit_pieces(self, length: int, took_s: float) -> None:
+    def _take_timed(self, data: bytes, now_s: float) -> None:
         """Makes the next slices half as long after a slow one, and twice as long after a quick one."""
-        aim_s = self._listener.long_reads.piece_s
-        if took_s > aim_s:
+        self._take(data)
+        length, took_s, aim_s = len(data), time.monotonic() - now_s, self._listener.long_reads.piece_s
+        if took_s > aim_s and length > _SHORTEST_PIECE_BYTES:
             self._piece_bytes = max(length // 2, _SHORTEST_PIECE_BYTES)
         elif length == self._piece_bytes and took_s < aim_s / 4:
             self._piece_bytes = min(2 * length, _LONGEST_PIECE_BYTES)

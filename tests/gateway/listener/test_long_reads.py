@@ -257,7 +257,21 @@ def test_an_error_in_one_of_those_in_line_is_told_and_the_others_go_on() -> None
     assert [type(each) for each in told] == [ZeroDivisionError]
 
 
-@pytest.mark.parametrize(("aim_s", "length"), [(-1.0, 1_024), (3_600.0, 16_384)])
+def test_a_short_read_waits_in_line_too_where_the_packets_of_its_client_take_long() -> None:
+    watcher = Watcher()
+
+    async def scenario(running: Running) -> None:
+        _watch(running.bridge, watcher)
+        with await asyncio.to_thread(socket.create_connection, ("127.0.0.1", running.port), PATIENCE_S) as client:
+            for come in (600, 1_200):
+                client.sendall(bytes(600))
+                await running.bridge.until(lambda come=come: len(running.bridge.received) == come)
+
+    run(scenario, {}, answers=False)
+    assert [length for _, length in watcher.pieces] == [600, 300, 150, 128, 22]
+
+
+@pytest.mark.parametrize(("aim_s", "length"), [(-1.0, 128), (3_600.0, 16_384)])
 def test_pieces_are_short_where_they_take_long_and_long_where_they_are_quick(
     monkeypatch: pytest.MonkeyPatch, aim_s: float, length: int
 ) -> None:
