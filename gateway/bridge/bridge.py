@@ -35,6 +35,7 @@ from gateway.bridge.subscribe.filter_pacing import (
     LongRequest,
     Whole,
     as_they_are,
+    is_long,
 )
 from gateway.bridge.subscribe.pending_packet import FAILURE, CodesOfAnswer
 from gateway.bridge.subscribe.subscribe import Subscriptions
@@ -121,7 +122,7 @@ class Bridge:
         self._call_soon = call_soon
         self._outdated = OutdatedRights(sessions, deliver=to_mqtt.deliver, goes_on=self._goes_on, call_soon=call_soon)
         self._filter_pacing = FilterPacing(
-            call_soon, engine.commit_now, self._next_in_line_goes_on, lambda: sum(traffic.published)
+            call_soon, engine.commit_now, self._next_in_line_goes_on, lambda: sum(traffic.published), now_s
         )
         self.connected_clients = connected_clients
         self._tallies = (login.refused, sessions.refused_topics)
@@ -401,7 +402,7 @@ class Bridge:
         if self.sessions.get(session.client) is not session:
             return None  # it has ended: nobody hears an answer, and a registration would outlive it
         if not isinstance(asked, LongRequest):
-            if len(asked.entries) <= FILTERS_AT_ONCE:
+            if not is_long(asked):
                 if not self._filter_pacing.take(len(asked.entries)):
                     return asked
                 work = LinkWork(link, session, self._engine.begin())

@@ -2,8 +2,9 @@
 
 A filter costs as much as some ten publications: it becomes a command, which the broker answers. A client that asks for
 thousands of filters, or many clients that subscribe together, would delay all others. So `FilterPacing` allows a few
-filters a turn; a client with more waits in line (paused_publishers.py). `LongRequest` cuts a packet of many filters
-into parts; its SUBACK leaves when the last part is decided.
+filters a turn, and fewer if they take long: a filter may have hundreds of levels, or bring a large retained message. A
+client with more waits in line (paused_publishers.py). `LongRequest` cuts a packet of many filters, or of several long
+ones, into parts; its SUBACK leaves when the last part is decided.
 
 One packet may name a quarter of a million filters. To find repeated filters, or to cut all parts, takes as long as to
 carry the filters out, so both are done a little at a time too.
@@ -22,6 +23,11 @@ FILTERS_AT_ONCE: Final = 2
 #: Filters in one turn after some turns without a PUBLISH: then a fleet that subscribes again delays nobody.
 _FILTERS_AMONG_THEMSELVES: Final = 10
 _TURNS_OF_SILENCE: Final = 20
+#: No filter begins in a turn that has carried out filters for so long, seconds: the time of so many usual ones.
+MOST_S: Final = 0.001
+_MOST_AMONG_THEMSELVES_S: Final = 0.005
+#: A filter of more bytes is long: it may have a hundred levels, and take as long as three usual ones.
+LONG_BYTES: Final = 200
 #: The line's name among the places (paused_publishers.py).
 LINE: Final = "line"
 
@@ -35,31 +41,40 @@ class FilterPacing:
         commit_now: Callable[[], None],
         next_goes_on: Callable[[], bool],
         published: Callable[[], int],
+        now_s: Callable[[], float],
     ) -> None:
         """`commit_now` commits what other clients have sent, so that it is answered first.
 
         `next_goes_on` lets the first client in line go on, and returns False if none waits. `published` counts
-        PUBLISHes.
+        PUBLISHes. `now_s`: a clock that never goes back.
         """
         self._call_soon = call_soon
         self._commit_now = commit_now
         self._next_goes_on = next_goes_on
         self._published = published
+        self._now_s = now_s
         self._published_before = published()
         #: Turns without a PUBLISH.
         self._silence = 0
         self._left = FILTERS_AT_ONCE
+        #: When this turn began to carry out filters, and for how long it may begin further ones.
+        self._began_s = 0.0
+        self._most_s = MOST_S
         self._is_due = False
 
     def take(self, filters: int) -> bool:
         """Whether this many filters (at most FILTERS_AT_ONCE) may be carried out now. If not, they wait in line."""
-        may = self._left > 0
-        if may:
-            self._left -= filters
         if not self._is_due:
             self._is_due = True
+            self._began_s = self._now_s()
             self._call_soon(self._rest)
+        may = self._may_begin()
+        if may:
+            self._left -= filters
         return may
+
+    def _may_begin(self) -> bool:
+        return self._left > 0 and self._now_s() <= self._began_s + self._most_s
 
     def _rest(self) -> None:
         """Leaves every other turn to all other clients. If they have sent nothing, that turn takes no time."""
@@ -68,9 +83,13 @@ class FilterPacing:
     def _renew(self) -> None:
         self._is_due = False
         self._listen()
-        self._left = FILTERS_AT_ONCE if self._silence < _TURNS_OF_SILENCE else _FILTERS_AMONG_THEMSELVES
+        if self._silence < _TURNS_OF_SILENCE:
+            self._left, self._most_s = FILTERS_AT_ONCE, MOST_S
+        else:
+            self._left, self._most_s = _FILTERS_AMONG_THEMSELVES, _MOST_AMONG_THEMSELVES_S
         self._commit_now()
-        while self._left > 0 and self._next_goes_on():
+        self._began_s = self._now_s()
+        while self._may_begin() and self._next_goes_on():
             continue
 
     def _listen(self) -> None:
@@ -83,6 +102,14 @@ class FilterPacing:
 LOOKED_AT_ONCE: Final = 500
 
 Request = SubscribeReceived | UnsubscribeReceived
+
+
+def is_long(request: Request) -> bool:
+    """Whether a request is carried out in parts."""
+    entries = request.entries
+    return len(entries) > FILTERS_AT_ONCE or (len(entries) > 1 and any(len(each) > LONG_BYTES for each in entries))
+
+
 Whole = Callable[[CodesOfAnswer], CodesOfAnswer | None]
 """Takes the return codes of a part. Returns the codes of the whole request, or None while some are missing."""
 
@@ -133,9 +160,15 @@ class LongRequest:
         if self._session is None:
             self._session = session
             session.pending_answers += 1
-        places = tuple(islice(self._rest, FILTERS_AT_ONCE))
+        places = self._next_places()
         self._uncut -= len(places)
         return Part(self._cut(places), lambda answer: self._add(places, answer))
+
+    def _next_places(self) -> tuple[int, ...]:
+        """The places of a few entries, or of one that is long."""
+        first = next(self._rest)
+        few = 1 if len(self._event.entries[first]) > LONG_BYTES else FILTERS_AT_ONCE
+        return (first, *islice(self._rest, few - 1))
 
     def end(self) -> None:
         """Ends the request: all filters are decided, or the rest is given up."""

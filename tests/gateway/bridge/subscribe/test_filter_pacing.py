@@ -1,9 +1,12 @@
 """SUBSCRIBE and UNSUBSCRIBE of many filters: carried out in parts, between which others get their turn."""
 
+from typing import Any
+
 import pytest
 
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
-from gateway.bridge.subscribe.filter_pacing import FILTERS_AT_ONCE
+from gateway.bridge.subscribe.filter_pacing import FILTERS_AT_ONCE, LONG_BYTES, MOST_S
+from gateway.bridge.subscribe.subscribe import Subscriptions
 from gateway.config.mqtt_limits import MqttLimits
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, remaining_length, written
@@ -164,6 +167,48 @@ def test_few_filters_are_carried_out_at_once(world: World) -> None:
     world.run()
     assert link.is_read()
     assert world.registrations() == FILTERS_AT_ONCE
+
+
+def test_two_long_filters_of_one_packet_are_carried_out_apart(world: World) -> None:
+    link = world.connect("self")
+    _send(world, link, _subscribe(2, "l" * LONG_BYTES))
+    registrations = []
+    while not link.sent:
+        world.turn()
+        registrations.append(world.registrations())
+    assert 1 in registrations
+    assert link.taken() == written("90 04 0007 01 01")
+
+
+def test_no_filter_begins_in_a_turn_that_an_earlier_one_has_made_long(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only afterwards is it known that a filter had many levels, or that it brought a large retained message.
+
+    Those who are refused the turn stand in line again, and the turn ends all the same.
+    """
+    begun = 0
+    subscribe = Subscriptions.subscribe
+
+    def take_long(*arguments: Any) -> None:
+        nonlocal begun
+        begun += 1
+        world.now_us += int(2_000_000 * MOST_S)
+        subscribe(*arguments)
+
+    monkeypatch.setattr(Subscriptions, "subscribe", take_long)
+    link, other = world.connect("self"), world.connect("tell")
+    for number in range(3):
+        _send(world, link, _subscribe(1, f"a{number}"))
+        _send(world, other, _subscribe(1, f"b{number}"))
+    in_a_turn = [begun]
+    while len(world.bridge.paused):
+        before = begun
+        world.turn()
+        in_a_turn.append(begun - before)
+    assert max(in_a_turn) == 1
+    world.run()
+    assert world.registrations() == 6
 
 
 def _turns_until_answered(world: World, link: FakeLink) -> int:
