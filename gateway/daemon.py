@@ -131,10 +131,9 @@ class Daemon:
 
     async def run(self, ready: Ready) -> int:
         """Serves until SIGTERM or SIGINT; returns the exit code. `ready(listeners)`: the ports are open."""
-        loop = asyncio.get_running_loop()
         for number in _ENDING_SIGNALS:
-            loop.add_signal_handler(number, self._stop.set)
-        loop.add_signal_handler(signal.SIGHUP, self._read_files_again)
+            _hear(number, self._stop.set)
+        _hear(signal.SIGHUP, self._read_files_again)
         engine = await self._open_engine()
         if engine is None:
             return self._exit_code
@@ -463,11 +462,17 @@ def _broker_rules(settings: Settings) -> BrokerRules:
     )
 
 
-def _ignore_further_signals() -> None:
-    """An event loop that is closed gives signals back their default, which is the end of the process."""
+def _hear(number: signal.Signals, call: Callable[[], None]) -> None:
+    """Calls back in the event loop for a signal.
+
+    A handler of the loop itself would give the signal back its default, the end of the process, before the loop closes.
+    """
     loop = asyncio.get_running_loop()
+    signal.signal(number, lambda _number, _frame: loop.call_soon_threadsafe(call))
+
+
+def _ignore_further_signals() -> None:
     for number in (*_ENDING_SIGNALS, signal.SIGHUP):
-        loop.remove_signal_handler(number)
         signal.signal(number, signal.SIG_IGN)
 
 

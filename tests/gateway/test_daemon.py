@@ -6,6 +6,7 @@ import os
 import queue
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -73,6 +74,26 @@ def test_a_daemon_that_has_stopped_is_ended_by_no_further_signal(data_folder: Pa
     """Its process still frees its memory, and what it ends with is settled."""
     assert daemon.run(_settings(data_folder), ready=_terminate) == 0
     assert [signal.getsignal(number) for number in SIGNALS] == [signal.SIG_IGN] * 3
+
+
+def test_no_signal_has_its_default_while_the_daemon_stops(data_folder: Path) -> None:
+    """The default is the end of the process: a second SIGTERM would make a failure of a clean stop."""
+    seen: set[object] = set()
+
+    def look(_frame: object, _event: str, _argument: object) -> None:
+        seen.update(map(signal.getsignal, SIGNALS))
+
+    def ready(_listeners: Sequence[OpenListener]) -> None:
+        sys.setprofile(look)
+        _terminate()
+
+    try:
+        assert daemon.run(_settings(data_folder), ready=ready) == 0
+    finally:
+        sys.setprofile(None)
+    assert signal.SIG_IGN in seen
+    assert signal.SIG_DFL not in seen
+    assert signal.default_int_handler not in seen
 
 
 def test_a_daemon_whose_commits_are_slow_stops_as_cleanly(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
