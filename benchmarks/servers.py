@@ -56,13 +56,27 @@ def resident_mib(process_id: int) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1_024
 
 
+def waited_for_core_s(process_id: int) -> float:
+    """Seconds for which the main thread of a process was ready to run and had no core (proc(5), schedstat)."""
+    return int(Path(f"/proc/{process_id}/task/{process_id}/schedstat").read_text().split()[1]) / 1_000_000_000
+
+
 class Gateway:
     """`rfhbridge run` with its defaults: MQRFH2, audit on."""
 
-    def __init__(self, configuration: str = "", files: Mapping[str, str] = MappingProxyType({})) -> None:
-        """`configuration`: TOML; `{folder}` stands for the temporary folder, which has these files."""
+    def __init__(
+        self,
+        configuration: str = "",
+        files: Mapping[str, str] = MappingProxyType({}),
+        *,
+        parent: Path | None = None,
+    ) -> None:
+        """`configuration`: TOML; `{folder}` stands for the temporary folder, which has these files.
+
+        `parent`: where that folder is made, if not where temporary files are.
+        """
         self.name = "rfhbridge"
-        self.folder = Path(tempfile.mkdtemp(prefix="rfhbench"))
+        self.folder = Path(tempfile.mkdtemp(prefix="rfhbench", dir=parent))
         self.data = self.folder / "data"
         self._log = self.folder / "log"
         command = [sys.executable, "-m", "gateway.cli", "run", "--listen", "127.0.0.1:0", "--data", str(self.data)]

@@ -6,6 +6,7 @@ import platform
 import socket
 import subprocess
 import sys
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from benchmarks import attacks, channel, channel_ibm_mq, headers, idle, qos1_offline, ways
 from benchmarks.__main__ import BENCHMARKS, main
+from benchmarks.disk_pauses import DiskPauses
 from benchmarks.figures import Measure, Row, ratio_notes
 from benchmarks.load.latencies import Latencies, percentiles_ms
 from benchmarks.load.task import Task, generate
@@ -223,6 +225,25 @@ def test_an_attack_goes_on_while_others_are_measured(attack: str) -> None:
     assert row.value("PUBACK p50") > 0
     aim_ms = 2 * row.value("normal p99") + 2
     assert row.value("p99 beyond the aim") == pytest.approx(max(0, row.value("PUBACK p99") - aim_ms))
+    assert row.value("longest disk pause") > 0
+    assert row.value("waited for a core") >= 0
+
+
+@needs_linux
+def test_an_attack_is_measured_with_the_data_in_memory_too() -> None:
+    row = attacks.measure("noise", 0.1, 1, attacks.MEMORY)
+    assert row.subject == "rfhbridge, data in memory"
+    assert row.value("PUBACK p50") > 0
+
+
+def test_the_longest_pause_of_the_disk_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seconds = chain((0.0, 0.001, 1.0, 1.005, 2.0, 2.002), repeat(3.0))
+    monkeypatch.setattr("benchmarks.disk_pauses._INTERVAL_S", 0.0)
+    monkeypatch.setattr("benchmarks.disk_pauses.perf_counter", lambda: next(seconds))
+    with DiskPauses(tmp_path) as disk:
+        while disk.longest_ms < 5:
+            continue
+    assert disk.longest_ms == pytest.approx(5)
 
 
 @needs_linux
