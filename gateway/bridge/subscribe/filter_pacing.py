@@ -24,7 +24,7 @@ FILTERS_AT_ONCE: Final = 2
 _FILTERS_AMONG_THEMSELVES: Final = 10
 _TURNS_OF_SILENCE: Final = 20
 #: No filter begins in a turn that has carried out filters for so long, seconds: the time of so many usual ones.
-MOST_S: Final = 0.001
+_MOST_S: Final = 0.001
 _MOST_AMONG_THEMSELVES_S: Final = 0.005
 #: A filter of more bytes is long: it may have a hundred levels, and take as long as three usual ones.
 LONG_BYTES: Final = 200
@@ -59,7 +59,7 @@ class FilterPacing:
         self._left = FILTERS_AT_ONCE
         #: When this turn began to carry out filters, and for how long it may begin further ones.
         self._began_s = 0.0
-        self._most_s = MOST_S
+        self._most_s = _MOST_S
         self._is_due = False
 
     def take(self, filters: int) -> bool:
@@ -84,7 +84,7 @@ class FilterPacing:
         self._is_due = False
         self._listen()
         if self._silence < _TURNS_OF_SILENCE:
-            self._left, self._most_s = FILTERS_AT_ONCE, MOST_S
+            self._left, self._most_s = FILTERS_AT_ONCE, _MOST_S
         else:
             self._left, self._most_s = _FILTERS_AMONG_THEMSELVES, _MOST_AMONG_THEMSELVES_S
         self._commit_now()

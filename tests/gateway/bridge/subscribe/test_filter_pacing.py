@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
-from gateway.bridge.subscribe.filter_pacing import FILTERS_AT_ONCE, LONG_BYTES, MOST_S
+from gateway.bridge.subscribe.filter_pacing import FILTERS_AT_ONCE, LONG_BYTES
 from gateway.bridge.subscribe.subscribe import Subscriptions
 from gateway.config.mqtt_limits import MqttLimits
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -13,6 +13,8 @@ from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, remaining_l
 
 MANY = 2 * FILTERS_AT_ONCE + 5
 ONE_MORE_THAN_MAY = MANY + 1
+#: Enough for twenty turns without a PUBLISH, behind which a turn may take more filters.
+_TOGETHER = 60 * FILTERS_AT_ONCE
 
 
 @pytest.fixture
@@ -180,35 +182,45 @@ def test_two_long_filters_of_one_packet_are_carried_out_apart(world: World) -> N
     assert link.taken() == written("90 04 0007 01 01")
 
 
-def test_no_filter_begins_in_a_turn_that_an_earlier_one_has_made_long(
-    world: World, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("others_publish", [True, False])
+def test_filters_that_take_longer_than_a_whole_turn_end_one_a_turn_and_others_go_on(
+    new_world: NewWorld, monkeypatch: pytest.MonkeyPatch, others_publish: bool
 ) -> None:
     """Only afterwards is it known that a filter had many levels, or that it brought a large retained message.
 
     Those who are refused the turn stand in line again, and the turn ends all the same.
     """
-    begun = 0
+    world = new_world(limits=MqttLimits(maximum_subscriptions=_TOGETHER))
+    began = 0
     subscribe = Subscriptions.subscribe
 
     def take_long(*arguments: Any) -> None:
-        nonlocal begun
-        begun += 1
-        world.now_us += int(2_000_000 * MOST_S)
+        nonlocal began
+        began += 1
+        world.now_us += 1_000_000  # far longer than any turn
         subscribe(*arguments)
 
     monkeypatch.setattr(Subscriptions, "subscribe", take_long)
-    link, other = world.connect("self"), world.connect("tell")
-    for number in range(3):
-        _send(world, link, _subscribe(1, f"a{number}"))
-        _send(world, other, _subscribe(1, f"b{number}"))
-    in_a_turn = [begun]
-    while len(world.bridge.paused):
-        before = begun
+    many, one, other = world.connect("many"), world.connect("less"), world.connect("tell")
+    _send(world, many, _subscribe(_TOGETHER))
+    _send(world, one, _subscribe(1, "b"))
+    in_a_turn, asked, answered = [began], 0, 0
+    while not (many.sent and one.sent):
+        if others_publish:
+            _send(world, other, written("32 07 0003 'b/1' 0003"))
+            asked += 1
+        before = began
         world.turn()
-        in_a_turn.append(begun - before)
+        in_a_turn.append(began - before)
+        answered += other.taken().count(written("40 02 0003"))
+        assert asked - answered <= 2
     assert max(in_a_turn) == 1
+    assert began == 1 + _TOGETHER // FILTERS_AT_ONCE
     world.run()
-    assert world.registrations() == 6
+    assert world.registrations() == 1 + _TOGETHER
+    assert many.is_read()
+    assert one.is_read()
 
 
 def _turns_until_answered(world: World, link: FakeLink) -> int:
