@@ -12,7 +12,6 @@ import contextlib
 import gc
 import importlib.metadata
 import logging
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import uvloop
 
+from gateway import signals
 from gateway.access.application_roles import application_socket, roles_of
 from gateway.access.deciding_files import DecidingFiles
 from gateway.access.dollar_topics import DollarTopics
@@ -80,7 +80,6 @@ _log = logging.getLogger(__name__)
 
 #: How long a starting gateway waits for a command that has the store open, seconds.
 OWNER_WAIT_S: Final = 10.0
-_ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _TICK_S: Final = 0.1
 #: How long a thread may keep the others waiting: a commit that ends in a thread must get in quickly.
 _SWITCH_S: Final = 0.0005
@@ -131,9 +130,7 @@ class Daemon:
 
     async def run(self, ready: Ready) -> int:
         """Serves until SIGTERM or SIGINT; returns the exit code. `ready(listeners)`: the ports are open."""
-        for number in _ENDING_SIGNALS:
-            _hear(number, self._stop.set)
-        _hear(signal.SIGHUP, self._read_files_again)
+        signals.hear(stop=self._stop.set, read_again=self._read_files_again)
         engine = await self._open_engine()
         if engine is None:
             return self._exit_code
@@ -462,20 +459,6 @@ def _broker_rules(settings: Settings) -> BrokerRules:
     )
 
 
-def _hear(number: signal.Signals, call: Callable[[], None]) -> None:
-    """Calls back in the event loop for a signal.
-
-    A handler of the loop itself would give the signal back its default, the end of the process, before the loop closes.
-    """
-    loop = asyncio.get_running_loop()
-    signal.signal(number, lambda _number, _frame: loop.call_soon_threadsafe(call))
-
-
-def _ignore_further_signals() -> None:
-    for number in (*_ENDING_SIGNALS, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-
-
 def run(
     settings: Settings,
     *,
@@ -494,7 +477,7 @@ def run(
         try:
             return await Daemon(settings, channel_command=channel_command, file=file).run(ready)
         finally:
-            _ignore_further_signals()
+            signals.ignore_from_now_on()
 
     forbid_inspection()
     sys.setswitchinterval(_SWITCH_S)
