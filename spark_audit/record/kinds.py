@@ -122,8 +122,8 @@ KINDS: Final = (
     ),
     RecordKind(
         Kind.OPERATED,
-        "An operator gave an order that changed something. Each message that it destroyed has a `dropped` record too, each"
-        " dead letter that it put back a `redriven` one, in the same batch.",
+        "An operator gave an order that changed something. Each message that it destroyed has a `dropped` record too,"
+        " each dead letter that it put back a `redriven` one, in the same batch.",
         ("command", "operator", "messages"),
         _NO_EVENTS,
     ),
