@@ -65,7 +65,7 @@ class Process:
             outbound_channel(settings.target.name, shard): transmission_queue_name(settings.target.name, shard)
             for shard in range(settings.shards)
         }
-        channels = (*self._outbound(), *self._inbound())
+        channels: tuple[Outbound | Inbound, ...] = (*self._outbound(), *self._inbound())
         self._threads = {
             channel.name: ChannelThread(
                 channel, is_stopped=channel.name in settings.stopped, on_store_lost=self.is_over.set

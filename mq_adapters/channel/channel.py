@@ -10,7 +10,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Final, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from mq_adapters.channel.batch import LONGEST_WAIT_S, BatchSize, most_messages, take
 from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
@@ -26,6 +26,7 @@ from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_do
 
 T = TypeVar("T")
+Settings = TypeVar("Settings", bound=ChannelSettings)
 
 #: Local reasons that mean that the gateway is going away. It starts its channels again when it is back.
 _STORE_IS_GONE: Final = (Action.OUTCOME_UNKNOWN, Action.RECONNECT, Action.DEFECT)
@@ -72,12 +73,12 @@ def at_remote() -> Iterator[None]:
         raise RemoteTrouble(error) from error
 
 
-class Channel(ABC):
+class Channel(ABC, Generic[Settings]):
     """A channel, for one thread. Call `run` there; any thread may read `status`."""
 
     def __init__(
         self,
-        settings: ChannelSettings,
+        settings: Settings,
         *,
         connect_local: Callable[[], LocalQueueManager],
         connect_remote: Callable[[], QueueManager],
@@ -85,7 +86,7 @@ class Channel(ABC):
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.name = settings.channel
-        self._common = settings
+        self._settings = settings
         self._size = BatchSize(settings.batch_messages)
         self._retry = Retry(settings.retry, now_s=clock.monotonic_s)
         self._connect_local = connect_local
@@ -114,7 +115,7 @@ class Channel(ABC):
         except QueueManagerError as error:
             self._end(ChannelState.STOPPED, ChannelProblem(reason_code=error.reason_code, text=f"the store: {error}"))
         except MalformedState as error:
-            text = f"the channel's state on {self._common.local_state_queue} cannot be read: {error}"
+            text = f"the channel's state on {self._settings.local_state_queue} cannot be read: {error}"
             self._end(ChannelState.FAILED, ChannelProblem(reason_code=0, text=text))
         except MismatchFound as found:
             cause = found.mismatch.cause.value
@@ -152,7 +153,7 @@ class Channel(ABC):
     def _run_on_store(self) -> None:
         with self._connect_local() as self._local:
             gateway = self._local.incarnation
-            self._record = StateRecord(self.name, gateway=gateway, queue_name=self._common.local_state_queue)
+            self._record = StateRecord(self.name, gateway=gateway, queue_name=self._settings.local_state_queue)
             while not self._stop.is_set():
                 delay_s = self._try()
                 if delay_s:
@@ -220,7 +221,7 @@ class Channel(ABC):
 
     def _take(self, queue_manager: QueueManager, queue_name: str) -> list[Message]:
         """Takes the next batch of a queue in a new unit of work. If none comes in time, there is no unit of work."""
-        limits = self._size.limits(bytes=self._common.batch_bytes, idle_s=self._common.batch_idle_s)
+        limits = self._size.limits(bytes=self._settings.batch_bytes, idle_s=self._settings.batch_idle_s)
         return take(queue_manager, queue_name, limits, stop=self._stop, clock=self._clock)
 
     def _remote_fence(self) -> ExclusiveQueue:
@@ -255,7 +256,7 @@ class Channel(ABC):
 
     def _wait_after(self, error: QueueManagerError, side: str) -> float:
         needs_operator = what_to_do(error.reason_code) in _NEEDS_AN_OPERATOR
-        delay_s = self._common.retry.longest_s if needs_operator else self._retry.delay_s()
+        delay_s = self._settings.retry.longest_s if needs_operator else self._retry.delay_s()
         return self._wait(_problem(error, side), delay_s)
 
     def _wait(self, problem: ChannelProblem, delay_s: float) -> float:

@@ -16,22 +16,20 @@ message that the store refuses for good becomes a dead letter in the store.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
+from types import MappingProxyType
 
 from mq_adapters.back_out import is_backed_out_too_often, put_aside
-from mq_adapters.channel.channel import Channel, LocalQueueManager, MismatchFound, RemoteTrouble, at_remote
-from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
+from mq_adapters.channel.channel import Channel, MismatchFound, RemoteTrouble, at_remote
 from mq_adapters.channel.in_doubt import StartAction, mismatch_elsewhere
 from mq_adapters.channel.settings import InboundSettings
 from mq_adapters.channel.state_message import LocalState
-from mq_adapters.channel.status import ChannelListener
 from mq_adapters.dead_letter import bury
 from mq_adapters.exclusive_queue import ExclusiveQueue
 from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, Message, MessageDescriptor
-from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_do
 
 
@@ -44,28 +42,15 @@ class _Sorted:
     put_aside: list[Message] = field(default_factory=list)
 
 
-class Inbound(Channel):
+class Inbound(Channel[InboundSettings]):
     """Brings messages from a queue of another queue manager into the store."""
 
-    def __init__(
-        self,
-        settings: InboundSettings,
-        *,
-        connect_local: Callable[[], LocalQueueManager],
-        connect_remote: Callable[[], QueueManager],
-        listener: ChannelListener,
-        clock: Clock = SYSTEM_CLOCK,
-    ) -> None:
-        super().__init__(
-            settings, connect_local=connect_local, connect_remote=connect_remote, listener=listener, clock=clock
-        )
-        self._settings = settings
-        #: MsgIds that come again, and how often. They are known for the state `_known_of`, whose remote commit was
-        #: answered.
-        self._expected_again: Counter[bytes] = Counter()
-        self._known_of: LocalState | None = None
-        self._backout_threshold = 0
-        self._requeue_name = ""
+    #: MsgIds that come again, and how often. They are known for the state `_known_of`, whose remote commit was
+    #: answered.
+    _expected_again: Mapping[bytes, int] = MappingProxyType({})
+    _known_of: LocalState | None = None
+    _backout_threshold = 0
+    _requeue_name = ""
 
     # -- beginning -----------------------------------------------------------------------------------------------------
 
@@ -88,7 +73,7 @@ class Inbound(Channel):
             self._end_doubt_if_over()
         action = StartAction.REMOVE_DELIVERED if self._expected_again else StartAction.NOTHING_IN_DOUBT
         number = state.doubtful.number if state.doubtful is not None else state.batch
-        self._board.started(action, batch=number, messages=self._expected_again.total())
+        self._board.started(action, batch=number, messages=sum(self._expected_again.values()))
         if self._record.state.doubtful is None:
             self._pin()
         self._inquire_backout()
@@ -151,7 +136,7 @@ class Inbound(Channel):
         if taken:
             self._carry(taken)
         else:
-            self._expected_again = Counter()
+            self._expected_again = {}
             self._end_doubt_if_over()
 
     def _carry(self, taken: Sequence[Message]) -> None:

@@ -15,7 +15,7 @@ fails a second time. The channel waits where every message would be refused alik
 a full queue). It refuses a message for a state queue, which would forge the state of a channel.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -23,17 +23,14 @@ from itertools import islice
 from mq_adapters.channel.batch import get_or_none
 from mq_adapters.channel.channel import (
     Channel,
-    LocalQueueManager,
     MismatchFound,
     RemoteTrouble,
     Stopping,
     at_remote,
 )
-from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
 from mq_adapters.channel.in_doubt import Mismatch, Start, StartAction, compare
 from mq_adapters.channel.settings import OutboundSettings
 from mq_adapters.channel.state_message import Batch, RemoteState, own_sequence, read_remote_state
-from mq_adapters.channel.status import ChannelListener
 from mq_adapters.dead_letter import bury
 from mq_adapters.exclusive_queue import ExclusiveQueue
 from mq_adapters.message import Message
@@ -63,31 +60,17 @@ class _Outgoing:
     reason_code: int = 0
 
 
-class Outbound(Channel):
+class Outbound(Channel[OutboundSettings]):
     """Empties a transmission queue of the store into another queue manager."""
 
-    def __init__(
-        self,
-        settings: OutboundSettings,
-        *,
-        connect_local: Callable[[], LocalQueueManager],
-        connect_remote: Callable[[], QueueManager],
-        listener: ChannelListener,
-        clock: Clock = SYSTEM_CLOCK,
-    ) -> None:
-        super().__init__(
-            settings, connect_local=connect_local, connect_remote=connect_remote, listener=listener, clock=clock
-        )
-        self._settings = settings
-        self._protected = settings.protected_queues | {settings.remote_state_queue}
-        self._state_queue: ExclusiveQueue
-        self._notes: QueueManager
-        self._looked_s = 0.0
-        #: The put time of the newest message that was ever delivered, as far as known; microseconds since 1970.
-        self._newest_us = 0
-        #: The last lone message or group whose commit was refused although the queue manager commits without it.
-        self._suspects: frozenset[bytes] = frozenset()
-        self._condemned: frozenset[bytes] = frozenset()
+    _state_queue: ExclusiveQueue
+    _notes: QueueManager
+    _looked_s = 0.0
+    #: The put time of the newest message that was ever delivered, as far as known; microseconds since 1970.
+    _newest_us = 0
+    #: The last lone message or group whose commit was refused although the queue manager commits without it.
+    _suspects: frozenset[bytes] = frozenset()
+    _condemned: frozenset[bytes] = frozenset()
 
     # -- beginning -----------------------------------------------------------------------------------------------------
 
@@ -187,7 +170,8 @@ class Outbound(Channel):
         except QueueManagerError as error:
             return _Outgoing(outside=outside, transmission=None, reason_code=error.reason_code)
         reason_code = ReasonCode.MQRC_BACKED_OUT if outside.msg_id in self._condemned else 0
-        if transmission.queue_name in self._protected:
+        queue_name, settings = transmission.queue_name, self._settings
+        if queue_name == settings.remote_state_queue or queue_name in settings.protected_queues:
             reason_code = ReasonCode.MQRC_NOT_AUTHORIZED
         return _Outgoing(outside=outside, transmission=transmission, reason_code=reason_code)
 
