@@ -5,6 +5,7 @@ import contextlib
 import errno
 import logging
 import os
+import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable
@@ -61,10 +62,8 @@ class ExporterSupervisor:
         if self._task is None:
             return
         self._stop.set()
-        if kill:
-            self._kill()  # it may wait for an answer that a failed store never gives
-        else:
-            self._terminate()
+        # After a failure of the store it may wait for an answer that never comes.
+        self._send(signal.SIGKILL if kill else signal.SIGTERM)
         await self._wait_for(self._task)
         has_finished = self._process is not None and self._process.returncode == 0
         if kill or (has_finished and not has_batches()):
@@ -85,7 +84,7 @@ class ExporterSupervisor:
                 _log.error("exporter not started reason=%s", str(error))
             else:
                 if self._stop.is_set():
-                    self._terminate()
+                    self._send(signal.SIGTERM)
                 exit_code = await self._process.wait()
                 if not self._stop.is_set():
                     _log.warning("exporter ended exit_code=%s", exit_code)
@@ -121,22 +120,17 @@ class ExporterSupervisor:
             pass_fds=(connection,),
         )
 
-    def _terminate(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.terminate()
-
-    def _kill(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+    def _send(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                self._process.send_signal(number)
 
     async def _wait_for(self, end: "asyncio.Task[Any]") -> None:
         try:
             await asyncio.wait_for(asyncio.shield(end), EXPORT_WAIT_S)
         except TimeoutError:
             _log.warning("exporter left behind waited_s=%s", EXPORT_WAIT_S)
-            self._kill()
+            self._send(signal.SIGKILL)
             await end
 
 

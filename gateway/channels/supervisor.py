@@ -7,6 +7,7 @@ process as lines. The target's state keeps all that must survive the process, su
 import asyncio
 import contextlib
 import logging
+import signal
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -66,7 +67,7 @@ class TargetProcess:
         self.target.tick()
         if self._shards not in (0, self.target.shards):
             self._shards = 0
-            self._terminate()
+            self._send(signal.SIGTERM)
 
     def order(self, order: Order, channel: str, **values: object) -> bool:
         """Sends an order; False while there is no process."""
@@ -83,15 +84,12 @@ class TargetProcess:
         self._stop.set()
         if self._task is None:
             return
-        if kill:
-            self._kill()
-        else:
-            self._terminate()
+        self._send(signal.SIGKILL if kill else signal.SIGTERM)
         try:
             await asyncio.wait_for(asyncio.shield(self._task), END_WAIT_S)
         except TimeoutError:
             _log.warning("channels left behind target=%s waited_s=%s", self.target.name, END_WAIT_S)
-            self._kill()
+            self._send(signal.SIGKILL)
             await self._task
 
     # -- inside --------------------------------------------------------------------------------------------------------
@@ -121,7 +119,7 @@ class TargetProcess:
         )
         _tell(process, self._settings_of(self.target).to_line())
         if self._stop.is_set():
-            self._terminate()
+            self._send(signal.SIGTERM)
         try:
             await self._hear(process)
             return await process.wait()
@@ -138,7 +136,7 @@ class TargetProcess:
                 return
             except asyncio.LimitOverrunError:
                 _log.error("channel process sent an unknown line target=%s", self.target.name)
-                self._kill()
+                self._send(signal.SIGKILL)
                 return
             self._heard(line)
 
@@ -170,15 +168,10 @@ class TargetProcess:
     def _resolved(self, said: dict[str, Any]) -> None:
         self.resolutions[said["channel"]] = f"{'done' if said['succeeded'] else 'refused'}: {said['text']}"
 
-    def _terminate(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.terminate()
-
-    def _kill(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+    def _send(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                self._process.send_signal(number)
 
 
 def _shows_store_behind(status: dict[str, Any]) -> str:
