@@ -42,17 +42,13 @@ class HashingThreads:
         maximum_waiting: int,
         threads: int | None = None,
         refusals: Refusals | None = None,
-        now_s: Callable[[], float] = time.monotonic,
-        random: Random | None = None,
     ) -> None:
         """`maximum_waiting`: checks under way and waiting. `refusals` counts those that give way."""
         cores = len(os.sched_getaffinity(0))
         self._free = threads or max(1, min(MAXIMUM_THREADS, cores - 1))
         self._executor = ThreadPoolExecutor(max_workers=self._free, thread_name_prefix="login", initializer=_step_back)
         self._refusals = refusals or Refusals()
-        self._queue: LoginQueue[tuple[Check, Done]] = LoginQueue(
-            maximum_waiting, now_s=now_s, random=random or Random()
-        )
+        self._queue: LoginQueue[tuple[Check, Done]] = LoginQueue(maximum_waiting, now_s=time.monotonic, random=Random())
 
     @property
     def unfinished(self) -> int:

@@ -143,17 +143,10 @@ def pubrec(packet_identifier: int, reason_code: int = 0, explanation: Explanatio
     return _acknowledgement(0x50, packet_identifier, reason_code, explanation)
 
 
-def pubrel(
-    packet_identifier: int,
-    duplicate: bool = False,
-    level: int = 4,
-    *,
-    reason_code: int = 0,
-    explanation: Explanation | None = None,
-) -> bytes:
+def pubrel(packet_identifier: int, duplicate: bool = False, level: int = 4, *, reason_code: int = 0) -> bytes:
     """PUBREL, the answer to PUBREC (section 3.6). `duplicate` sets DUP, which only level 3 has in a repeat."""
     first_byte = 0x6A if duplicate and LEVELS[level].repeated_pubrel_has_dup else 0x62
-    return _acknowledgement(first_byte, packet_identifier, reason_code, explanation)
+    return _acknowledgement(first_byte, packet_identifier, reason_code, None)
 
 
 def pubcomp(packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:

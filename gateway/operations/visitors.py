@@ -26,12 +26,10 @@ class Visitors:
         *,
         maximum_connections: int,
         request_timeout_s: float,
-        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._server = server
         self._maximum = maximum_connections
         self._request_timeout_s = request_timeout_s
-        self._now_s = now_s
         #: Until when each must have had an answer.
         self._deadlines: dict[RequestHandler, float] = {}
         #: Visitors without a transport: their connection is made in the next turn.
@@ -46,20 +44,20 @@ class Visitors:
             if (next_to_go := min(made, key=self._deadlines.__getitem__, default=None)) is not None:
                 self._drop(next_to_go)
         handler = self._server()
-        self._deadlines[handler] = self._now_s() + self._request_timeout_s
+        self._deadlines[handler] = time.monotonic() + self._request_timeout_s
         self._new.add(handler)
         return handler
 
     def answered(self, request: web.Request) -> None:
         """A request has been answered; another may follow."""
         if request.protocol in self._deadlines:
-            self._deadlines[request.protocol] = self._now_s() + IDLE_S
+            self._deadlines[request.protocol] = time.monotonic() + IDLE_S
 
     def look(self) -> None:
         """Closes those whose time is over."""
         self._forget_gone()
         self._new.clear()
-        now_s = self._now_s()
+        now_s = time.monotonic()
         for handler in [each for each, deadline_s in self._deadlines.items() if deadline_s < now_s]:
             self._drop(handler)
 

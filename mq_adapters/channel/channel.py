@@ -24,6 +24,7 @@ from mq_adapters.exclusive_queue import ExclusiveQueue
 from mq_adapters.message import Message
 from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_do
+from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 
 T = TypeVar("T")
 Settings = TypeVar("Settings", bound=ChannelSettings)
@@ -115,7 +116,7 @@ class Channel(ABC, Generic[Settings]):
         except QueueManagerError as error:
             self._end(ChannelState.STOPPED, ChannelProblem(reason_code=error.reason_code, text=f"the store: {error}"))
         except MalformedState as error:
-            text = f"the channel's state on {self._settings.local_state_queue} cannot be read: {error}"
+            text = f"the channel's state on {CHANNEL_STATE_QUEUE} cannot be read: {error}"
             self._end(ChannelState.FAILED, ChannelProblem(reason_code=0, text=text))
         except MismatchFound as found:
             cause = found.mismatch.cause.value
@@ -153,7 +154,7 @@ class Channel(ABC, Generic[Settings]):
     def _run_on_store(self) -> None:
         with self._connect_local() as self._local:
             gateway = self._local.incarnation
-            self._record = StateRecord(self.name, gateway=gateway, queue_name=self._settings.local_state_queue)
+            self._record = StateRecord(self.name, gateway=gateway)
             while not self._stop.is_set():
                 delay_s = self._try()
                 if delay_s:

@@ -29,13 +29,12 @@ class StateChanged(Exception):
 class LocalStates:
     """The states of all channels of a store, for commands that show them."""
 
-    def __init__(self, queue_manager: QueueManager, queue_name: str = CHANNEL_STATE_QUEUE) -> None:
+    def __init__(self, queue_manager: QueueManager) -> None:
         self._queue_manager = queue_manager
-        self._queue_name = queue_name
 
     def all(self) -> tuple[LocalState, ...]:
         """The state of each channel by its name. Raises MalformedState, QueueManagerError 2085 without the queue."""
-        found = [read_local_state(message) for message in self._queue_manager.browse(self._queue_name)]
+        found = [read_local_state(message) for message in self._queue_manager.browse(CHANNEL_STATE_QUEUE)]
         return tuple(sorted(found, key=lambda state: state.channel))
 
     def of(self, channel: str) -> LocalState | None:
@@ -46,10 +45,9 @@ class LocalStates:
 class StateRecord:
     """One channel's state message, for the process that changes it."""
 
-    def __init__(self, channel: str, *, gateway: bytes, queue_name: str = CHANNEL_STATE_QUEUE) -> None:
+    def __init__(self, channel: str, *, gateway: bytes) -> None:
         self.state = LocalState(channel=channel, gateway=gateway)
         self._correl_id = state_correl_id(channel)
-        self._queue_name = queue_name
         self._fresh = self.state
         self._msg_id: bytes | None = None
         self._next: tuple[LocalState, bytes] | None = None
@@ -66,9 +64,9 @@ class StateRecord:
     def look(self, queue_manager: QueueManager) -> None:
         """Reads the message without waiting: for the status, before the channel works."""
         self.state, self._msg_id, self._next = self._fresh, None, None
-        found = tuple(queue_manager.browse(self._queue_name, correl_id=self._correl_id))
+        found = tuple(queue_manager.browse(CHANNEL_STATE_QUEUE, correl_id=self._correl_id))
         if len(found) > 1:
-            raise MalformedState(f"{self._queue_name} has {len(found)} states of channel {self._fresh.channel}")
+            raise MalformedState(f"{CHANNEL_STATE_QUEUE} has {len(found)} states of channel {self._fresh.channel}")
         for message in found:
             state = read_local_state(message)
             if (state.channel, state.gateway) != (self._fresh.channel, self._fresh.gateway):
@@ -79,7 +77,7 @@ class StateRecord:
         """Whether the message appears after a wait, because a unit of work had hidden it."""
         queue_manager.begin()
         try:
-            queue_manager.get(self._queue_name, correl_id=self._correl_id, wait_s=_HIDDEN_S)
+            queue_manager.get(CHANNEL_STATE_QUEUE, correl_id=self._correl_id, wait_s=_HIDDEN_S)
         except QueueManagerError as error:
             if error.reason_code != ReasonCode.MQRC_NO_MSG_AVAILABLE:
                 raise
@@ -92,7 +90,7 @@ class StateRecord:
         """Puts another state in the open unit of work. Call `committed` after its commit. Raises StateChanged."""
         correl_id = self._correl_id if self._msg_id is None else None
         try:
-            queue_manager.get(self._queue_name, msg_id=self._msg_id, correl_id=correl_id)
+            queue_manager.get(CHANNEL_STATE_QUEUE, msg_id=self._msg_id, correl_id=correl_id)
             was_there = True
         except QueueManagerError as error:
             if error.reason_code != ReasonCode.MQRC_NO_MSG_AVAILABLE:
@@ -100,7 +98,7 @@ class StateRecord:
             was_there = False
         if was_there is (self._msg_id is None):
             raise StateChanged(f"channel {state.channel} is run or resolved by somebody else")
-        self._next = state, queue_manager.put(self._queue_name, state.to_message())
+        self._next = state, queue_manager.put(CHANNEL_STATE_QUEUE, state.to_message())
 
     def committed(self) -> None:
         """The unit of work of the last `replace` is committed."""

@@ -12,7 +12,6 @@ from mq_adapters.channel.channel import LocalQueueManager
 from mq_adapters.channel.local_state import StateChanged, StateRecord
 from mq_adapters.channel.state_message import LocalState
 from mq_adapters.message import Message
-from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 
 
 class Resolution(StrEnum):
@@ -36,14 +35,13 @@ def resolve(
     *,
     channel: str,
     transmission_queue: str = "",
-    local_state_queue: str = CHANNEL_STATE_QUEUE,
 ) -> tuple[LocalState, tuple[Message, ...]]:
     """Carries the decision out; returns the new state, and the messages that left the transmission queue.
 
     `transmission_queue` is that of an outbound channel, blank for an inbound one. Raises ResolutionRefused,
     MalformedState, QueueManagerError: 2042 while the channel holds its transmission queue (stop it first).
     """
-    record = StateRecord(channel, gateway=local.incarnation, queue_name=local_state_queue)
+    record = StateRecord(channel, gateway=local.incarnation)
     if not transmission_queue:
         return _resolve(local, record, resolution, "")
     with local.open_exclusively(transmission_queue):

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 
 from mq_adapters.channel.retry import RetrySchedule
-from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +13,6 @@ class ChannelSettings:
     """
 
     channel: str
-    local_state_queue: str = CHANNEL_STATE_QUEUE
     batch_messages: int = 500
     batch_bytes: int = 4 * 1024 * 1024
     batch_idle_s: float = 0.01

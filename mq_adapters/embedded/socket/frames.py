@@ -167,9 +167,9 @@ class FrameFields:
 
     __slots__ = ("_data", "_offset")
 
-    def __init__(self, data: bytes, offset: int = 0) -> None:
+    def __init__(self, data: bytes) -> None:
         self._data = data
-        self._offset = offset
+        self._offset = 0
 
     def take(self, length: int) -> bytes:
         start, end = self._offset, self._offset + length

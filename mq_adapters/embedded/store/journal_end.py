@@ -79,14 +79,12 @@ class _Frame:
     checked: bytes
 
 
-def synced_commits(marks: int, *, is_followed: bool, in_flight: int = 1) -> int:
+def synced_commits(marks: int, *, is_followed: bool) -> int:
     """How many of the last `marks` commits of a journal must have been synced.
 
-    `is_followed`: something was written behind the last one. `in_flight`: commits that may be written and not yet
-    synced at one time.
+    `is_followed`: something was written behind the last one. At one time one commit may be written and not yet synced.
     """
-    begun = marks + 1 if is_followed else marks
-    return min(marks, max(0, begun - in_flight))
+    return marks if is_followed else max(0, marks - 1)
 
 
 def wal_path(database: Path) -> Path:
@@ -94,33 +92,33 @@ def wal_path(database: Path) -> Path:
     return database.with_name(database.name + "-wal")
 
 
-def journal_end(database: Path, *, in_flight: int = 1) -> JournalEnd:
+def journal_end(database: Path) -> JournalEnd:
     """Finds the end of the WAL of a SQLite database, without a change. Raises OSError."""
     try:
         with wal_path(database).open("rb") as file:
-            return _end_of(file, in_flight)
+            return _end_of(file)
     except FileNotFoundError:
         return JournalEnd()
 
 
-def _end_of(file: BinaryIO, in_flight: int) -> JournalEnd:
+def _end_of(file: BinaryIO) -> JournalEnd:
     wal = _header_of(file.read(_HEADER.size))
     if wal is None:
         return JournalEnd()
     frames = _frames(file, wal.page_bytes)
     if not wal.is_sound:
-        return _behind(frames, None, wal, commits=0, in_flight=in_flight)
+        return _behind(frames, None, wal, commits=0)
     sums, commits = wal.sums, 0
     for frame in frames:
         valid = _summed(frame.checked, sums, wal.byte_order) if frame.salts == wal.salts else None
         if valid != frame.stored:
-            return _behind(frames, frame, wal, commits=commits, in_flight=in_flight)
+            return _behind(frames, frame, wal, commits=commits)
         sums = frame.stored
         commits += frame.is_commit
     return JournalEnd(commits=commits)
 
 
-def _behind(frames: Iterator[_Frame], bad: _Frame | None, wal: _Wal, *, commits: int, in_flight: int) -> JournalEnd:
+def _behind(frames: Iterator[_Frame], bad: _Frame | None, wal: _Wal, *, commits: int) -> JournalEnd:
     """Examines the bytes behind `bad`, the first frame that is not valid, or behind the header."""
     salts = wal.salts
     marks, is_followed, damaged_at = 0, False, 0 if bad is None else -1
@@ -134,7 +132,7 @@ def _behind(frames: Iterator[_Frame], bad: _Frame | None, wal: _Wal, *, commits:
         damaged_at = bad.offset if damaged_at < 0 else damaged_at
         marks += frame.is_commit
         is_followed = not frame.is_commit
-    lost = synced_commits(marks, is_followed=is_followed, in_flight=in_flight)
+    lost = synced_commits(marks, is_followed=is_followed)
     if not damaged_at:
         lost = marks  # a header is synced before its first frame is written
     return JournalEnd(commits=commits, damaged_at=damaged_at, lost=lost, torn=marks - lost)
