@@ -52,6 +52,13 @@ _COPIES_OF_HEADER: Final = 5
 #: makes a copy is charged for all of them. Each of the first two has the header between three and four times.
 _COPY_BYTES: Final = 1_800
 _HEADERS_OF_A_COPY: Final = 7
+#: The record of acknowledgements, without its ranges of exchanges.
+_CONFIRMED: Final = int(NoteKind.CONFIRMED)
+_CONFIRMED_BYTES: Final = 350
+
+
+Ranges = list[list[int]]
+"""First and last exchange of each range, in order."""
 
 
 def copy_trail_bytes(header_bytes: int) -> int:
@@ -68,10 +75,17 @@ def trail_bytes(notes: Iterable[Note]) -> int:
             delivery = cast(Delivery, note[_DELIVERY_ITEM])
             if not delivery.is_retained:  # charged before it is made (bridge/sessions/retained_copies.py)
                 size += copy_trail_bytes(len(delivery.output_header))
+        elif kind == _CONFIRMED:
+            size += _CONFIRMED_BYTES + _ranges_bytes(cast(Ranges, note[-1]))
         elif (of_kind := _TRAIL_BYTES.get(kind)) is not None:
             header = note[_HEADER_ITEM.get(kind, _USUAL_HEADER_ITEM)]
             size += of_kind + (_COPIES_OF_HEADER * len(header) if isinstance(header, bytes) else 0)
     return size
+
+
+def _ranges_bytes(ranges: Ranges) -> int:
+    """Each range is written as [first,last] and a comma; the last number has the most digits."""
+    return len(ranges) * (2 * len(str(ranges[-1][1])) + 4)
 
 
 def with_level(note: Note, level: int, header: bytes | None = None, topic: str = "") -> Note:

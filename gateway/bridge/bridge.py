@@ -5,7 +5,7 @@ in the order of the packets. Units complete in the order of their submission, so
 packet order.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -60,7 +60,7 @@ from gateway.mqtt.properties import Explanation
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.reason_strings import reason_string_of_codes
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import PublicationCounter, StateKind
+from mq_adapters.embedded.unit_of_work import Note, PublicationCounter, StateKind
 
 _PUBREL: Final = b"\x62\x02"
 #: Units of work of one link that may wait for their commit before its reading pauses.
@@ -301,7 +301,9 @@ class Bridge:
             self._registrations.reconcile()
         if self._confirmations:
             unit = self._engine.begin()
-            self._confirmations.note(unit, now_us)
+            for session, note in self._confirmations.take(now_us):
+                unit.notes.append(note)
+                self._charge_notes(session, (note,))
             self._engine.submit(unit)
         unit = self._engine.begin()
         written = [tally.write(unit, now_us, is_last=self.is_stopping) for tally in self._tallies]
@@ -422,8 +424,12 @@ class Bridge:
 
     def _charge_trail(self, work: LinkWork) -> None:
         """Charges the notes of a unit of work that was submitted to the client whose packets it carries out."""
-        if self._engine.seal_notes is not None and work.unit.notes:
-            self._slow_reading.charge_trail(work.session.account, trail_bytes(work.unit.notes))
+        if work.unit.notes:
+            self._charge_notes(work.session, work.unit.notes)
+
+    def _charge_notes(self, session: ClientSession, notes: Iterable[Note]) -> None:
+        if self._engine.seal_notes is not None:
+            self._slow_reading.charge_trail(session.account, trail_bytes(notes))
 
     def _next_in_line_goes_on(self) -> bool:
         return self._goes_on() and self.paused_publishers.first_goes_on(LINE)

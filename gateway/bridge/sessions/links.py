@@ -4,19 +4,17 @@ A token lets its client in until it expires (access.tokens). Then the gateway cl
 stays. At level 5 DISCONNECT says reason code A0 hex, Maximum connect time (MQTT 5.0 section 3.14.2.1).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, Protocol
 
 from gateway.access.login import Admitted
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes import NoteKind, Ranges
 from gateway.bridge.sessions.link import Link
 from gateway.bridge.sessions.sessions import ClientSession
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.reason_codes import ReasonCode
-from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
 from spark_audit.record import Proof
-
-Ranges = list[list[int]]
 
 
 class EntranceRules(Protocol):
@@ -117,11 +115,11 @@ class Confirmations:
             else:
                 known += ranges
 
-    def note(self, unit: UnitOfWork, now_us: int) -> None:
-        """Puts the notes of all acknowledgements into a unit, and forgets them."""
-        for (session, packet_type), ranges in self._ranges.items():
-            unit.notes.append((NoteKind.CONFIRMED, now_us, session.client, session.epoch, packet_type, ranges))
-        self._ranges = {}
+    def take(self, now_us: int) -> Iterator[tuple[ClientSession, Note]]:
+        """The notes of all acknowledgements, each with its session; then they are forgotten."""
+        taken, self._ranges = self._ranges, {}
+        for (session, packet_type), ranges in taken.items():
+            yield session, (NoteKind.CONFIRMED, now_us, session.client, session.epoch, packet_type, ranges)
 
 
 #: Time between two searches for expired tokens, microseconds.

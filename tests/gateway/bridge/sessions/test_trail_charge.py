@@ -11,7 +11,7 @@ from tests.gateway.bridge.conftest import NewWorld, publish_packet
 GATEWAY = "0102030405060708090a0b0c"
 #: What the chain puts around each record: its number and two hashes.
 CHAIN_BYTES = 170
-NOT_CHARGED = {NoteKind.SESSION, NoteKind.CONFIRMED, NoteKind.COPIED}
+NOT_OF_PUBLISHES = {NoteKind.SESSION, NoteKind.CONFIRMED, NoteKind.COPIED}
 
 
 def records_bytes(notes: list[Note]) -> int:
@@ -34,7 +34,7 @@ def test_the_charge_for_a_publish_is_about_what_its_records_have(
     world.run()
     world.engine.tick()
     world.run()
-    notes = [note for note in world.notes if note[0] not in NOT_CHARGED]
+    notes = [note for note in world.notes if note[0] not in NOT_OF_PUBLISHES]
     assert len(notes) == 10
     assert 0.8 < trail_bytes(notes) / records_bytes(notes) < 1.25
 
@@ -68,6 +68,31 @@ def test_a_publisher_is_charged_for_what_its_copies_make(new_world: NewWorld, qo
     silent = world.sessions.get("s000")
     assert silent is not None
     assert account.account.spent_s - silent.account.spent_s > 15 * trail_bytes(world.notes) / 20 / 134_217_728
+
+
+@pytest.mark.parametrize("others", [0, 1, 60])
+def test_the_record_of_acknowledgements_is_charged_to_who_is_acknowledged(new_world: NewWorld, others: int) -> None:
+    """Packets of QoS 0 between them have exchanges too, so that each acknowledgement is a range of its own."""
+    world = new_world(limits=MqttLimits())
+    link, silent = world.connect("self"), world.connect("tell")
+    for identifier in range(1, others + 2):
+        world.bridge.receive(link, publish_packet(0x32, b"a", b"1", identifier) + publish_packet(0x30, b"a", b"1"))
+    world.run()
+    session, other = (world.sessions.get(name) for name in ("self", "tell"))
+    assert session is not None
+    assert other is not None
+    before_s, before_other_s = session.account.spent_s, other.account.spent_s
+    world.notes.clear()
+    world.bridge.tick()
+    world.run()
+    world.engine.tick()
+    world.run()
+    (note,) = [note for note in world.notes if note[0] == NoteKind.CONFIRMED]
+    assert 0.8 < trail_bytes([note]) / records_bytes([note]) < 1.25
+    charged = session.account.spent_s - before_s
+    assert charged == pytest.approx(trail_bytes([note]) / MqttLimits().trail_byte_rate)
+    assert other.account.spent_s == before_other_s
+    assert silent.is_read()
 
 
 def test_a_retained_copy_is_charged_to_who_asks_for_it_and_stays_charged_for_who_comes_back(
