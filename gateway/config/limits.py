@@ -311,8 +311,9 @@ class Limit(Enum):
         default=100_000,
         least=0,
         unit="dead letters",
-        meaning="dead letters that one publisher or session may cause, at most half of their queue's MAXDEPTH; past it"
-        " the publisher waits, or the session keeps its messages; 0: no limit",
+        meaning="dead letters that one publisher or session may cause, at most half of their queue's MAXDEPTH, whose"
+        " last tenth is kept for users and networks that have at most a hundredth of it there; past it the publisher"
+        " waits, or the session keeps its messages; 0: no limit",
         answers=_SILENT,
         where="bridge.assembly",
     )

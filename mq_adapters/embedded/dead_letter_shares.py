@@ -72,7 +72,7 @@ class Shares:
         self.letters: Counter[Owner] = Counter()
         self.sizes: Counter[Owner] = Counter()
         #: The same by payer: what is charged to it for this queue.
-        self._paid: Counter[bytes] = Counter()
+        self.paid: Counter[bytes] = Counter()
         self._paid_bytes: Counter[bytes] = Counter()
 
     def load(self, origins: Callable[[Iterable[int]], list[tuple[bytes, int]]]) -> None:
@@ -84,7 +84,7 @@ class Shares:
 
     def close(self) -> None:
         """Another queue is the dead-letter queue now."""
-        for payer, letters in self._paid.items():
+        for payer, letters in self.paid.items():
             self._payers.charge(payer, -letters, -self._paid_bytes[payer])
         if self.queue.census is self:
             self.queue.census = None
@@ -102,15 +102,15 @@ class Shares:
         size = len(message.body)
         _take_off(self.letters, self.sizes, self.owner(message.descriptor.correl_id, message.origin), size)
         payer = self._payers.of(message.origin)
-        if self._paid[payer] > 0:
+        if self.paid[payer] > 0:
             self._payers.charge(payer, -1, -min(size, self._paid_bytes[payer]))
-        _take_off(self._paid, self._paid_bytes, payer, size)
+        _take_off(self.paid, self._paid_bytes, payer, size)
 
     def _add(self, owner: Owner, payer: bytes, size: int) -> None:
         self.letters[owner] += 1
         self.sizes[owner] += size
         if payer:
-            self._paid[payer] += 1
+            self.paid[payer] += 1
             self._paid_bytes[payer] += size
             self._payers.charge(payer, 1, size)
 

@@ -42,6 +42,10 @@ _TENTHS: Final = 10
 _OF_THE_MESSAGE: Final = frozenset(map(int, (Reason.MQRCCF_TOPIC_ERROR, Reason.MQRC_RFH_ERROR)))
 #: How long letters past a share rest, and how often the log tells what was held. A line for each would fill the log.
 _REST_US: Final = 10 * _SECOND_US
+#: The last letters that the dead-letter queue has room for, MAXDEPTH divided by this, are those of owners who have few
+#: there; and few are at most MAXDEPTH divided by that.
+_KEPT: Final = 10
+_FEW: Final = 100
 #: Letters that go on in one unit of work, and bytes of the letters that it looks at. The next unit follows its commit.
 _LETTERS_AT_ONCE: Final = 20
 _BYTES_AT_ONCE: Final = 1024 * 1024
@@ -67,7 +71,7 @@ class DeadLetters:
 
     `client_of` reads the client that caused a message from its private origin; "": no client that could wait. `share`
     is how many letters a client or subscription may have on the dead-letter queue, 0: no limit. A share is at most half
-    of MAXDEPTH.
+    of MAXDEPTH. The last tenth of MAXDEPTH is kept for those who have at most a hundredth of it, or whose payer has.
     """
 
     def __init__(self, engine: "Engine") -> None:
@@ -358,13 +362,18 @@ class DeadLetters:
         shares, size = self._shares_of(queue), len(letter.body)
         owner, payer = shares.owner(letter.descriptor.correl_id, letter.origin), self.payers.of(letter.origin)
         uncommitted = [put for found, put in unit.puts if found is queue]
+        has = 0
         if owner:
             same = [put for put in uncommitted if shares.owner(put.descriptor.correl_id, put.origin) == owner]
-            self._check_owner(queue, shares.letters[owner] + len(same), shares.sizes[owner] + _bytes(same), size)
+            has = shares.letters[owner] + len(same)
+            self._check_owner(queue, has, shares.sizes[owner] + _bytes(same), size)
         if payer:
             same = [put for put in uncommitted if self.payers.of(put.origin) == payer]
+            has = shares.paid[payer] + len(same)
             if (limit := self.payers.limit(payer, len(same) + 1, _bytes(same) + size)) is not None:
                 raise ShareFilled(queue.name, limit, payer)
+        if has > _most_of_newcomers(queue) and queue.depth + len(uncommitted) >= _open_to_all(queue):
+            raise ShareFilled(queue.name, payer=payer)
 
     def _check_owner(self, queue: Queue, letters: int, size: int, more: int) -> None:
         """The same for one owner, who has so many letters and bytes. A single letter is always taken."""
@@ -380,6 +389,16 @@ class DeadLetters:
             self._shares = Shares(queue, self.client_of, self.payers)
             self._shares.load(self._engine.origins)
         return self._shares
+
+
+def _open_to_all(queue: Queue) -> int:
+    """Past so many letters a queue takes only those of whoever has few there: nobody finds it full of others'."""
+    most = queue.definition.number("MAXDEPTH")
+    return most - most // _KEPT
+
+
+def _most_of_newcomers(queue: Queue) -> int:
+    return queue.definition.number("MAXDEPTH") // _FEW
 
 
 def _bytes(letters: list[Message]) -> int:

@@ -235,6 +235,26 @@ def test_a_new_identifier_brings_no_new_share(
     assert all(link.is_read() for link in links)
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_others_never_fill_the_queue_for_who_has_few_letters(new_world: NewWorld, restarts: bool) -> None:
+    """The shares of a user and of a network grow with their sessions, and MAXDEPTH does not."""
+    world = limited(new_world)
+    mqsc(world, f"ALTER QLOCAL({DEAD}) MAXDEPTH(100)")
+    for number in range(40):
+        publish(world, world.connect(f"ca{number:02}"), 3)
+    assert (len(world.messages(DEAD)), len(world.messages(HELD))) == (90, 3), "the next clients of the network wait"
+    if restarts:
+        world = new_world(limits=LIMITS)
+    for number in range(5):
+        link = FakeLink()
+        link.peer = f"198.51.{number}.1:50000"
+        world.receive(link, f"10 10 0004 'MQTT' 04 02 0000 0004 'hon{number}'")
+        link.taken()
+        assert publish(world, link) == 1
+        assert publish(world, link, topic=b"open") == 1
+    assert (len(world.messages(DEAD)), len(world.messages(HELD))) == (95, 3)
+
+
 def test_a_restart_charges_letters_to_those_who_caused_them(new_world: NewWorld) -> None:
     world = limited(new_world)
     link = world.connect("gone", flags="02")
