@@ -185,7 +185,13 @@ class Daemon:
         bridge = self._build(engine)
         self._listeners = listeners = Listeners(bridge, settings)
         self._access_files.recall_logins(settings.data)
-        server = Server(engine, settings.data, applications=self._applications, second=application_socket(settings))
+        server = Server(
+            engine,
+            settings.data,
+            applications=self._applications,
+            second=application_socket(settings),
+            charge=bridge.charge_application,
+        )
         self._access_files.on_tokens_changed = server.token_changed
         files = DecidingFiles(settings, self._file, engine)
         self._access_files.reloading.on_read = listeners.reloading.on_read = files.read

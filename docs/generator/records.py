@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from docs.generator.markdown import block, code, sentence, table
+from gateway.audit_trail.orders import COMMANDS, MQSC, VERBS
 from spark_audit import digest
 from spark_audit.record import FIELDS, KINDS, Field, Kind, RecordKind, line
+from spark_audit.record.fields import MOST_MESSAGE_IDS
 from spark_audit.record.notes import RECORD_FIELDS
 
 INTRODUCTION: Final = """
@@ -18,6 +20,13 @@ The trail is the folder `trail` of the data folder. Its segments are files of li
 
 ![Lines hang together by their hashes, digests by theirs; a digest has the Merkle root of a
 segment](../pictures/the-trails-chain.svg)
+""".strip()
+ORDERS: Final = f"""
+What operators and MQ applications can order, over the socket and without a gateway, and the records that tell of it.
+An order that destroys or takes messages counts them all, and lists the MsgIds of the first {MOST_MESSAGE_IDS} of each
+unit of work. The audit reports an `operated` record as a warning. For a message that an order destroyed it has the
+`dropped` record, so the message is not lost, but cleared. An `mqget` says who has a message now, and an `mqput` where
+it came from; no control reads these two yet.
 """.strip()
 #: The upper bound of a number that has none of its own: 64 bits with a sign.
 LARGEST: Final = 2**63 - 1
@@ -45,6 +54,7 @@ def lines() -> list[str]:
         *table(["Kind", "Meaning", "Since"], ((code(each.kind), each.meaning, each.since) for each in KINDS)),
         *(text for kind in KINDS for text in _kind(kind)),
         "",
+        *_orders(),
         "## Fields",
         "",
         "In the order in which a line has them.",
@@ -106,6 +116,32 @@ def _kind(kind: RecordKind) -> list[str]:
     lines += ["", f"Where they apply: {_listed(others)}."] if others else []
     events = table(["`event`", "Meaning"], ((code(name), sentence(text)) for name, text in kind.events.items()))
     return [*lines, "", *events] if kind.events else lines
+
+
+def _orders() -> list[str]:
+    """What can be ordered, and the records of it."""
+    rows = [(f"verb {verb.name} of the socket", told) for verb, told in VERBS.items()]
+    rows += [(f"MQSC {' '.join(key)}", told) for key, told in MQSC.items()]
+    rows += [(f"rfhbridge {command}", told) for command, told in COMMANDS.items()]
+    changing = [row for row in rows if row[1].acts or row[1].kinds]
+    reading = ", ".join(code(name) for name, told in rows if not (told.acts or told.kinds))
+    return [
+        "",
+        "## Orders",
+        "",
+        *ORDERS.splitlines(),
+        "",
+        *table(
+            ["Order", "`command` of `operated`", "Other records", "Remark"],
+            (
+                (code(name), _listed(told.acts), _listed(kind.value for kind in told.kinds), told.remark)
+                for name, told in changing
+            ),
+        ),
+        "",
+        f"These change nothing that lasts, and have no record: {reading}.",
+        "",
+    ]
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ of such a command wait on the audit queue for the next exporter.
 from itertools import islice
 from typing import Final
 
+from gateway.audit_trail.application_work import ApplicationWork
 from gateway.audit_trail.notes import NoteKind, pack_batch
 from gateway.audit_trail.origin import exchange_of
 from gateway.audit_trail.stock_takes import lost_notes
@@ -33,7 +34,7 @@ def keep_acts(engine: Engine) -> None:
 
 
 def note_acts(engine: Engine) -> None:
-    """From now on each act on this engine is noted."""
+    """From now on each act on this engine is noted, and what applications put and get."""
 
     def note(unit: UnitOfWork, act: OperatorsAct, messages: int) -> None:
         now_us = engine.now_us()
@@ -47,6 +48,7 @@ def note_acts(engine: Engine) -> None:
                 unit.notes.append((NoteKind.DROPPED, now_us, *exchange, queue.name, message.sequence, reason))
 
     engine.on_operated = note
+    engine.on_application_unit.append(ApplicationWork(engine).note)
 
 
 def act_note(act: OperatorsAct, messages: int, now_us: int, numbers: tuple[int, ...] = ()) -> tuple[object, ...]:

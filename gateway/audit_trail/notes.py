@@ -41,6 +41,9 @@ _TRAIL_BYTES: Final = {
     int(NoteKind.REPEATED): 700,
     int(NoteKind.REFUSED): 500,
     int(NoteKind.DROPPED): 500,
+    int(NoteKind.COMMANDED): 1_000,
+    int(NoteKind.MQPUT): 750,
+    int(NoteKind.MQGET): 750,
 }
 #: Where a note has the header of its packet; and how often its bytes are in the records: packet, header of MQ, topic.
 _HEADER_ITEM: Final = {int(NoteKind.REQUESTED): 6}
@@ -227,7 +230,7 @@ class BrokerNotes:
     def commanded(
         self, unit: UnitOfWork, message: Message, taken: TakenCommand, completion: "Completion", reason_code: int
     ) -> None:
-        name, operator = unit.application or _NO_APPLICATION
+        name, operator, _ = unit.application or _NO_APPLICATION
         payload_bytes, digest = 0, b""
         if header_bytes := len(taken.header):
             payload_bytes = len(message.body) - header_bytes

@@ -431,6 +431,12 @@ class Bridge:
         if self._engine.seal_notes is not None:
             self._slow_reading.charge_trail(session.account, trail_bytes(notes))
 
+    def charge_application(self, operator: str, notes: Sequence[Note]) -> float:
+        """Charges the notes of an MQ application's work. Returns the seconds for which it must not be read."""
+        if self._engine.seal_notes is None:
+            return 0.0
+        return self._slow_reading.charge_application(operator, trail_bytes(notes))
+
     def _next_in_line_goes_on(self) -> bool:
         return self._goes_on() and self.paused_publishers.first_goes_on(LINE)
 

@@ -18,7 +18,6 @@ from mq_adapters.channel.state_message import LocalState, MalformedState, read_l
 from mq_adapters.dead_letter import reason_of
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.redrive import redriven_in
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQRO_NAN, Message
 from mq_adapters.reasons import QueueManagerError
@@ -40,10 +39,9 @@ class ChannelAudit:
         self._state_queue = engine.ensure(CHANNEL_STATE_QUEUE, SYSTEM_QUEUES[CHANNEL_STATE_QUEUE].description)
 
     def note(self, unit: UnitOfWork) -> None:
-        """Adds audit notes to a unit of work of a channel, or of an application that puts dead letters back."""
+        """Adds audit notes to a unit of work of a channel."""
         state = self._state_of(unit)
         if state is None:
-            self._redriven(unit)
             return
         if unit.removals:
             self._departed(unit, state)
@@ -124,16 +122,6 @@ class ChannelAudit:
                 reason_of(letter),
             )
         )
-
-    # -- dead letters that are put back --------------------------------------------------------------------------------
-
-    def _redriven(self, unit: UnitOfWork) -> None:
-        """Notes dead letters that an application takes and puts back with their MsgId."""
-        for letter, queue, message in redriven_in(unit):
-            exchange = exchange_of(letter.origin)
-            unit.notes.append(
-                (NoteKind.REDRIVEN, self._engine.now_us(), *exchange, queue.name, letter.sequence, message.sequence)
-            )
 
     # -- arrivals ------------------------------------------------------------------------------------------------------
 

@@ -43,7 +43,8 @@ class Channels:
         )
         self._supervisor = Supervisor(processes)
         self._sent_queues = frozenset(target.sent_queue for target in self.targets.values())
-        engine.on_application_unit = ChannelAudit(engine, self.targets.values(), subscriber_queue=subscriber_queue).note
+        audit = ChannelAudit(engine, self.targets.values(), subscriber_queue=subscriber_queue)
+        engine.on_application_unit.append(audit.note)
         if processes:
             engine.objects.channels = ChannelCommands(
                 processes, subscriber_queue=subscriber_queue, reply_queue=reply_queue

@@ -389,7 +389,7 @@ class Limit(Enum):
         least=0,
         unit="bytes of the trail a second",
         meaning="bytes a second of the audit trail that the packets of one client cause, by an estimate: a PUBLISH of 5"
-        f" bytes makes 1,400; {SLOWER}",
+        f" bytes makes 1,400; an MQ application counts as a user, and is only read more slowly; {SLOWER}",
         answers=_TOO_FAST,
         told="the client causes too many audit records: send more slowly",
         where="limits.budgets",

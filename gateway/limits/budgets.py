@@ -193,6 +193,11 @@ class Owner(NamedTuple):
     user: str | None
     network: bytes = b""
 
+    @classmethod
+    def of_application(cls, operator: str) -> "Owner":
+        """An MQ application. It counts as a user, and no MQTT user has a name with U+0000 (MQTT-1.5.4-2)."""
+        return cls(f"\0{operator}")
+
 
 class Account:
     """The amounts of one client, user, address or prefix, or of all clients together. `amounts` is by `Amount`."""
@@ -325,6 +330,16 @@ class Budgets:
                 latest_s = spent_s
             account = parent
         return latest_s - now_s
+
+    def spend_application(self, operator: str, trail_bytes: int, now_s: float) -> float:
+        """Charges bytes of the trail to an MQ application. Returns the seconds for which it must not be read."""
+        account = self.visit(Owner.of_application(operator))
+        self._fit_costs(account)
+        wait_s = self.spend(account, 0, 0, 0, now_s, trail_bytes=trail_bytes)
+        if wait_s > 0:
+            self.slowed_down(account)
+        self.leave(account)
+        return wait_s
 
     def too_fast(self, account: Account, messages: int, size: int) -> LimitReached | None:
         """After `spend`: the limit that a client was far ahead of even before this read, if any."""

@@ -46,7 +46,7 @@ class Application:
         self.user = user
         self.operator = operator or user
         self.rights = rights
-        self._identity = ApplicationIdentity(self.name, self.operator)
+        self._identity = ApplicationIdentity(self.name, self.operator, rights is EVERYTHING)
         self._engine = engine
         self._unit: UnitOfWork | None = None
         self._unit_bytes = 0
@@ -61,6 +61,8 @@ class Application:
         self.awaited_queue: Queue | None = None
         #: The queues that the application reads, by an object that tells one reading from another.
         self.read_queues: dict[int, Queue] = {}
+        #: Called with each unit of work that was submitted.
+        self.on_submitted: Callable[[UnitOfWork], None] = lambda _unit: None
         engine.objects.users.add(self)
 
     # -- units of work -----------------------------------------------------------------------------------------------
@@ -70,6 +72,7 @@ class Application:
         if self._unit is not None:
             raise QueueManagerError(ReasonCode.MQRC_UOW_IN_PROGRESS, "begin a unit of work")
         self._unit = self._engine.begin()
+        self._unit.is_explicit = True
         self._unit_bytes, self._act = 0, None
 
     def operate(self, command: str, reason: str = "") -> None:
@@ -384,10 +387,11 @@ class Application:
             _tell_apart(unit)
         try:
             check_redriven(self._engine, unit)
-            if self._engine.on_application_unit is not None:
-                self._engine.on_application_unit(unit)
+            for watch in self._engine.on_application_unit:
+                watch(unit)
             self._engine.submit(unit, lambda _unit: done())
             self._has_held_letters = self._has_held_letters or unit.holds_letters
+            self.on_submitted(unit)
         except QueueManagerError:
             self._engine.back_out(unit)
             raise

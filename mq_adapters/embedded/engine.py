@@ -76,8 +76,8 @@ class Engine:
         self.on_expired: Callable[[UnitOfWork, Queue, Message], None] | None = None
         #: Called for an operator's act, in its unit of work, with the number of messages that the unit removes.
         self.on_operated: Callable[[UnitOfWork, OperatorsAct, int], None] = lambda _unit, _act, _messages: None
-        #: Called for each unit of work of an application before it is submitted. It may add to the unit.
-        self.on_application_unit: Callable[[UnitOfWork], None] | None = None
+        #: Called for each unit of work of an application before it is submitted. They may add to the unit.
+        self.on_application_unit: list[Callable[[UnitOfWork], None]] = []
         #: Whether a message put on one of the gateway's own queues has a receiver now; None while there is no gateway.
         self.takes_back: Callable[[Queue, Message], bool] | None = None
         self.clock = PlausibleClock(newest_us(store))

@@ -78,10 +78,14 @@ Note = tuple[object, ...]
 
 
 class ApplicationIdentity(NamedTuple):
-    """An MQ application: the name that it gave itself, and its user as the socket server proved it."""
+    """An MQ application: the name that it gave itself, and its user as the socket server proved it.
+
+    `is_owner`: it has every right, as the gateway's own user.
+    """
 
     name: str
     operator: str
+    is_owner: bool = False
 
 
 #: A message that leaves its queue, and why.
@@ -96,6 +100,7 @@ class UnitOfWork:
         "application",
         "counts",
         "holds_letters",
+        "is_explicit",
         "notes",
         "notes_are_due",
         "on_committed",
@@ -123,6 +128,8 @@ class UnitOfWork:
         self.redriven: Message | None = None
         #: The application whose unit this is; None for one of the gateway's own.
         self.application: ApplicationIdentity | None = None
+        #: An application began it with MQBEGIN; else each call of it is a unit of its own.
+        self.is_explicit = False
         self.on_committed: Callable[[UnitOfWork], None] | None = None
 
     def put(self, queue: "Queue", message: Message) -> None:

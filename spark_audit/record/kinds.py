@@ -33,6 +33,8 @@ class Kind(StrEnum):
     STOCK = "stock"
     TOPICS_REFUSED = "topics_refused"
     FILE_READ = "file_read"
+    MQPUT = "mqput"
+    MQGET = "mqget"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,20 @@ KINDS: Final = (
             "started": "the gateway started with it",
             "changed": "the gateway took up a change of it while it ran",
         },
+    ),
+    RecordKind(
+        Kind.MQPUT,
+        "An MQ application put a message, or asked for the report that the queue manager put for it: here the message"
+        " comes from. A put that the broker took at once is `commanded` instead.",
+        ("message_id", "queue", "payload_sha256"),
+        _NO_EVENTS,
+    ),
+    RecordKind(
+        Kind.MQGET,
+        "An MQ application got a message and has it now: for the gateway it ends here. What an operator's order took is"
+        " in `operated`; a browse takes nothing and has no record.",
+        ("message_id", "queue", "payload_sha256"),
+        _NO_EVENTS,
     ),
 )
 

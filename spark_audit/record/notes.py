@@ -69,6 +69,8 @@ class NoteKind(IntEnum):
     STOCK = 25
     TOPICS_REFUSED = 26
     FILE_READ = 27
+    MQPUT = 28
+    MQGET = 29
 
 
 _CLIENT: Final = ("client", "session_epoch")
@@ -119,6 +121,14 @@ class Note:
     optional: tuple[str, ...] = field(default=())
 
 
+_MQI_ITEMS: Final = (
+    *("application", "operator", "unit_of_work", "user_identifier", "queue"),
+    *("message_id", "correl_id", "persistent", *_PAYLOAD_ITEMS),
+)
+_MQI: Final = (
+    *(_MESSAGE, _if_any("correlation_id", "correl_id"), *_values("queue", "persistent"), _PAYLOAD),
+    *map(_if_any, (*_APPLICATION, "unit_of_work")),
+)
 _PUT_OF_PUBLISH: Final = RecordOf(
     Kind.PUT,
     (_INCOMING, _PUBLISH, _MESSAGE, Part(Rule.MQTT_BYTES, ("input_format", "input"), ("header",)), _PAYLOAD),
@@ -387,6 +397,18 @@ NOTES: Final = (
         "The gateway has read a file that decides.",
         ("event", "setting", "file", "hashed_by", "file_hash"),
         (RecordOf(Kind.FILE_READ, _values("event", "setting", "file", "hashed_by", "file_hash")),),
+    ),
+    Note(
+        NoteKind.MQPUT,
+        "An MQ application put a message on a queue.",
+        _MQI_ITEMS,
+        (RecordOf(Kind.MQPUT, _MQI),),
+    ),
+    Note(
+        NoteKind.MQGET,
+        "An MQ application got a message from a queue, and has removed it.",
+        _MQI_ITEMS,
+        (RecordOf(Kind.MQGET, _MQI),),
     ),
 )
 

@@ -8,7 +8,9 @@ import base64
 import hashlib
 import os
 import pwd
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import orjson
 import paho.mqtt.publish
@@ -284,8 +286,29 @@ def test_the_trail_tells_each_command_of_an_application_and_who_gave_it(
     assert base64.b64decode(published["input"]) == header
     digest = hashlib.sha256(b"21.5").hexdigest()
     assert (published["payload_bytes"], published["payload_sha256"]) == (4, digest)
+    got = [record for record in records if record["kind"] == "mqget"]
+    assert [(record["queue"], record["application"], record["operator"]) for record in got] == [
+        ("APP.REPLY", "plant-control", me) for _ in range(3)
+    ]
     copies = [record for record in records if record.get("source_message_id") == msg_id.hex()]
     assert [(copy["queue"], copy["payload_sha256"]) for copy in copies] == [
         ("APP.MQRFH", digest),
         ("APP.MQRFH2", digest),
     ]
+
+
+def test_an_application_that_fills_the_trail_is_read_more_slowly(new_gateway: StartGateway, tmp_path: Path) -> None:
+    """A publication costs 1,000 bytes by the estimate: 13 are 13 seconds of the rate, of which ten are free."""
+    config = tmp_path / "rfhbridge.toml"
+    config.write_text("[mqtt]\ntrail_byte_rate_per_user = 1000\n")
+    gateway = new_gateway("--config", str(config)).start()
+    publication = MessageDescriptor(format=MQRFH2, persistence=MQPER_PERSISTENT)
+    started_s = time.monotonic()
+    with connect_queue_manager(gateway.data) as busy:
+        for _ in range(13):
+            busy.put(STREAM_QUEUE, Message(publication, packet(PUBLICATIONS[0][2]) + b"21.5"))
+        with connect_queue_manager(gateway.data, application_name="another of that user") as other:
+            other.depth(STREAM_QUEUE)
+        busy.depth(STREAM_QUEUE)
+    assert time.monotonic() - started_s >= 3.0
+    assert gateway.stop() == 0

@@ -243,6 +243,10 @@ class SlowReading:
         if self._budgets.spend(account, 0, 0, 0, self._now_s(), trail_bytes=trail_bytes) > 0:
             self.trail_is_ahead = True
 
+    def charge_application(self, operator: str, trail_bytes: int) -> float:
+        """Charges the records that an MQ application causes. Returns the seconds for which it must not be read."""
+        return self._budgets.spend_application(operator, trail_bytes, self._now_s())
+
     def pause(self, link: MqttLink, account: Account, wait_s: float, topics: int) -> None:
         """Charges the new topics of a read, and does not read its link for as long as it must not be read."""
         now_s = self._now_s()

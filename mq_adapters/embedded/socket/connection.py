@@ -19,6 +19,7 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.socket import frames
 from mq_adapters.embedded.socket.applications import Admitted
 from mq_adapters.embedded.socket.frames import FrameBuffer, FrameError, FrameFields, Verb, answer_frame, u32, u64
+from mq_adapters.embedded.socket.pace import Charge, Pace, free_of_charge
 from mq_adapters.embedded.socket.peer import peer_uid
 from mq_adapters.embedded.socket.waiting_get import WaitingGet
 from mq_adapters.message import Message
@@ -58,9 +59,12 @@ class _OpenBrowse:
 class SocketConnection(asyncio.Protocol):
     """One application's connection: reads its requests, carries them out in order, writes the answers."""
 
-    def __init__(self, engine: Engine, connections: "set[SocketConnection]", *, admit: Admit) -> None:
+    def __init__(
+        self, engine: Engine, connections: "set[SocketConnection]", *, admit: Admit, charge: Charge = free_of_charge
+    ) -> None:
         self._engine = engine
         self._admit = admit
+        self._pace = Pace(charge, self._go_on)
         #: The number of the application's user.
         self.user_id = -1
         #: The role of the token that the application has shown.
@@ -104,6 +108,7 @@ class SocketConnection(asyncio.Protocol):
         self._connections.discard(self)
         self._browses.clear()
         self._leave_wait()
+        self._pace.end()
         if self._application is not None:
             self._application.close()
 
@@ -127,7 +132,7 @@ class SocketConnection(asyncio.Protocol):
 
     @property
     def _is_held(self) -> bool:
-        return self._output_is_full or self._unanswered >= MAXIMUM_UNANSWERED
+        return self._output_is_full or self._unanswered >= MAXIMUM_UNANSWERED or self._pace.is_resting
 
     def _carry_out_requests(self) -> None:
         try:
@@ -214,6 +219,7 @@ class SocketConnection(asyncio.Protocol):
         self._application = Application(
             self._engine, name, user=admitted.user, operator=admitted.operator, rights=admitted.rights
         )
+        self._application.on_submitted = lambda unit: self._pace.charge(admitted.operator, unit.notes)
         self._input.maximum_bytes = frames.MAXIMUM_FRAME_BYTES
         self._answer(Verb.HELLO, number, frames.name_field(self._engine.name), self._engine.incarnation)
 

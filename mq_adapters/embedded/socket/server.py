@@ -16,6 +16,7 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.rights import Rights
 from mq_adapters.embedded.socket.applications import Admitted, Applications
 from mq_adapters.embedded.socket.connection import SocketConnection
+from mq_adapters.embedded.socket.pace import Charge, free_of_charge
 from mq_adapters.embedded.socket.peer import own_name, own_user, peer_uid
 from mq_adapters.embedded.socket.socket_file import (
     EVERYBODY,
@@ -51,6 +52,7 @@ class Server:
         *,
         applications: Applications | None = None,
         second: ApplicationSocket | None = None,
+        charge: Charge = free_of_charge,
     ) -> None:
         self.engine = engine
         self.connections: set[SocketConnection] = set()
@@ -59,6 +61,7 @@ class Server:
         self._data_dir = data_dir
         self._applications = applications or Applications()
         self._second = second
+        self._charge = charge
         self._listeners: list[asyncio.Server] = []
 
     async def start(self) -> None:
@@ -77,7 +80,7 @@ class Server:
         self._listeners.append(await loop.create_unix_server(self._connection, sock=listening))
 
     def _connection(self) -> SocketConnection:
-        return SocketConnection(self.engine, self.connections, admit=self._admitted)
+        return SocketConnection(self.engine, self.connections, admit=self._admitted, charge=self._charge)
 
     def _admitted(self, connected: socket.socket, token: str) -> Admitted:
         """The rights of an application.

@@ -9,7 +9,6 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -22,12 +21,11 @@ from gateway.audit_trail.plan import TrailPlan
 from gateway.audit_trail.segment import Trail
 from gateway.audit_trail.segment_files import segment_files
 from mq_adapters.embedded.direct import Direct
-from mq_adapters.embedded.rights import EVERYTHING
 from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.system_queues import AUDIT_QUEUE
 from spark_audit.digest import DigestKind, parse_digest
 from spark_audit.verify import Verdict, verify
-from tests.gateway.audit_trail.conftest import Store
+from tests.gateway.audit_trail.conftest import NOTE_TAKER, Store
 
 AT = 1_795_158_000_000_000
 BATCHES, RECORDS_PER_BATCH = 6, 3
@@ -51,7 +49,7 @@ def _life(data: Path, keep_days: float) -> None:
     """What an exporter does from its start to its end, its housekeeper's work included."""
     plan = _plan(data, keep_days)
     with (
-        Direct(data, rights=replace(EVERYTHING, takes_notes=True)) as queue_manager,
+        Direct(data, rights=NOTE_TAKER) as queue_manager,
         Trail.open(data / "trail", limits=plan.limits, signing_key=Path(plan.signing_key)) as trail,
     ):
         housekeeper = Housekeeper.of(plan, trail, lambda: nullcontext(queue_manager), PlausibleClock())

@@ -467,6 +467,13 @@ def test_a_header_context_of_an_earlier_version_is_read() -> None:
     assert "destination" not in put
 
 
+def test_an_order_lists_the_msg_ids_of_its_messages() -> None:
+    (record,) = _expanded((NoteKind.OPERATED, AT, "anna", "CLEAR QLOCAL", "Q", "", 2, "", (300, 301)))
+    assert record["message_ids"] == [f"52464842{GATEWAY}{number:016x}" for number in (300, 301)]
+    (record,) = _expanded((NoteKind.OPERATED, AT, "anna", "ALTER QMGR", "", "", 0, "", ()))
+    assert "message_ids" not in record
+
+
 def test_every_record_has_its_fields_in_the_order_of_the_definition(
     translation, arrival, delivery, passage, taken
 ) -> None:
@@ -491,7 +498,7 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(
         (NoteKind.RECEIVED, AT, 306, MSG_ID, passage),
         (NoteKind.REDRIVEN, AT, "boiler", 5, 2, "BOILER.ALARMS", 304, 307),
         (NoteKind.REPEATED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, "repeat", 5, "a/b"),
-        (NoteKind.OPERATED, AT, "anna", "CLEAR QLOCAL", "BOILER.ALARMS", "panel-7", 12, "why"),
+        (NoteKind.OPERATED, AT, "anna", "CLEAR QLOCAL", "BOILER.ALARMS", "panel-7", 12, "why", (300, 301)),
         (NoteKind.CLOCK_JUMPED, AT, "behind", -7, "why"),
         (NoteKind.RESTORED, AT, "rolled_back", "0a" * 12, 41, 60, 7, 9, "anna", "why"),
         (NoteKind.LOGINS_REFUSED, AT, "busy", "known", "192.0.2.0/24", 9, AT - 7),
@@ -500,6 +507,8 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(
         (NoteKind.STOCK, AT, "queue", "BOILER.ALARMS", 2, 1, AT, 1, DIGEST, ((CORREL_ID, 2, AT),)),
         (NoteKind.TOPICS_REFUSED, AT, "publish", "boiler", "anna", "line 7", "a/b", 1, AT),
         (NoteKind.FILE_READ, AT, "changed", "access.access_file", "access.toml", "sha256", bytes(32)),
+        (NoteKind.MQPUT, AT, "orders", "anna", 7, "ANNA", "Q", 308, CORREL_ID, True, 2, DIGEST),
+        (NoteKind.MQGET, AT, "orders", "anna", 0, "", "Q", 308, bytes(24), False, 2, DIGEST),
     )
     order = [field.name for field in FIELDS]
     for record in records:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.audit_trail.application_work import ApplicationWork
 from gateway.audit_trail.notes import NoteKind
 from gateway.channels.channel_audit import ChannelAudit
 from gateway.operations.redrive import Redrive, RedriveResult, RedriveSelection
@@ -25,7 +26,7 @@ def world(new_world: NewWorld) -> World:
     made = new_world()
     made.engine.settle(OWNED)
     audit = ChannelAudit(made.engine, (), subscriber_queue=made.engine.queue(SUBSCRIBER_QUEUE))
-    made.engine.on_application_unit = audit.note
+    made.engine.on_application_unit += (audit.note, ApplicationWork(made.engine).note)
     made.run()
     return made
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.audit_trail.application_work import ApplicationWork
 from gateway.audit_trail.notes import NoteKind
 from gateway.audit_trail.origin import ORIGIN
 from gateway.channels.channel_audit import ChannelAudit
@@ -36,7 +37,7 @@ class Store:
         self.target = Target(self.engine, TargetSettings.model_validate({"name": "CENTRAL", "grace_s": 7.5}))
         subscriber_queue = self.engine.ensure(SUBSCRIBER_QUEUE, "")
         audit = ChannelAudit(self.engine, (self.target,), subscriber_queue=subscriber_queue)
-        self.engine.on_application_unit = audit.note
+        self.engine.on_application_unit += (audit.note, ApplicationWork(self.engine).note)
         self.channel = Application(self.engine, "channel")
 
     def _seal(self, _batch: int, notes: list[Note]) -> bytes:
@@ -182,7 +183,7 @@ def test_a_unit_of_work_without_a_channels_state_is_nobodys_passage(store):
     store.put()
     application = Message(MessageDescriptor(persistence=MQPER_PERSISTENT), b"of an application")
     store.commit((SUBSCRIBER_QUEUE, application))
-    assert store.notes == []
+    assert [note[0] for note in store.notes] == [NoteKind.MQGET, NoteKind.MQPUT]
     assert store.messages(SENT_QUEUE) == []
 
 

@@ -1,0 +1,44 @@
+"""The pace of an application: it is not read for a while if its work causes too many bytes of the audit trail."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from mq_adapters.embedded.unit_of_work import Note
+
+#: Is told the operator of an application and the notes of its unit of work. Gives the seconds to read no more from it.
+Charge = Callable[[str, Sequence[Note]], float]
+
+
+def free_of_charge(_operator: str, _notes: Sequence[Note]) -> float:
+    """A Charge that never slows anybody down."""
+    return 0.0
+
+
+class Pace:
+    """Charges the work of one connection. `go_on` is called when a rest is over."""
+
+    def __init__(self, charge: Charge, go_on: Callable[[], None]) -> None:
+        self._charge = charge
+        self._go_on = go_on
+        self._rest: asyncio.TimerHandle | None = None
+
+    @property
+    def is_resting(self) -> bool:
+        return self._rest is not None
+
+    def charge(self, operator: str, notes: Sequence[Note]) -> None:
+        """Charges the notes of a unit of work. A longer rest replaces the one under way."""
+        rest_s = self._charge(operator, notes) if notes else 0.0
+        if rest_s > 0:
+            self.end()
+            self._rest = asyncio.get_running_loop().call_later(rest_s, self._rested)
+
+    def end(self) -> None:
+        """Ends the rest, and nobody is called."""
+        if self._rest is not None:
+            self._rest.cancel()
+            self._rest = None
+
+    def _rested(self) -> None:
+        self._rest = None
+        self._go_on()
