@@ -78,7 +78,7 @@ def records_number(text: str) -> int:
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Measure the gateway, beside mosquitto where it is installed, and the audit, beside DuckDB.",
+        description="Measure the gateway, beside mosquitto where it is installed, and the audit on both engines.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

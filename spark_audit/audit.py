@@ -1,25 +1,24 @@
-"""An audit from its input to the result: runs every control and sums up. It knows nothing of files."""
+"""An audit from its input to the result: facts are read, controls judge, figures sum up. It knows nothing of files."""
 
+import os
 import platform
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from pyarrow import Table
 
 from spark_audit.audit_input import AuditInput
-from spark_audit.controls import reperformance
 from spark_audit.controls.control import Scope as ControlScope
 from spark_audit.controls.control import Severity
-from spark_audit.judgement import Judgement, Progress
-from spark_audit.kept_frame import kept
+from spark_audit.engines.engine import Engine
+from spark_audit.facts.reader import Reading
+from spark_audit.judgement import Judgement, make_tables
 from spark_audit.period import Period
-from spark_audit.personal import SEALED_PREFIX
 from spark_audit.policy import Policy
 from spark_audit.policy_scope import PolicyScope
 from spark_audit.record import RECORD_VERSION
@@ -27,81 +26,121 @@ from spark_audit.reperform.outcome import Status
 from spark_audit.report import figures
 from spark_audit.report.evidence import with_evidence
 from spark_audit.report.exceptions import write_exceptions
-from spark_audit.result import AuditResult, ControlResult, ConversionCount, Scope, Verdict, counted
+from spark_audit.result import AuditResult, ControlResult, ControlStatus, ConversionCount, Scope, Verdict, counted
 from spark_audit.verify import LIMITS
 
+#: Is told a line for people after each step.
+Progress = Callable[[str], None]
+_SALT_BYTES: Final = 16
 STANDARD_POLICY: Final = Policy()
-#: What only re-performance looks at; without it the lines are a third of their size.
-BYTES: Final = ("input", "output")
 SEALED: Final = "the headers are encrypted: name the key with --personal-key"
-Decryption = Callable[[DataFrame], DataFrame]
+_CLOCK: Final = "timeliness.clock"
+_MICROSECONDS: Final = 1_000_000
 
 
 def audit(
-    spark: SparkSession,
+    engine: Engine,
     audit_input: AuditInput,
     progress: Progress,
     *,
     policy: Policy = STANDARD_POLICY,
     report_folder: Path | None = None,
-    decryption: Decryption | None = None,
+    personal_key: bytes | None = None,
+    before: Table | None = None,
 ) -> AuditResult:
     """The result for an audit input. `progress` is told a line for people after each step.
 
-    With a folder for the report, every violation is written there as Parquet. `decryption` makes records with encrypted
-    bytes into records in clear.
+    With a folder for the report, every violation is written there as Parquet. `personal_key` opens encrypted headers.
+    Findings that the table `before` names are not told again. The engine keeps its tables until it is closed.
     """
-    conversions = audit_input.lines.where("is_record").where(audit_input.period.holds())
-    without = {ControlScope.CONVERSIONS: SEALED} if decryption is None and is_sealed(conversions) else {}
-    with ExitStack() as frames:
-        lines = frames.enter_context(kept(audit_input.lines.drop(*BYTES)))
-        scope = replace(
-            figures.scope(lines, size_bytes=audit_input.size_bytes, torn_files=audit_input.torn),
-            from_us=audit_input.period.from_us,
-            until_us=audit_input.period.until_us,
-        )
-        if reason := why_not_evaluable(lines, scope, audit_input.period):
-            return not_evaluable(reason, scope)
-        clear = decryption(conversions) if decryption else conversions
-        outcomes = frames.enter_context(kept(reperformance.reperformed(clear)))
-        judgement = Judgement(
-            spark=spark,
-            audit_input=audit_input,
-            frames={
-                ControlScope.LINES: lines,
-                ControlScope.RECORDS: lines.where("is_record"),
-                ControlScope.CONVERSIONS: outcomes,
-            },
-            scope=_scope_of(policy, audit_input.period),
-            progress=progress,
-            without=without,
-        )
-        with closing(judgement):
-            for control in policy.controls():
-                judgement.judge(control)
-            progress("adding up")
-            records = judgement.frames[ControlScope.RECORDS].where(audit_input.period.holds())
-            result = summed_up(judgement.found, audit_input.lines, outcomes, records, scope)
-            if report_folder is None:
-                return result
-            return replace(result, exceptions=write_exceptions(spark, judgement.found, report_folder))
+    timer = _Timer()
+    engine.read(audit_input.pieces, _reading(audit_input, policy, personal_key), audit_input.text_bytes)
+    scope = replace(
+        figures.scope(engine, size_bytes=audit_input.size_bytes, torn_files=audit_input.torn),
+        from_us=audit_input.period.from_us,
+        until_us=audit_input.period.until_us,
+    )
+    timer.step("reading")
+    if reason := _why_not_evaluable(engine, scope):
+        return not_evaluable(reason, scope, engine)
+    make_tables(engine)
+    if before is not None:
+        engine.give("before", before)
+    judgement = Judgement(
+        engine=engine,
+        audit_input=audit_input,
+        controls=policy.controls(),
+        scope=_scope_of(policy, audit_input.period),
+        without={ControlScope.CONVERSIONS: SEALED} if personal_key is None and _is_sealed(engine) else {},
+        is_told_before=before is not None,
+    )
+    results = judgement.results()
+    timer.step("judging")
+    for each in results:
+        progress(told(each))
+    progress("adding up")
+    result = _summed_up(results, engine, scope)
+    if report_folder is not None:
+        result = replace(result, exceptions=write_exceptions(engine, results, report_folder))
+    timer.step("adding up")
+    return replace(result, seconds=tuple(timer.seconds.items()))
 
 
-def not_evaluable(reason: str, scope: Scope | None = None) -> AuditResult:
+class _Timer:
+    """How long each step took, seconds."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._since = time.monotonic()
+
+    def step(self, name: str) -> None:
+        """Ends a step."""
+        now = time.monotonic()
+        self.seconds[name], self._since = round(now - self._since, 3), now
+
+
+def told(result: ControlResult) -> str:
+    """A control's result in a line for people."""
+    said = {
+        ControlStatus.OFF: "off",
+        ControlStatus.NOT_EVALUABLE: result.not_evaluable,
+        ControlStatus.NOTHING_TO_TEST: f"no {result.items} to test",
+    }.get(result.status, f"{counted(result.violations, 'violation')}, {result.tested} {result.items} tested")
+    return f"{result.identifier}: {said}"
+
+
+def _reading(audit_input: AuditInput, policy: Policy, personal_key: bytes | None) -> Reading:
+    """How the facts are read for a policy."""
+    backwards_s = next(
+        each.value for control in policy.controls() if control.identifier == _CLOCK for each in control.parameters
+    )
+    return Reading(
+        period=audit_input.period,
+        scope=policy.scope,
+        backwards_us=backwards_s * _MICROSECONDS,
+        personal_key=personal_key,
+        cut=audit_input.cut,
+        fresh=audit_input.fresh,
+        salt=os.urandom(_SALT_BYTES),
+    )
+
+
+def not_evaluable(reason: str, scope: Scope | None = None, engine: Engine | None = None) -> AuditResult:
     """The result where nothing could be judged."""
     return AuditResult(
         verdict=Verdict.NOT_EVALUABLE,
         reason=reason,
         audited_at=_now(),
         scope=scope or Scope(),
-        versions=_versions(),
+        engine=engine.name if engine else "",
+        versions=_versions(engine),
         limits=LIMITS,
     )
 
 
-def is_sealed(records: DataFrame) -> bool:
+def _is_sealed(engine: Engine) -> bool:
     """Whether bytes of conversions are encrypted."""
-    return not records.where(sf.col("input").startswith(SEALED_PREFIX)).isEmpty()
+    return bool(engine.rows("SELECT gateway FROM runs WHERE sealed > 0 LIMIT 1"))
 
 
 def _scope_of(policy: Policy, period: Period) -> PolicyScope:
@@ -111,41 +150,32 @@ def _scope_of(policy: Policy, period: Period) -> PolicyScope:
     return replace(policy.scope, from_us=period.from_us, until_us=period.until_us)
 
 
-def why_not_evaluable(lines: DataFrame, scope: Scope, period: Period) -> str:
-    """Why nothing of these lines can be judged; "" where something can."""
+def _why_not_evaluable(engine: Engine, scope: Scope) -> str:
+    """Why nothing of what was read can be judged; "" where something can."""
     if not scope.records:
         return "no line of the trail is an audit record"
-    records = lines.where("is_record")
-    unknown = records.where(sf.col("version") != RECORD_VERSION).count()
-    if unknown:
-        return f"{unknown} records have another version than {RECORD_VERSION}; use the program that wrote them"
-    if not period.is_everything and records.where(period.holds()).isEmpty():
-        return "no record lies within the period"
-    return ""
+    (row,) = engine.rows("SELECT sum(other_versions) AS unknown, sum(counted) AS counted FROM runs WHERE is_fresh")
+    if row["unknown"]:
+        return f"{row['unknown']} records have another version than {RECORD_VERSION}; use the program that wrote them"
+    return "" if row["counted"] else "no record lies within the period"
 
 
-def summed_up(
-    found: Sequence[tuple[ControlResult, DataFrame]],
-    lines: DataFrame,
-    outcomes: DataFrame,
-    records: DataFrame,
-    scope: Scope,
-) -> AuditResult:
-    """The result of what controls found: its sums are those of `records`, its bytes those of `lines`."""
-    results = tuple(result for result, _frame in found)
-    conversions = figures.conversions(outcomes)
+def _summed_up(results: tuple[ControlResult, ...], engine: Engine, scope: Scope) -> AuditResult:
+    """The result of what controls found."""
+    conversions = figures.conversions(engine)
     verdict, reason = _verdict(results, conversions, scope)
     result = AuditResult(
         verdict=verdict,
         reason=reason,
         audited_at=_now(),
         scope=scope,
-        controls=with_evidence(results, lines, outcomes),
+        controls=with_evidence(results, engine),
         conversions=conversions,
-        versions=_versions(),
+        engine=engine.name,
+        versions=_versions(engine),
         limits=LIMITS,
     )
-    return figures.with_figures(result, records)
+    return figures.with_figures(result, engine)
 
 
 def _verdict(
@@ -166,10 +196,10 @@ def _verdict(
     )
 
 
-def _versions() -> tuple[tuple[str, str], ...]:
+def _versions(engine: Engine | None) -> tuple[tuple[str, str], ...]:
     return (
         ("rfhbridge", _distribution("rfhbridge")),
-        ("pyspark", _distribution("pyspark")),
+        *(engine.versions if engine else ()),
         ("python", platform.python_version()),
         ("record", str(RECORD_VERSION)),
     )

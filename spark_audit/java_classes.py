@@ -13,7 +13,10 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _FOLDER: Final = Path(sys.prefix) / "java-classes"
 ARCHIVE: Final = _FOLDER / "spark.jsa"
@@ -41,9 +44,6 @@ def java_options(share: str = f"-XX:SharedArchiveFile={ARCHIVE}") -> str:
 
 def make_archive() -> None:
     """Starts Spark, lets it do a little of everything that an audit does, and keeps the classes that it loaded."""
-    from pyspark.sql import SparkSession, Window, functions
-
-    from spark_audit.kept_frame import kept
     from spark_audit.spark_session import start_session
 
     EMPTY_FOLDER.mkdir(parents=True, exist_ok=True)
@@ -52,18 +52,8 @@ def make_archive() -> None:
     options = java_options(f"-XX:ArchiveClassesAtExit={unfinished}")
     scratch = Path(tempfile.mkdtemp())
     try:
-        spark: SparkSession = start_session(scratch, trail_bytes=0, java_options=options)
-        (scratch / "lines").write_text('{"kind": "received", "sequence": 1}\n')
-        lines = spark.read.text(str(scratch / "lines")).select(
-            functions.from_json("value", "kind string, sequence long").alias("record")
-        )
-        records = lines.select("record.*").mapInArrow(lambda batches: batches, "kind string, sequence long")
-        records.write.parquet(str(scratch / "records"))
-        read = spark.read.parquet(str(scratch / "records"))
-        order = functions.row_number().over(Window.partitionBy("kind").orderBy("sequence"))
-        counts = read.groupBy("kind").agg(functions.max("sequence").alias("last"), functions.count("*").alias("all"))
-        with kept(read.withColumn("number", order).join(counts, "kind", "left").orderBy("sequence")) as few:
-            few.where(functions.col("number").isin(1, 2)).unionByName(few).distinct().collect()
+        spark = start_session(scratch, trail_bytes=0, java_options=options)
+        _audit_nothing(spark)
         gateway = spark.sparkContext._gateway
         spark.stop()
         assert gateway is not None  # this process has started Java
@@ -76,6 +66,22 @@ def make_archive() -> None:
     finally:
         unfinished.unlink(missing_ok=True)
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _audit_nothing(spark: "SparkSession") -> None:
+    """Asks every control of a trail without a line."""
+    from spark_audit.audit_input import AuditInput
+    from spark_audit.controls.catalogue import CONTROLS
+    from spark_audit.engines.spark import SparkEngine
+    from spark_audit.facts.reader import Reading
+    from spark_audit.judgement import Judgement, make_tables
+    from spark_audit.report import figures
+
+    engine = SparkEngine(spark)
+    engine.read((), Reading(), 0)
+    make_tables(engine)
+    Judgement(engine=engine, audit_input=AuditInput(pieces=(), digests=None), controls=CONTROLS).results()
+    figures.balances(engine)
 
 
 if __name__ == "__main__":

@@ -1,72 +1,139 @@
-"""One control after another: what each found, and why one could not judge."""
+"""All controls at once: their rules are one query, whose violations are kept, counted and sampled once.
 
-import time
-from collections.abc import Callable
-from contextlib import ExitStack
+facts        read once (engines/)
+tables       a row an exchange, a row a message, and the doubtful ones (facts/derived.py); those of controls' steps
+violations   the violations of all rules, in one table
+told         those that the scope of the policy asks for, and that were not told before
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
+import pyarrow as pa
 
 from spark_audit.audit_input import AuditInput
-from spark_audit.controls import digests, integrity
-from spark_audit.controls.control import Control, Scope, Severity
-from spark_audit.controls.window_edge import FROM_START
-from spark_audit.kept_frame import kept
+from spark_audit.controls import integrity
+from spark_audit.controls.control import Control, Scope, Severity, Tested
+from spark_audit.engines.engine import VIOLATION, Engine, Row
+from spark_audit.facts import derived
 from spark_audit.policy_scope import PolicyScope
 from spark_audit.result import ControlResult, ParameterInForce, Violation, counted
 from spark_audit.verify import Verdict
 
 #: Violations of a control that the result shows, with their bytes.
 SAMPLE: Final = 50
-_COLUMNS: Final = ("gateway", "sequence", "subject", "detail")
-_SCHEMA: Final = "gateway string, sequence long, subject string, detail string"
-#: Is told a line for people after each step.
-Progress = Callable[[str], None]
+_NOTHING: Final = (
+    "SELECT '' AS control, '' AS gateway, CAST(0 AS BIGINT) AS sequence, '' AS subject, '' AS detail WHERE false"
+)
+_SAMPLED: Final = f"""
+SELECT * FROM (
+  SELECT control, gateway, sequence, subject, detail, count(*) OVER (PARTITION BY control) AS violations,
+    row_number() OVER (PARTITION BY control ORDER BY gateway, sequence, subject, detail) AS turn
+  FROM told
+) AS numbered WHERE turn <= {SAMPLE} ORDER BY control, turn
+"""
+#: Findings without the ones that the table `before` names.
+_NOT_BEFORE: Final = """ANTI JOIN before ON before.control = found.control AND before.gateway = found.gateway
+  AND before.sequence = found.sequence AND before.subject = found.subject"""
 
 
-@dataclass(slots=True, kw_only=True)
+def make_tables(engine: Engine) -> None:
+    """Makes the tables that the rules ask, from the facts that the engine has read."""
+    engine.keep("exchanges", derived.EXCHANGES)
+    engine.keep("messages", derived.MESSAGES)
+    engine.keep("copies", derived.COPIES)
+    engine.keep("gateways", derived.GATEWAYS)
+    engine.keep("segments", derived.SEGMENTS)
+    is_late = bool(engine.rows("SELECT gateway FROM gateways WHERE is_late LIMIT 1"))
+    for name, query in (("sessions", derived.SESSIONS), ("firsts", derived.FIRSTS)):
+        if is_late:
+            engine.keep(name, query)
+        else:
+            engine.give(name, _EMPTY[name])
+
+
+def keep_doubtful(engine: Engine, controls: Sequence[Control]) -> None:
+    """Makes the tables of doubtful rows and of their records, for the rules of these controls."""
+    doubts = [(table, each.with_parameters(doubt)) for each in controls for table, doubt in each.rule.doubts]
+    if doubts:
+        for name, query in derived.doubtful(doubts).items():
+            engine.keep_few(name, query)
+
+
+_TEXTS_OF_SESSIONS: Final = ("gateway", "client", "side")
+_EMPTY: Final = {
+    "sessions": pa.schema(
+        [(name, pa.string()) for name in _TEXTS_OF_SESSIONS]
+        + [("session_epoch", pa.int64()), ("first_exchange", pa.int64())]
+    ).empty_table(),
+    "firsts": pa.schema([("gateway", pa.string()), ("first_message", pa.string())]).empty_table(),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """Runs controls over the frames of an audit input.
+    """Judges by controls, on an engine that has the tables of `make_tables`.
 
-    `frames` holds those of lines, records and conversions; `without` says why a kind of frame is not there to be
-    judged. `scope` narrows what is told, not what is read; so does `not_told_before`, by the control's identifier.
+    `scope` narrows what is told, not what is looked at; so does the table `before` where `is_told_before`. `without`
+    says why a scope of controls is not there to be judged.
     """
 
-    spark: SparkSession
+    engine: Engine
     audit_input: AuditInput
-    frames: dict[Scope, DataFrame]
-    scope: PolicyScope
-    progress: Progress
-    without: dict[Scope, str] = field(default_factory=dict)
-    not_told_before: Callable[[str, DataFrame], DataFrame] | None = None
-    found: list[tuple[ControlResult, DataFrame]] = field(default_factory=list)
-    _faults_of_integrity: int = 0
-    _empty: DataFrame | None = None
-    _kept: ExitStack = field(default_factory=ExitStack)
-    _switched_off: list[str] = field(default_factory=list)
+    controls: Sequence[Control]
+    scope: PolicyScope = field(default_factory=PolicyScope)
+    without: Mapping[Scope, str] = field(default_factory=dict)
+    is_told_before: bool = False
 
-    def judge(self, control: Control) -> None:
-        """Runs one; the ones of OF_INTEGRITY go before the one that compares them with `verify`."""
-        started = time.monotonic()
-        if control.severity == Severity.OFF:
-            self._switched_off.append(control.identifier)
-            self._tell(control, started, self._nothing(), reason="")
-        elif reason := self._why_not_evaluable(control):
-            self._tell(control, started, self._nothing(), reason=reason)
-        else:
-            every = self._violations(control)
-            told = every if control.scope == Scope.VERDICTS else self.scope.within(every, self.frames[Scope.RECORDS])
-            told = self.not_told_before(control.identifier, told) if self.not_told_before else told
-            self._tell(control, started, told, reason="")
-            if control.identifier in integrity.OF_INTEGRITY:
-                is_told_whole = self.scope.is_everything
-                self._faults_of_integrity += self.found[-1][0].violations if is_told_whole else every.count()
+    def results(self) -> tuple[ControlResult, ...]:
+        """What each control found, in their order. The engine keeps every finding in the table `told`."""
+        run = [control for control in self.controls if not self._why_not_run(control) and control.rule.query]
+        keep_doubtful(self.engine, run)
+        for control in run:
+            if control.step is not None:
+                control.step(self.engine, self.audit_input)
+        self.engine.keep("violations", _union(run))
+        self._keep_told()
+        sampled: dict[str, list[Row]] = {}
+        for row in self.engine.rows(_SAMPLED):
+            sampled.setdefault(row["control"], []).append(row)
+        tested = self._tested(run)
+        return tuple(self._result(control, sampled, tested) for control in self.controls)
 
-    def close(self) -> None:
-        """Lets go of what was kept for the controls."""
-        self._kept.close()
+    def _keep_told(self) -> None:
+        joins = [_NOT_BEFORE] if self.is_told_before else []
+        if not self.scope.is_everything:
+            self.engine.keep("outside", self.scope.outside())
+            joins.append("ANTI JOIN outside ON outside.gateway = found.gateway AND outside.sequence = found.sequence")
+        faults = self._faults_of_integrity()
+        disagreements = pa.Table.from_pylist(self._disagreements(faults), schema=VIOLATION)
+        self.engine.give("disagreements", disagreements)
+        told = f"SELECT found.* FROM violations AS found {' '.join(joins)}"
+        self.engine.keep("told", f"{told}\nUNION ALL\nSELECT * FROM disagreements")
+
+    def _faults_of_integrity(self) -> int:
+        names = ", ".join(f"'{name}'" for name in integrity.OF_INTEGRITY)
+        (row,) = self.engine.rows(f"SELECT count(*) AS faults FROM violations WHERE control IN ({names})")
+        return int(row["faults"])
+
+    def _disagreements(self, faults: int) -> list[Row]:
+        """What the control integrity.agreement finds."""
+        asked = [each for each in self.controls if each.identifier == integrity.AGREEMENT.identifier]
+        if not asked or self._why_not_run(asked[0]):
+            return []
+        checks = self.audit_input.verifications
+        of_verify = sum(check.problem_count for check in checks)
+        if (faults > 0) == (of_verify > 0):
+            return []
+        worst = max(checks, key=lambda check: check.problem_count)
+        name = "trail" if len(checks) == 1 else counted(len(checks), "trail")
+        detail = f"this audit found {faults} faults of integrity, verify {of_verify}: {worst.reason}"
+        identity = {"control": asked[0].identifier, "gateway": "", "sequence": 0}
+        return [identity | {"subject": f"trail {name}", "detail": detail}]
+
+    def _why_not_run(self, control: Control) -> str:
+        return "off" if control.severity == Severity.OFF else self._why_not_evaluable(control)
 
     def _why_not_evaluable(self, control: Control) -> str:
         if control.scope in self.without:
@@ -76,83 +143,70 @@ class Judgement:
         return self._why_no_agreement() if control.scope == Scope.VERDICTS else ""
 
     def _why_no_agreement(self) -> str:
-        """Why the verdicts of Spark and `verify` cannot be compared; "" where they can."""
+        """Why the verdicts of this audit and `verify` cannot be compared; "" where they can."""
         if not self.audit_input.verifications:
             return f"verify did not check this: {self.audit_input.unverified}"
         if not self.audit_input.is_whole:
-            return "Spark read a part of the trail: that of a period"
-        left_out = sorted(set(self._switched_off) & set(integrity.OF_INTEGRITY))
-        if left_out:
+            return "this audit read a part of the trail: that of a period"
+        off = {each.identifier for each in self.controls if each.severity == Severity.OFF}
+        if left_out := sorted(off & set(integrity.OF_INTEGRITY)):
             return f"the policy has switched off {', '.join(left_out)}"
         unread = [check.reason for check in self.audit_input.verifications if check.verdict is Verdict.NOT_EVALUABLE]
         return f"verify could not judge: {unread[0]}" if unread else ""
 
-    def _violations(self, control: Control) -> DataFrame:
-        frame = self._frame(control.scope)
-        if not self.audit_input.cut or all(each.name != FROM_START.name for each in control.parameters):
-            return control.find(frame).select(*_COLUMNS)
-        later = control.with_values({FROM_START.name: False})
-        if not self.audit_input.has_trails:
-            return later.find(frame).select(*_COLUMNS)
-        is_cut = sf.col("trail").isin(*self.audit_input.cut)
-        whole = control.find(frame.where(~is_cut)).select(*_COLUMNS)
-        return whole.unionByName(later.find(frame.where(is_cut)).select(*_COLUMNS))
+    def _tested(self, run: Sequence[Control]) -> dict[Tested, int]:
+        """How many items there are of each kind that controls test, in one query over each table."""
+        wanted = list(dict.fromkeys(control.tested for control in run if control.tested.table))
+        tables = dict.fromkeys(each.table for each in wanted)
+        sums = [_sums(table, wanted) for table in tables]
+        if not sums:
+            return {}
+        (row,) = self.engine.rows("SELECT * FROM " + " CROSS JOIN ".join(sums))
+        return {each: int(row[f"n{place}"] or 0) for place, each in enumerate(wanted)}
 
-    def _frame(self, scope: Scope) -> DataFrame:
-        audit_input = self.audit_input
-        if scope == Scope.DIGESTS and audit_input.digests is not None and scope not in self.frames:
-            frame = digests.beside_segments(
-                audit_input.digests,
-                self.frames[Scope.LINES],
-                due=None if audit_input.more_is_to_come else audit_input.period,
-                copies=audit_input.copies,
-                public_key=audit_input.public_key,
-            )
-            self.frames[scope] = self._kept.enter_context(kept(frame))
-        if scope == Scope.VERDICTS:
-            return integrity.verdicts(self.spark, [self._verdicts()])
-        return self.frames[scope]
-
-    def _verdicts(self) -> tuple[str, int, int, str]:
-        checks = self.audit_input.verifications
-        faults = sum(check.problem_count for check in checks)
-        worst = max(checks, key=lambda check: check.problem_count)
-        name = "trail" if len(checks) == 1 else counted(len(checks), "trail")
-        return name, self._faults_of_integrity, faults, worst.reason
-
-    def _nothing(self) -> DataFrame:
-        if self._empty is None:
-            self._empty = self.spark.createDataFrame([], _SCHEMA)
-        return self._empty
-
-    def _tell(self, control: Control, started: float, told: DataFrame, *, reason: str) -> None:
-        is_run = control.severity != Severity.OFF and not reason
-        rows = told.limit(SAMPLE + 1).collect() if is_run else []
-        count = len(rows) if len(rows) <= SAMPLE else told.count()
-        seconds = round(time.monotonic() - started, 3)
-        sample = sorted(rows[:SAMPLE], key=lambda row: (row["gateway"] or "", row["sequence"] or 0))
-        said = counted(count, "violation") if is_run else reason or "off"
-        self.progress(f"{control.identifier}: {said} ({seconds:.1f} s)")
-        result = ControlResult(
+    def _result(
+        self, control: Control, sampled: Mapping[str, Sequence[Row]], tested: Mapping[Tested, int]
+    ) -> ControlResult:
+        rows = sampled.get(control.identifier, ())
+        is_run = not self._why_not_run(control)
+        is_agreement = control.scope == Scope.VERDICTS
+        items = len(self.audit_input.verifications) if is_agreement else tested.get(control.tested, 0)
+        return ControlResult(
             identifier=control.identifier,
             title=control.title,
             severity=control.severity.value,
             source=control.source,
-            violations=count,
+            tested=items if is_run else 0,
+            items=control.tested.what,
+            violations=rows[0]["violations"] if rows else 0,
             sample=tuple(
                 Violation(
-                    gateway=row["gateway"] or "",
-                    sequence=row["sequence"] or 0,
-                    subject=row["subject"] or "",
-                    detail=row["detail"] or "",
+                    gateway=row["gateway"], sequence=row["sequence"], subject=row["subject"], detail=row["detail"]
                 )
-                for row in sample
+                for row in rows
             ),
-            seconds=seconds,
             parameters=tuple(
                 ParameterInForce(name=each.name, value=each.value, unit=each.unit, meaning=each.meaning)
                 for each in control.parameters
             ),
-            not_evaluable=reason,
+            not_evaluable="" if control.severity == Severity.OFF else self._why_not_evaluable(control),
         )
-        self.found.append((result, told))
+
+
+def _union(controls: Sequence[Control]) -> str:
+    """The violations of all rules, each with its control."""
+    columns = (
+        "coalesce(gateway, '') AS gateway, CAST(coalesce(sequence, 0) AS BIGINT) AS sequence,"
+        " coalesce(subject, '') AS subject, coalesce(detail, '') AS detail"
+    )
+    queries = [f"SELECT '{each.identifier}' AS control, {columns} FROM ({each.query()}) AS found" for each in controls]
+    return "\nUNION ALL\n".join(queries) if queries else _NOTHING
+
+
+def _sums(table: str, wanted: Sequence[Tested]) -> str:
+    columns = ", ".join(
+        f"sum(CASE WHEN {each.where} THEN {each.number} ELSE 0 END) AS n{place}"
+        for place, each in enumerate(wanted)
+        if each.table == table
+    )
+    return f"(SELECT {columns} FROM {table}) AS of_{table}"

@@ -18,16 +18,6 @@ from spark_audit.reperform.outcome import UnreadableBytes
 from spark_audit.reperform.target import read_carrier, stream_prefix
 from spark_audit.reperform.topics import escaped, topic_filter_of
 
-#: Fields that help to find names, beside the names and the bytes.
-CIRCUMSTANCES: Final = (
-    "conversion",
-    "command",
-    "packet_type",
-    "destination",
-    "stream",
-    "stream_style",
-    *(f"{side}_{what}" for side in ("input", "output") for what in ("format", "ccsid", "encoding")),
-)
 NAMES: Final = ("client", "user", "topic", "topic_filters")
 _CARRIED: Final = {"client": "rfhbClient", "user": "rfhbUser"}
 

@@ -89,7 +89,7 @@ _SPARK: Final = (
     Option(
         "memory",
         Kind.SIZE,
-        "Memory of Spark's driver, or on this machine of all of Spark.",
+        "Memory of Spark's driver, or on this machine of all of Spark; or of DuckDB's tables.",
         default=MEMORY,
     ),
 )
@@ -124,6 +124,13 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
             PUBLIC_KEY,
             DIGESTS,
             PERSONAL_KEY,
+            Option(
+                "engine",
+                Kind.TEXT,
+                "What runs the controls: spark, or duckdb, which needs no Java and one machine.",
+                choices=("spark", "duckdb"),
+                default="spark",
+            ),
             *_SPARK,
             _JSON,
         ),

@@ -10,17 +10,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from pyspark.sql import Column
-from pyspark.sql import functions as sf
-
 #: The time read before and after the period: a day, in microseconds.
 AROUND_US: Final = 24 * 3_600 * 1_000_000
 #: A segment may go on for so long after the beginning of its hour, microseconds. It rolls at the next hour, or later
 #: when idle.
 _SEGMENT_US: Final = 2 * 3_600 * 1_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: The position of the hour in a segment's name, from 1.
-_HOUR_AT: Final = 14
+#: The position of the hour in a segment's name, from 0.
+_HOUR_AT: Final = 13
 _HOUR_CHARACTERS: Final = 11
 _HOUR: Final = re.compile(r"[0-9]{12}-([0-9]{8}T[0-9]{2})")
 
@@ -36,29 +33,22 @@ class Period:
     def is_everything(self) -> bool:
         return not self.from_us and not self.until_us
 
-    def holds(self) -> Column:
-        """Whether a record (its `at_us`) lies within."""
-        within = sf.lit(True)
-        if self.from_us:
-            within &= sf.col("at_us") >= self.from_us
-        if self.until_us:
-            within &= sf.col("at_us") < self.until_us
-        return sf.coalesce(within, sf.lit(False))
+    def holds(self, at_us: int | None) -> bool:
+        """Whether a record that was noted then lies within."""
+        if self.is_everything:
+            return True
+        return at_us is not None and self.from_us <= at_us and (not self.until_us or at_us < self.until_us)
 
     def concerns_hour(self, hour_us: int) -> bool:
         """Whether segments of the hour that begins then must be read."""
         is_late_enough = not self.from_us or hour_us + _SEGMENT_US > self.from_us - AROUND_US
         return is_late_enough and (not self.until_us or hour_us < self.until_us + AROUND_US)
 
-    def concerns(self, stem: Column) -> Column:
-        """Whether the hours of a column of segments' names must be read."""
-        hour = sf.substring(stem, _HOUR_AT, _HOUR_CHARACTERS)
-        is_concerned = sf.lit(True)
-        if self.from_us:
-            is_concerned &= hour > _hour_text(self.from_us - AROUND_US - _SEGMENT_US)
-        if self.until_us:
-            is_concerned &= hour <= _hour_text(self.until_us + AROUND_US - 1)
-        return is_concerned
+    def concerns(self, stem: str) -> bool:
+        """Whether the hour in a segment's name must be read."""
+        hour = stem[_HOUR_AT : _HOUR_AT + _HOUR_CHARACTERS]
+        is_late_enough = not self.from_us or hour > _hour_text(self.from_us - AROUND_US - _SEGMENT_US)
+        return is_late_enough and (not self.until_us or hour <= _hour_text(self.until_us + AROUND_US - 1))
 
     def to_read(self, names: list[str]) -> list[str]:
         """The names of segments to read: from the first to the last that the period concerns."""

@@ -22,13 +22,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
 from spark_audit.controls import integrity
 from spark_audit.controls.catalogue import CONTROLS
-from spark_audit.controls.control import Control, Parameter, Severity
+from spark_audit.controls.control import Control, Parameter, Rule, Severity
 from spark_audit.policy_scope import PolicyScope
 from spark_audit.verify.restores import LARGEST_POLICY_BYTES, UnusableRestore, accepted_restores
 
@@ -95,9 +94,14 @@ class Policy:
         chosen = tuple(self.changed.get(control.identifier, control) for control in CONTROLS)
         if not self.accepted:
             return chosen
-        named = partial(integrity.find_restored, accepted=self.accepted)
         wanted = integrity.RESTORED.identifier
-        return tuple(replace(each, rule=named) if each.identifier == wanted else each for each in chosen)
+        return tuple(self._naming(each) if each.identifier == wanted else each for each in chosen)
+
+    def _naming(self, control: Control) -> Control:
+        """A control that passes over the records (hashes, hex) that this policy names."""
+        named = ", ".join(f"'{record}'" for record in sorted(self.accepted))
+        query = f"{control.rule.query} AND coalesce(hash NOT IN ({named}), true)"
+        return replace(control, rule=Rule(query=query))
 
 
 def _controls(tables: dict[str, Any]) -> Iterable[Control]:

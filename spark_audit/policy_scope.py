@@ -7,17 +7,13 @@ reported.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
-
-from spark_audit.controls.control import EXCHANGE, MESSAGE
-from spark_audit.record import Kind
-
 _GATEWAY: Final = re.compile("[0-9a-f]{24}")
-#: Characters with a meaning in a regular expression of Java.
+#: Characters that may have a meaning in a regular expression.
 _PUNCTUATION: Final = re.compile(r"[!-/:-@\[-^`{-~]")
 
 
@@ -47,47 +43,38 @@ class PolicyScope:
                 return f"topics has {topic_filter[:60]!r}: `+` stands alone on its level (MQTT 3.1.1 section 4.7)"
         return ""
 
-    def within(self, found: DataFrame, records: DataFrame) -> DataFrame:
-        """The violations within this scope."""
-        if self.is_everything:
-            return found
-        outside = self._outside(records).distinct()
-        return found.join(outside, ["gateway", "sequence"], "left_anti")
+    def asks_for(self, topic: str) -> bool:
+        """Whether a topic is within this scope."""
+        return not self.topics or _matcher(self.topics)(topic) is not None
 
-    def _outside(self, records: DataFrame) -> DataFrame:
-        """Gateway and sequence of the records outside of this scope."""
-        is_outside = sf.lit(False)
+    def outside(self) -> str:
+        """A query for gateway and sequence of the records with a violation that are outside of this scope."""
+        conditions = ["NOT coalesce(told.is_asked, of_exchange.is_asked, of_message.is_asked, true)"]
         if self.from_us:
-            is_outside |= sf.col("at_us") < self.from_us
+            conditions.append(f"told.at_us < {self.from_us}")
         if self.until_us:
-            is_outside |= sf.col("at_us") >= self.until_us
+            conditions.append(f"told.at_us >= {self.until_us}")
         if self.gateways:
-            is_outside |= ~sf.col("gateway").isin(*self.gateways)
-        told = self._with_other_topics(records) if self.topics else records.withColumn("is_other", sf.lit(False))
-        return told.where(is_outside | sf.col("is_other")).select("gateway", "sequence")
-
-    def _with_other_topics(self, records: DataFrame) -> DataFrame:
-        """`is_other`: topics of the record are known, and none of them is asked for."""
-        asked = sf.when(sf.col("topic").isNotNull(), self._matches(sf.col("topic")))
-        of_exchanges = _asked_by(records, (*EXCHANGE, "direction"), (Kind.ACCEPTED, Kind.DELIVERED), asked)
-        of_messages = _asked_by(records, MESSAGE, (Kind.PUT,), asked)
-        told = records.select(
-            "gateway", "sequence", "at_us", *EXCHANGE[1:], "direction", "message_id", asked.alias("own")
-        )
-        joined = told.join(of_exchanges.withColumnRenamed("is_asked", "by_exchange"), [*EXCHANGE, "direction"], "left")
-        joined = joined.join(of_messages.withColumnRenamed("is_asked", "by_message"), list(MESSAGE), "left")
-        is_asked = sf.coalesce("own", "by_exchange", "by_message", sf.lit(True))
-        return joined.withColumn("is_other", ~is_asked)
-
-    def _matches(self, topic: Column) -> Column:
-        patterns = "|".join(f"(?:{_expression(topic_filter)})" for topic_filter in self.topics)
-        return topic.rlike(f"(?s)^(?:{patterns})$")
+            conditions.append(f"told.gateway NOT IN ({', '.join(map(repr, self.gateways))})")
+        return f"{_WITH_TOPICS} WHERE {' OR '.join(conditions)}"
 
 
-def _asked_by(records: DataFrame, key: tuple[str, ...], kinds: tuple[Kind, ...], asked: Column) -> DataFrame:
-    """Whether each exchange or message with a topic is within this scope."""
-    told = records.where(sf.col("kind").isin(*kinds) & sf.col("topic").isNotNull())
-    return told.groupBy(*key).agg(sf.bool_or(asked).alias("is_asked"))
+#: Records with a violation, their exchanges and messages.
+_WITH_TOPICS: Final = """
+SELECT DISTINCT told.gateway, told.sequence
+FROM records AS told
+SEMI JOIN violations AS found ON found.gateway = told.gateway AND found.sequence = told.sequence
+LEFT JOIN exchanges AS of_exchange ON of_exchange.gateway = told.gateway AND of_exchange.client = told.client
+  AND of_exchange.session_epoch = told.session_epoch AND of_exchange.exchange = told.exchange
+  AND of_exchange.side = told.direction
+LEFT JOIN messages AS of_message ON of_message.gateway = told.gateway AND of_message.message_id = told.message_id
+"""
+
+
+@lru_cache(maxsize=16)
+def _matcher(topics: tuple[str, ...]) -> Callable[[str], object]:
+    patterns = "|".join(f"(?:{_expression(topic_filter)})" for topic_filter in topics)
+    return re.compile(patterns, re.DOTALL).fullmatch
 
 
 def _expression(topic_filter: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Final
 
-RESULT_VERSION: Final = 2
+RESULT_VERSION: Final = 3
 #: The folder beside result.json. Spark replaces it as a whole, so its name must have no other use.
 EXCEPTIONS_FOLDER: Final = "exceptions.parquet"
 SWITCHED_OFF: Final = "off"
@@ -44,9 +44,13 @@ class Subject(StrEnum):
 
 
 class ControlStatus(StrEnum):
-    """HELD: nothing was found. NOT_EVALUABLE: the control could not judge, and says why. OFF: the policy forbade it."""
+    """HELD: something was tested, and nothing was found. NOTHING_TO_TEST: there was nothing that the control asks of.
+
+    NOT_EVALUABLE: the control could not judge, and says why. OFF: the policy forbade it.
+    """
 
     HELD = "held"
+    NOTHING_TO_TEST = "nothing to test"
     VIOLATED = "violated"
     NOT_EVALUABLE = "not evaluable"
     OFF = "off"
@@ -119,6 +123,7 @@ class ParameterInForce:
 class ControlResult:
     """The findings of a control: `violations` counts all, and `sample` has the first.
 
+    `tested` is the number of items that it looked at, and `items` their name: records, exchanges, messages ...
     `severity` is error, warning, or off. A control that is off did not run. `not_evaluable` says why it could not
     judge; "" if it did.
     """
@@ -129,7 +134,8 @@ class ControlResult:
     source: str
     violations: int
     sample: tuple[Violation, ...]
-    seconds: float
+    tested: int = 0
+    items: str = ""
     parameters: tuple[ParameterInForce, ...] = ()
     not_evaluable: str = ""
 
@@ -139,7 +145,9 @@ class ControlResult:
             return ControlStatus.OFF
         if self.not_evaluable:
             return ControlStatus.NOT_EVALUABLE
-        return ControlStatus.VIOLATED if self.violations else ControlStatus.HELD
+        if self.violations:
+            return ControlStatus.VIOLATED
+        return ControlStatus.HELD if self.tested else ControlStatus.NOTHING_TO_TEST
 
     def as_dict(self) -> dict[str, object]:
         """For JSON, with the status."""
@@ -356,9 +364,9 @@ class ProgramStart:
 class AuditResult:
     """The whole result of an audit. The reports and the summary use nothing else.
 
-    `command` repeats the audit. `policy` names the policy file, `policy_sha256` is the hash of its bytes, and
-    `policy_text` its text; all are "" without one. `exceptions` is the folder beside result.json with every violation
-    as Parquet, "" if it was not written.
+    `engine` names what ran the controls, and `seconds` the duration of each step. `command` repeats the audit. `policy`
+    names the policy file, `policy_sha256` is the hash of its bytes, and `policy_text` its text; all are "" without one.
+    `exceptions` is the folder beside result.json with every violation as Parquet, "" if it was not written.
     """
 
     verdict: Verdict
@@ -381,14 +389,17 @@ class AuditResult:
     policy_sha256: str = ""
     policy_text: str = ""
     exceptions: str = ""
+    engine: str = ""
+    seconds: tuple[tuple[str, float], ...] = ()
     versions: tuple[tuple[str, str], ...] = ()
     limits: str = ""
     result_version: int = RESULT_VERSION
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON; `versions` becomes an object."""
+        """For JSON; `versions` and `seconds` become objects."""
         controls = [control.as_dict() for control in self.controls]
-        return {**asdict(self), "controls": controls, "versions": dict(self.versions)}
+        named = {"versions": dict(self.versions), "seconds": dict(self.seconds)}
+        return {**asdict(self), "controls": controls, **named}
 
     def as_json(self) -> str:
         """result.json, in ASCII, so that a stranger's text steers no terminal, and a lone surrogate does no harm."""

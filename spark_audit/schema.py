@@ -1,36 +1,60 @@
-"""The audit record as a Spark schema, derived from record.FIELDS."""
+"""A line of a trail as `ingest` keeps it in Parquet, derived from record.FIELDS."""
 
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.types import ArrayType, BooleanType, DataType, LongType, StringType, StructField, StructType
+import pyarrow as pa
 
+from spark_audit.facts.lines import Line
 from spark_audit.record import FIELDS
 
-_TYPES: Final[dict[str, DataType]] = {
-    "long": LongType(),
-    "string": StringType(),
-    "boolean": BooleanType(),
-    "array<string>": ArrayType(StringType()),
-    "array<array<long>>": ArrayType(ArrayType(LongType())),
-    "array<array<string>>": ArrayType(ArrayType(StringType())),
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_TEXTS: Final = pa.list_(pa.string())
+_TYPES: Final[dict[str, pa.DataType]] = {
+    "long": pa.int64(),
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "array<string>": _TEXTS,
+    "array<array<long>>": pa.list_(pa.list_(pa.int64())),
+    "array<array<string>>": pa.list_(_TEXTS),
 }
-
-#: The column for a line that is no record.
-CORRUPT: Final = "corrupt"
-
-
-def record_schema() -> StructType:
-    """Every field of a record. All are nullable, because a line leaves out fields that do not apply."""
-    return StructType([StructField(field.name, _TYPES[field.type]) for field in FIELDS])
-
-
-def ingested_schema() -> StructType:
-    """A line of a trail from `read.read_lines`, with the trail's name. `ingest` keeps these as Parquet."""
-    placed = record_schema().add("segment", StringType()).add("block", LongType()).add("place", LongType())
-    checked = placed.add("is_record", BooleanType()).add("actual_hash", StringType()).add("line", StringType())
-    return checked.add("trail", StringType())
+_PLACE: Final = {"segment": pa.string(), "block": pa.int64(), "place": pa.int64()}
+_CHECKED: Final = {"is_record": pa.bool_(), "actual_hash": pa.string(), "line": pa.string(), "trail": pa.string()}
+#: Every field of a record, all nullable: what does not apply is left out of the line. Then where the line stands (block
+#: and place give its order in the segment), and what was found when it was read.
+LINES: Final = pa.schema({field.name: _TYPES[field.type] for field in FIELDS} | _PLACE | _CHECKED)
+_FIELD_NAMES: Final = tuple(field.name for field in FIELDS)
+#: Rows that are given at once.
+_BATCH_ROWS: Final = 2_000
 
 
-def line_schema() -> StructType:
-    """A record; and the line, if it is no record."""
-    return record_schema().add(CORRUPT, StringType())
+def ingested_schema() -> "StructType":
+    """The same for Spark."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import StructType
+
+    schema = from_arrow_schema(LINES)
+    assert isinstance(schema, StructType)
+    return schema
+
+
+def batches_of(lines: Iterable[Line]) -> Iterator[pa.RecordBatch]:
+    """Lines as rows of LINES."""
+    rows: list[tuple[Any, ...]] = []
+    for line in lines:
+        record = line.record or {}
+        place = (line.segment, line.block, line.place, line.record is not None, line.actual_hash, line.text, line.trail)
+        rows.append((*map(record.get, _FIELD_NAMES), *place))
+        if len(rows) >= _BATCH_ROWS:
+            yield _batch(rows)
+            rows = []
+    if rows:
+        yield _batch(rows)
+
+
+def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(values, column.type) for values, column in zip(columns, LINES, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=LINES)

@@ -14,13 +14,14 @@ import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Final
 
 from spark_audit.java_classes import EMPTY_FOLDER, archive_is_there
 from spark_audit.java_classes import java_options as options_of_archive
 from spark_audit.options import MEMORY
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: Rows handed to a Python worker at once; a record is about 1 kB.
 _ARROW_ROWS: Final = 5_000
@@ -85,13 +86,17 @@ class SparkPlace:
 HERE: Final = SparkPlace()
 
 
-def start_session(scratch: Path, *, trail_bytes: int, place: SparkPlace = HERE, java_options: str = "") -> SparkSession:
+def start_session(
+    scratch: Path, *, trail_bytes: int, place: SparkPlace = HERE, java_options: str = ""
+) -> "SparkSession":
     """Starts or reaches Spark. Temporary files go to `scratch`. PySpark raises if there is no Java, or no answer.
 
     `java_options`: those of the Java that starts here, instead of those for the archive of classes.
     """
     # PySpark 4.3 warns of pandas 3 whenever a frame is made of rows; nothing here uses pandas.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
+    from pyspark.sql import SparkSession
+
     builder = SparkSession.Builder().appName("rfhbridge audit")
     options = _options_of_plans(trail_bytes)
     if place.remote:

@@ -18,42 +18,39 @@ the checkpoint, the number of the batch. A kill before the last repeats the batc
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
 import orjson
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
+import pyarrow as pa
+from pyspark.sql import SparkSession
 
-from spark_audit.audit import BYTES, SEALED, Decryption, is_sealed, not_evaluable, summed_up, why_not_evaluable
+from spark_audit.audit import Progress, audit
 from spark_audit.audit_input import AuditInput
-from spark_audit.controls import reperformance
-from spark_audit.controls.control import Scope as ControlScope
+from spark_audit.engines.engine import Engine
+from spark_audit.engines.spark import SparkEngine
 from spark_audit.ingest.audit_input import STREAM_FILE, input_of_parquet, selected_segments
 from spark_audit.ingest.ingestion import compacted, small_files
 from spark_audit.ingest.manifest import IngestedSegment, Manifest, UnusableManifest, sync_folder
 from spark_audit.ingest.warehouse import replace_file
-from spark_audit.judgement import Judgement, Progress
-from spark_audit.kept_frame import kept
 from spark_audit.period import EVERYTHING, hour_of
 from spark_audit.policy import Policy
-from spark_audit.read import literal_path
-from spark_audit.report import figures
 from spark_audit.report.files import RESULT_FILE
-from spark_audit.result import AuditResult, ControlResult
+from spark_audit.result import AuditResult
 
 STREAM_VERSION: Final = 1
 FINDINGS_FILE: Final = "findings.jsonl"
 _REPORTED: Final = "reported"
-#: Controls whose violations concern one record alone.
-OF_ONE_RECORD: Final = frozenset({"integrity.values", "integrity.hash", "reasons"})
 _HOUR_US: Final = 3_600_000_000
 #: Time kept beyond the history, because files hold whole days, and some records are outside their segment's hour.
 _MARGIN_DAYS: Final = 2
-_IDENTITY: Final = "control string, gateway string, sequence long, subject string"
+_IDENTITY: Final = pa.schema(
+    [("control", pa.string()), ("gateway", pa.string()), ("sequence", pa.int64()), ("subject", pa.string())]
+)
+_TOLD: Final = ("gateway", "sequence", "subject", "detail")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,73 +90,49 @@ class Stream:
     out: Path
     history_hours: int
     policy: Policy
-    decryption: Decryption | None
+    personal_key: bytes | None
     progress: Progress
 
     def report(self, spark: SparkSession, manifest: Manifest, reported: Reported) -> tuple[Reported, AuditResult]:
         """Audits what is ingested and not reported, and reports it as the next batch."""
         fresh = manifest.segments[reported.segments :]
         batch = reported.batches + 1
-        result, found = self._judged(spark, manifest, fresh, reported.batches)
-        self._write(batch, result, found)
+        with closing(SparkEngine(spark)) as engine:
+            result = self._judged(engine, manifest, fresh, reported.batches)
+            self._write(batch, result, engine)
         now = Reported(batches=batch, segments=len(manifest.segments))
         now.save(self.checkpoint)
         return now, result
 
     def _judged(
-        self, spark: SparkSession, manifest: Manifest, fresh: Sequence[IngestedSegment], batches: int
-    ) -> tuple[AuditResult, list[tuple[ControlResult, DataFrame]]]:
-        audit_input = self._audit_input(spark, manifest, fresh)
-        of_batch = sf.substring_index("segment", ".", 1).between(fresh[0].stem, fresh[-1].stem)
-        conversions = audit_input.lines.where(of_batch).where("is_record")
-        without = {ControlScope.CONVERSIONS: SEALED} if self.decryption is None and is_sealed(conversions) else {}
-        clear = self.decryption(conversions) if self.decryption else conversions
-        with ExitStack() as kept_frames:
-            lines = kept_frames.enter_context(kept(audit_input.lines.drop(*BYTES)))
-            batch = lines.where(of_batch)
-            size_bytes = sum(segment.size_bytes for segment in fresh)
-            scope = figures.scope(batch, size_bytes=size_bytes, torn_files=())
-            if reason := why_not_evaluable(batch, scope, EVERYTHING):
-                return not_evaluable(reason, scope), []
-            outcomes = kept_frames.enter_context(kept(reperformance.reperformed(clear)))
-            frames = {ControlScope.LINES: batch, ControlScope.CONVERSIONS: outcomes}
-            of_records = self._judgement(spark, replace(audit_input, lines=batch), frames, batches)
-            of_history = self._judgement(spark, replace(audit_input, lines=lines), frames, batches)
-            of_records.without.update(without)
-            with closing(of_history):
-                for control in self.policy.controls():
-                    is_of_batch = control.identifier in OF_ONE_RECORD or control.scope == ControlScope.CONVERSIONS
-                    judgement = of_records if is_of_batch else of_history
-                    judgement.judge(control)
-                    of_records.found, of_history.found = judgement.found, judgement.found
-                result = summed_up(of_history.found, audit_input.lines, outcomes, batch.where("is_record"), scope)
-            policy = self.policy
-            named = replace(result, policy=policy.name, policy_sha256=policy.sha256, policy_text=policy.text)
-            return named, of_history.found
-
-    def _judgement(
-        self, spark: SparkSession, audit_input: AuditInput, frames: dict[ControlScope, DataFrame], batches: int
-    ) -> Judgement:
-        """Judges the records among the lines of an audit input; leaves out findings of the batches before."""
-        return Judgement(
-            spark=spark,
-            audit_input=audit_input,
-            frames={**frames, ControlScope.RECORDS: audit_input.lines.where("is_record")},
-            scope=self.policy.scope,
-            progress=self.progress,
-            not_told_before=_not_in(self.checkpoint / _REPORTED, batches, spark),
+        self, engine: Engine, manifest: Manifest, fresh: Sequence[IngestedSegment], batches: int
+    ) -> AuditResult:
+        policy = self.policy
+        result = audit(
+            engine,
+            self._audit_input(manifest, fresh),
+            self.progress,
+            policy=policy,
+            personal_key=self.personal_key,
+            before=_told_before(self.checkpoint / _REPORTED, batches),
         )
+        return replace(result, policy=policy.name, policy_sha256=policy.sha256, policy_text=policy.text)
 
-    def _audit_input(self, spark: SparkSession, manifest: Manifest, fresh: Sequence[IngestedSegment]) -> AuditInput:
+    def _audit_input(self, manifest: Manifest, fresh: Sequence[IngestedSegment]) -> AuditInput:
         """The history of the batch's trail, with the batch at its end."""
         trail = fresh[0].trail
         one = replace(manifest, segments=tuple(each for each in manifest.segments if each.trail == trail), _known={})
         earliest_us = min(hour_of(fresh[0].stem), hour_of(fresh[-1].stem) - self.history_hours * _HOUR_US)
         selection = selected_segments(one, lambda names: _since(names, earliest_us), EVERYTHING)
-        audit_input = input_of_parquet(spark, self.checkpoint, selection)
-        return replace(audit_input, more_is_to_come=True, unverified="it is for whole trails, and this is a batch")
+        return replace(
+            input_of_parquet(self.checkpoint, selection),
+            fresh=(fresh[0].stem, fresh[-1].stem),
+            size_bytes=sum(segment.size_bytes for segment in fresh),
+            more_is_to_come=True,
+            unverified="it is for whole trails, and this is a batch",
+        )
 
-    def _write(self, batch: int, result: AuditResult, found: Sequence[tuple[ControlResult, DataFrame]]) -> None:
+    def _write(self, batch: int, result: AuditResult, engine: Engine) -> None:
         """Writes the batch's folder, then its findings in the checkpoint. Raises OSError."""
         folder = self.out / f"{batch:08d}"
         unfinished = self.out / f".{batch:08d}.part"
@@ -167,7 +140,7 @@ class Stream:
         unfinished.mkdir(parents=True)
         count = 0
         with (unfinished / FINDINGS_FILE).open("wb") as file:
-            for line in _findings(batch, found):
+            for line in _findings(batch, result, engine):
                 file.write(line)
                 count += 1
         (unfinished / RESULT_FILE).write_text(result.as_json(), encoding="utf-8")
@@ -210,43 +183,24 @@ def _as_stem(date: str) -> str:
     return f"{0:012d}-{date.replace('-', '')}T00"
 
 
-def _not_in(folder: Path, batches: int, spark: SparkSession) -> Callable[[str, DataFrame], DataFrame] | None:
-    """A function that leaves out the findings of so many batches; None if they have none.
+def _told_before(folder: Path, batches: int) -> pa.Table | None:
+    """The findings of so many batches; None if they have none.
 
     Findings of a later batch were written before a kill. That batch is reported again.
     """
-    kept = [path for path in folder.glob("*.jsonl") if int(path.stem) <= batches]
+    kept = [path for path in sorted(folder.glob("*.jsonl")) if int(path.stem) <= batches]
     if not kept:
         return None
-    told = spark.read.schema(_IDENTITY).json([literal_path(path) for path in kept]).distinct()
-
-    def not_told_before(identifier: str, found: DataFrame) -> DataFrame:
-        before = told.where(sf.col("control") == identifier).alias("before")
-        is_same = (
-            (sf.coalesce(sf.col("now.gateway"), sf.lit("")) == sf.col("before.gateway"))
-            & (sf.coalesce(sf.col("now.sequence"), sf.lit(0)) == sf.col("before.sequence"))
-            & (sf.coalesce(sf.col("now.subject"), sf.lit("")) == sf.col("before.subject"))
-        )
-        return found.alias("now").join(before, is_same, "left_anti")
-
-    return not_told_before
+    found = (orjson.loads(line) for path in kept for line in path.read_bytes().splitlines())
+    told = {tuple(finding[name] for name in _IDENTITY.names) for finding in found}
+    return pa.table(list(zip(*told, strict=True)), schema=_IDENTITY)
 
 
-def _findings(batch: int, found: Sequence[tuple[ControlResult, DataFrame]]) -> Iterator[bytes]:
-    """Every finding as a line of JSON, in ASCII. A complete sample is not computed again."""
-    for result, frame in found:
-        if not result.violations:
-            continue
-        is_whole = len(result.sample) == result.violations
-        for each in result.sample if is_whole else frame.toLocalIterator():
-            values = {name: getattr(each, name) for name in ("gateway", "sequence", "subject", "detail")}
-            told = {
-                "batch": batch,
-                "control": result.identifier,
-                "severity": result.severity,
-                "gateway": values["gateway"] or "",
-                "sequence": values["sequence"] or 0,
-                "subject": values["subject"] or "",
-                "detail": values["detail"] or "",
-            }
-            yield json.dumps(told).encode() + b"\n"
+def _findings(batch: int, result: AuditResult, engine: Engine) -> Iterator[bytes]:
+    """Every finding as a line of JSON, in ASCII."""
+    severities = {control.identifier: control.severity for control in result.controls if control.violations}
+    if not severities:
+        return
+    for row in engine.each("SELECT control, gateway, sequence, subject, detail FROM told ORDER BY control"):
+        told = {"batch": batch, "control": row["control"], "severity": severities[row["control"]]}
+        yield json.dumps(told | {name: row[name] for name in _TOLD}).encode() + b"\n"

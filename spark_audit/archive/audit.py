@@ -2,12 +2,13 @@
 
 import base64
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from spark_audit.archive.examination import examined
 from spark_audit.archive.files import (
@@ -21,14 +22,14 @@ from spark_audit.archive.files import (
     read_messages,
     without_conversions,
 )
-from spark_audit.audit import not_evaluable
+from spark_audit.audit import Progress, not_evaluable, told
 from spark_audit.audit_input import AuditInput
 from spark_audit.controls.archive import HELD_BY_PAIRS, OF_MESSAGES
 from spark_audit.controls.control import Scope as ControlScope
 from spark_audit.controls.control import Severity
-from spark_audit.judgement import Judgement, Progress
-from spark_audit.kept_frame import kept
-from spark_audit.policy_scope import PolicyScope
+from spark_audit.engines.engine import Engine
+from spark_audit.engines.spark import SparkEngine
+from spark_audit.judgement import Judgement
 from spark_audit.reperform.captured import Wish
 from spark_audit.report import figures
 from spark_audit.report.exceptions import write_exceptions
@@ -92,25 +93,36 @@ def audit_archive(
     for name, value in _BATCHES.items():
         spark.conf.set(name, value)
     frame, with_pairs = _read(spark, archive)
-    with kept(examined(frame, wish)) as outcomes:
-        scope = _scope(outcomes, archive)
-        if reason := _why_not_evaluable(outcomes):
-            return replace(not_evaluable(reason, scope), subject=Subject.ARCHIVE, limits=LIMITS)
-        found = _judged(spark, outcomes, progress, with_pairs=with_pairs)
-        results = tuple(result for result, _frame in found)
+    with closing(SparkEngine(spark)) as engine:
+        engine.take("records", examined(frame, wish))
+        scope = _scope(engine, archive)
+        if reason := _why_not_evaluable(engine):
+            return replace(not_evaluable(reason, scope, engine), subject=Subject.ARCHIVE, limits=LIMITS)
+        engine.keep("findings", _FINDINGS)
+        engine.keep("dropped_fields", _DROPPED)
+        results = _judged(engine, progress, with_pairs=with_pairs)
         verdict, reason = _verdict(results, scope)
         return replace(
-            not_evaluable(reason, scope),
+            not_evaluable(reason, scope, engine),
             verdict=verdict,
             subject=Subject.ARCHIVE,
             integrity=Integrity(reason="an archive has no chain and no digests"),
-            controls=_with_evidence(results, outcomes),
-            conversions=figures.conversions(outcomes.where(sf.col("status").isNotNull())),
-            dropped_fields=figures.dropped_fields(outcomes),
-            balances=Balances(kinds=_kinds(outcomes)),
-            exceptions=write_exceptions(spark, found, report_folder) if report_folder else "",
+            controls=_with_evidence(results, engine),
+            conversions=figures.conversions(engine),
+            dropped_fields=figures.dropped_fields(engine),
+            balances=Balances(kinds=_kinds(engine)),
+            exceptions=write_exceptions(engine, results, report_folder) if report_folder else "",
             limits=LIMITS,
         )
+
+
+_FINDINGS: Final = """
+SELECT found.control, gateway, sequence, 'message ' || coalesce(message_id, '?') AS subject, found.detail
+FROM records LATERAL VIEW explode(findings) AS found
+"""
+_DROPPED: Final = """
+SELECT pair[0] AS name, pair[1] AS reason, 1 AS times FROM records LATERAL VIEW explode(dropped_fields) AS pair
+"""
 
 
 def _read(spark: SparkSession, archive: ArchiveToAudit) -> tuple[DataFrame, bool]:
@@ -123,8 +135,9 @@ def _read(spark: SparkSession, archive: ArchiveToAudit) -> tuple[DataFrame, bool
     return without_conversions(read_messages(spark, archive.messages)), False
 
 
-def _scope(outcomes: DataFrame, archive: ArchiveToAudit) -> Scope:
-    messages = outcomes.where("has_message").count()
+def _scope(engine: Engine, archive: ArchiveToAudit) -> Scope:
+    (row,) = engine.rows("SELECT count(*) AS messages FROM records WHERE has_message")
+    messages = row["messages"]
     files = archive.messages.count + (archive.converted.count if archive.converted else 0)
     return Scope(
         segment_count=files,
@@ -136,33 +149,29 @@ def _scope(outcomes: DataFrame, archive: ArchiveToAudit) -> Scope:
     )
 
 
-def _why_not_evaluable(outcomes: DataFrame) -> str:
-    known = outcomes.where("has_message")
-    if known.isEmpty():
+def _why_not_evaluable(engine: Engine) -> str:
+    (row,) = engine.rows(
+        "SELECT count(*) AS messages, count(CASE WHEN is_readable THEN 1 END) AS readable"
+        " FROM records WHERE has_message"
+    )
+    if not row["messages"]:
         return "there is no message in the archive"
-    if known.where(sf.col("fault").isNull() & sf.col("unjudged").isNull()).isEmpty():
+    if not row["readable"]:
         return "no message begins with an MQRFH, MQRFH2 or MQDLH that can be read: this is no archive of messages"
     return ""
 
 
-def _judged(
-    spark: SparkSession, outcomes: DataFrame, progress: Progress, *, with_pairs: bool
-) -> list[tuple[ControlResult, DataFrame]]:
-    frames = {ControlScope.CONVERSIONS: outcomes, ControlScope.RECORDS: outcomes}
-    found: list[tuple[ControlResult, DataFrame]] = []
-    for controls, without in ((OF_MESSAGES, ""), (HELD_BY_PAIRS, "" if with_pairs else _NO_PAIRS)):
-        judgement = Judgement(
-            spark=spark,
-            audit_input=AuditInput(lines=outcomes, digests=None),
-            frames=frames,
-            scope=PolicyScope(),
-            progress=progress,
-            without={ControlScope.CONVERSIONS: without} if without else {},
-        )
-        for control in controls:
-            judgement.judge(control)
-        found += judgement.found
-    return found
+def _judged(engine: Engine, progress: Progress, *, with_pairs: bool) -> tuple[ControlResult, ...]:
+    judgement = Judgement(
+        engine=engine,
+        audit_input=AuditInput(pieces=(), digests=None),
+        controls=(*OF_MESSAGES, *HELD_BY_PAIRS),
+        without={} if with_pairs else {ControlScope.CONVERSIONS: _NO_PAIRS},
+    )
+    results = judgement.results()
+    for each in results:
+        progress(told(each))
+    return results
 
 
 def _verdict(results: Sequence[ControlResult], scope: Scope) -> tuple[Verdict, str]:
@@ -176,26 +185,27 @@ def _verdict(results: Sequence[ControlResult], scope: Scope) -> tuple[Verdict, s
     return Verdict.CLEAN, f"{counted(scope.records, 'message')}, no violation"
 
 
-def _kinds(outcomes: DataFrame) -> tuple[Count, ...]:
+def _kinds(engine: Engine) -> tuple[Count, ...]:
     """Messages by the format of their first header and their command."""
-    readable = outcomes.where("has_message and fault is null and unjudged is null")
-    rows = readable.groupBy("format", "command").count().orderBy("format", "command").limit(figures.GROUPS_SHOWN)
-    return tuple(
-        Count(group=row["format"], what=row["command"] or "no command", count=row["count"]) for row in rows.collect()
+    rows = engine.rows(
+        f"""SELECT format, command, count(*) AS times FROM records WHERE has_message AND is_readable
+        GROUP BY format, command ORDER BY format, command LIMIT {figures.GROUPS_SHOWN}"""
     )
+    return tuple(Count(group=row["format"], what=row["command"] or "no command", count=row["times"]) for row in rows)
 
 
-def _with_evidence(controls: Sequence[ControlResult], outcomes: DataFrame) -> tuple[ControlResult, ...]:
+def _with_evidence(controls: Sequence[ControlResult], engine: Engine) -> tuple[ControlResult, ...]:
     """The results, with the bytes of the conversions in their samples."""
     wanted = sorted({found.subject.removeprefix("message ") for each in controls for found in each.sample})
     if not wanted:
         return tuple(controls)
-    kept = ["message_id", "conversion", "byte_offset", *_SIDES, *(f"{side}_bytes" for side in _SIDES)]
-    keys = outcomes.sparkSession.createDataFrame([(name,) for name in wanted], "message_id string")
-    shown = outcomes.where(sf.col("input").isNotNull() & ~sf.col("is_doubled")).join(
-        sf.broadcast(keys), "message_id", "left_semi"
+    engine.give("wanted", pa.table({"message_id": pa.array(wanted)}))
+    columns = ", ".join(("message_id", "conversion", "byte_offset", *_SIDES, *(f"{side}_bytes" for side in _SIDES)))
+    rows = engine.rows(
+        f"""SELECT {columns} FROM records SEMI JOIN wanted USING (message_id)
+        WHERE input IS NOT NULL AND NOT is_doubled"""
     )
-    facts = {row["message_id"]: row.asDict() for row in shown.select(*kept).collect()}
+    facts = {row["message_id"]: row for row in rows}
     return tuple(replace(each, sample=tuple(_shown(found, facts) for found in each.sample)) for each in controls)
 
 

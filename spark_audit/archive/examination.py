@@ -1,9 +1,10 @@
 """Each message of an archive, examined by the audit's own reading, and its conversion performed again.
 
-One row for each name, for controls/archive.py and the controls of conversions.
+One row for each name, with the findings of the controls of archives and of conversions.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_audit.archive.files import LONGEST_MESSAGE_BYTES
+from spark_audit.facts.reader import CONTROLS_OF_RULES, CONTROLS_OF_STATUS
 from spark_audit.reperform.captured import Captured, Examination, Fault, UnknownHeader, Wish, examine, facts_of
 from spark_audit.reperform.code_page import UnknownCodePage
 from spark_audit.reperform.facts import Facts
@@ -38,8 +40,7 @@ _CONFUSION: Final = (
     UnknownHeader,
 )
 _TEXT, _NUMBER, _TRUTH, _BINARY = pa.string(), pa.int64(), pa.bool_(), pa.binary()
-_FAULT: Final = pa.struct([("reason_code", pa.int32()), ("reason_name", _TEXT), ("text", _TEXT)])
-_FINDING: Final = pa.struct([("rule", _TEXT), ("detail", _TEXT)])
+_FINDING: Final = pa.struct([("control", _TEXT), ("detail", _TEXT)])
 _SCHEMA: Final = pa.schema(
     {
         "gateway": _TEXT,
@@ -53,16 +54,12 @@ _SCHEMA: Final = pa.schema(
         "format": _TEXT,
         "command": _TEXT,
         "target": _TEXT,
-        "fault": _FAULT,
-        "refusal": _FAULT,
-        "unjudged": _TEXT,
+        "is_readable": _TRUTH,
         "dropped_fields": pa.list_(pa.list_(_TEXT)),
         "conversion": _TEXT,
         "status": _TEXT,
-        "detail": _TEXT,
         "same_bytes": _TRUTH,
         "byte_offset": _NUMBER,
-        "body_is_same": _TRUTH,
         "findings": pa.list_(_FINDING),
         "input": _BINARY,
         "input_bytes": _NUMBER,
@@ -72,6 +69,18 @@ _SCHEMA: Final = pa.schema(
         "expected_bytes": _NUMBER,
     }
 )
+
+
+#: A control, and what it finds.
+_Found = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Columns of a conversion that was performed again, and what controls find in it."""
+
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    findings: tuple[_Found, ...] = ()
 
 
 def examined(archive: DataFrame, wish: Wish) -> DataFrame:
@@ -91,19 +100,50 @@ def _row(row: dict[str, Any], wish: Wish) -> dict[str, Any]:
         "message_id": row["name"],
         **{name: row[name] for name in ("has_message", "has_made", "is_refused", "is_doubled", "size_bytes")},
     }
-    if not row["has_message"]:
-        return told
-    examination = _examination(row, wish)
-    told |= {
-        "format": examination.format,
-        "command": _cut(examination.command, _NAME_SHOWN),
-        "target": examination.target,
-        "fault": _fault(examination.fault),
-        "refusal": _fault(examination.refusal),
-        "unjudged": _cut(examination.unjudged, _DETAIL_SHOWN) or None,
-        "dropped_fields": [[_cut(name, _NAME_SHOWN), why] for name, why in examination.losses],
-    }
-    return told | _comparison(row, wish) if row["has_made"] and row["data"] is not None else told
+    examination = _examination(row, wish) if row["has_message"] else None
+    comparison = _Comparison()
+    if examination is not None:
+        told |= {
+            "format": examination.format,
+            "command": _cut(examination.command, _NAME_SHOWN),
+            "target": examination.target,
+            "is_readable": examination.fault is None and not examination.unjudged,
+            "dropped_fields": [[_cut(name, _NAME_SHOWN), why] for name, why in examination.losses],
+        }
+        if row["has_made"] and row["data"] is not None:
+            comparison = _comparison(row, wish)
+    found = [*_found_alone(row, examination), *_found_in_pair(row, examination), *comparison.findings]
+    findings = [{"control": control, "detail": _cut(detail, _DETAIL_SHOWN)} for control, detail in found]
+    return told | dict(comparison.columns) | {"findings": findings}
+
+
+def _found_alone(row: dict[str, Any], examination: Examination | None) -> Iterator[_Found]:
+    """What is wrong with a message, whatever was made of it."""
+    if examination is None:
+        return
+    if examination.fault is not None:
+        yield "archive.readable", str(examination.fault)
+    if examination.unjudged:
+        yield "archive.judged", examination.unjudged
+    if examination.refusal is not None and not row["is_refused"]:
+        yield "archive.convertible", str(examination.refusal)
+    for name, why in examination.losses:
+        yield "archive.losses", f"{_cut(name, _NAME_SHOWN)}: {why}"
+
+
+def _found_in_pair(row: dict[str, Any], examination: Examination | None) -> Iterator[_Found]:
+    """A message without a conversion, and a conversion without a message."""
+    if row["is_doubled"]:
+        yield "archive.paired", "its name stands twice: nothing says which was made of which"
+    elif examination is None:
+        if row["has_made"]:
+            yield "archive.paired", "it was converted from no message here"
+    elif not (row["has_made"] or examination.fault or examination.refusal or examination.unjudged):
+        is_refused = row["is_refused"]
+        yield (
+            "archive.paired",
+            "it was refused, though it can be converted" if is_refused else "there is no conversion of it",
+        )
 
 
 def _examination(row: dict[str, Any], wish: Wish) -> Examination:
@@ -118,7 +158,7 @@ def _examination(row: dict[str, Any], wish: Wish) -> Examination:
         return Examination(unjudged=f"the message cannot be read: {error}")
 
 
-def _comparison(row: dict[str, Any], wish: Wish) -> dict[str, Any]:
+def _comparison(row: dict[str, Any], wish: Wish) -> _Comparison:
     """The conversion of the message, performed again."""
     reported, mode = _reported(row["report"])
     try:
@@ -131,17 +171,22 @@ def _comparison(row: dict[str, Any], wish: Wish) -> dict[str, Any]:
         return _not_performed(str(error))
     if reported is None:
         findings = tuple(each for each in findings if each.rule is not Rule.REPORT)
-    told = {
+    columns = {
         "conversion": facts.conversion,
         "status": outcome.status.value,
-        "detail": _cut(outcome.detail, _DETAIL_SHOWN),
         "same_bytes": outcome.same_bytes,
         "byte_offset": outcome.offset,
-        "body_is_same": body_is_same,
-        "findings": [{"rule": each.rule.value, "detail": _cut(each.detail, _DETAIL_SHOWN)} for each in findings],
     }
-    is_right = outcome.status is Status.MATCH and outcome.same_bytes and not findings and body_is_same
-    return told if is_right else told | _sides(facts, outcome)
+    found = [(CONTROLS_OF_RULES[each.rule], f"{facts.conversion}: {each.detail}") for each in findings]
+    if (control := CONTROLS_OF_STATUS.get(outcome.status)) is not None:
+        found.append((control, f"{facts.conversion}: {outcome.detail}"))
+    elif not outcome.same_bytes and outcome.expected:
+        detail = f"the meaning is the same, and byte {outcome.offset} is another than the audit writes"
+        found.append(("archive.bytes", detail))
+    if not body_is_same:
+        found.append(("archive.body", "the bytes behind the headers are others"))
+    is_shown = bool(found) or not outcome.same_bytes
+    return _Comparison(columns | _sides(facts, outcome) if is_shown else columns, tuple(found))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -149,9 +194,10 @@ def _again(facts: Facts) -> tuple[Outcome, tuple[Finding, ...]]:
     return reperform(facts), broken_rules(facts)
 
 
-def _not_performed(detail: str) -> dict[str, Any]:
-    status = Status.NOT_REPERFORMABLE.value
-    return {"conversion": "service", "status": status, "detail": _cut(detail, _DETAIL_SHOWN), "same_bytes": False}
+def _not_performed(detail: str) -> _Comparison:
+    status = Status.NOT_REPERFORMABLE
+    columns = {"conversion": "service", "status": status.value, "same_bytes": False}
+    return _Comparison(columns, ((CONTROLS_OF_STATUS[status], f"service: {detail}"),))
 
 
 def _sides(facts: Facts, outcome: Outcome) -> dict[str, Any]:
@@ -180,13 +226,6 @@ def _reported(report: str | None) -> tuple[tuple[tuple[str, str], ...] | None, s
         return tuple((str(field["name"]), str(field["reason"])) for field in dropped), str(told["mode"])
     except (ValueError, TypeError, LookupError):
         return (), ""
-
-
-def _fault(fault: Fault | None) -> dict[str, Any] | None:
-    if fault is None:
-        return None
-    text = _cut(str(fault), _DETAIL_SHOWN)
-    return {"reason_code": fault.reason.value, "reason_name": fault.reason.name, "text": text}
 
 
 def _cut(text: str, limit: int) -> str:

@@ -4,8 +4,8 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from spark_audit.commands.engines import EngineFailed, place_of, scratch_folder, spark_session
 from spark_audit.commands.report import show_result
-from spark_audit.commands.spark import SparkFailed, place_of, scratch_folder, spark_session
 from spark_audit.commands.terminal import USAGE, Tell, not_written, tell_of
 from spark_audit.interruption import Interruption
 from spark_audit.options import repeatable
@@ -41,7 +41,7 @@ def _result(options: argparse.Namespace, tell: Tell, interruption: Interruption)
     try:
         archive = ArchiveToAudit.of(options.source, options.converted)
         return _audited(options, archive, tell, interruption)
-    except (ArchiveError, SparkFailed) as error:
+    except (ArchiveError, EngineFailed) as error:
         return not_evaluable(str(error))
     except OSError as error:
         return not_evaluable(f"{error.filename or options.source} cannot be read: {error.strerror or error}")

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from spark_audit.commands.spark import SparkFailed, scratch_folder, spark_session
+from spark_audit.commands.engines import EngineFailed, scratch_folder, spark_session
 from spark_audit.commands.terminal import NOT_EVALUABLE, USAGE, tell_of
 from spark_audit.interruption import Interruption
 
@@ -30,7 +30,7 @@ def convert(options: argparse.Namespace, interruption: Interruption) -> int:
                 archive = convert_archive(spark, source, target, to=options.to, mode=options.mode)
     except ArchiveError as error:
         return _failed(str(error), USAGE)
-    except SparkFailed as error:
+    except EngineFailed as error:
         return _failed(str(error), NOT_EVALUABLE)
     except OSError as error:
         return _failed(f"{error.filename or source} cannot be read: {error.strerror}", NOT_EVALUABLE)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from spark_audit.commands.engines import EngineFailed, place_of, scratch_folder, spark_session
 from spark_audit.commands.run import WrongUse, trail_folders
-from spark_audit.commands.spark import SparkFailed, place_of, scratch_folder, spark_session
 from spark_audit.commands.terminal import (
     DONE,
     NOT_EVALUABLE,
@@ -62,7 +62,7 @@ def ingest(options: argparse.Namespace, interruption: Interruption) -> int:
         return _ended(tell, str(error), VIOLATIONS)
     except (DamagedSegment, LineTooLong) as error:
         return _ended(tell, f"a segment cannot be read to its end: {error} (audit verify names it)", NOT_EVALUABLE)
-    except (NotATrail, Damaged, InUse, UnusableManifest, SparkFailed) as error:
+    except (NotATrail, Damaged, InUse, UnusableManifest, EngineFailed) as error:
         return _ended(tell, str(error), NOT_EVALUABLE)
     except OSError as error:
         return not_written(options.to, error, tell, "--to")

@@ -1,14 +1,12 @@
 """`run`: trails, or the Parquet of `ingest`, through every control; reports and summary."""
 
 import argparse
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from spark_audit.commands.engines import EngineFailed, duck_engine, place_of, scratch_folder, spark_engine
 from spark_audit.commands.report import show_result
-from spark_audit.commands.spark import SparkFailed, place_of, scratch_folder, spark_session
 from spark_audit.commands.terminal import USAGE, Tell, not_written, tell_of
 from spark_audit.interruption import Interruption
 from spark_audit.options import repeatable
@@ -21,13 +19,15 @@ from spark_audit.verify import Anchor, UnusableAnchor, Verification, verify
 from spark_audit.verify import Verdict as VerifyVerdict
 
 if TYPE_CHECKING:
-    from spark_audit.audit import Decryption
+    from contextlib import AbstractContextManager
+
     from spark_audit.audit_input import AuditInput
+    from spark_audit.engines.engine import Engine
     from spark_audit.policy import Policy
     from spark_audit.read import TrailFiles
 
-    #: Bytes of text, a description for people, and the function that makes the audit input in a Spark session.
-    _Source = tuple[int, str, Callable[..., AuditInput]]
+    #: A description for people, and the audit input.
+    _Source = tuple[str, AuditInput]
 
 TRAIL_FOLDER: Final = "trail"
 #: The most audits of a trail that a gateway's retention changes meanwhile, or of Parquet that an ingest changes, if the
@@ -84,10 +84,11 @@ class _Run:
         self.place = place_of(options)
         self.policy = policy_of(options.policy)
         self.anchor = Anchor.read(public_key_file=options.public_key, digests=options.digests)
-        self.decryption = decryption_of(options.personal_key)
+        self.personal_key = personal_key_of(options.personal_key)
+        self.is_on_duckdb = options.engine == "duckdb"
 
     def result(self) -> AuditResult:
-        """The whole result. It is `not evaluable` if Spark does not start, or a trail cannot be read."""
+        """The whole result. It is `not evaluable` if an engine does not start, or a trail cannot be read."""
         with scratch_folder() as scratch:
             for _attempt in range(_ATTEMPTS - 1):
                 there = self._files()
@@ -112,7 +113,7 @@ class _Run:
         try:
             source = self._parquet() if self.options.parquet else self._trails(scratch, verifications)
             result = self._judged(scratch, *source)
-        except (NothingToRead, SparkFailed) as error:
+        except (NothingToRead, EngineFailed) as error:
             result = not_evaluable(str(error))
         integrity = integrity_of_all(tuple(map(str, self.folders)), verifications)
         return replace(
@@ -126,14 +127,13 @@ class _Run:
         )
 
     def _trails(self, scratch: Path, verifications: tuple[Verification, ...]) -> "_Source":
-        """The bytes of text of trails, a description, and the function that reads them. Raises NothingToRead."""
+        """A description of trails for people, and the audit input. Raises NothingToRead."""
         from spark_audit.audit_input import input_of_trails
 
-        trails = [_files_of(folder, scratch, self.period, with_open=self.place.is_here) for folder in self.folders]
-        make = partial(
-            input_of_trails, trails=trails, period=self.period, anchor=self.anchor, verifications=verifications
-        )
-        return sum(files.text_bytes for files in trails), _reading(trails), make
+        is_here = self.is_on_duckdb or self.place.is_here
+        trails = [_files_of(folder, scratch, self.period, with_open=is_here) for folder in self.folders]
+        made = input_of_trails(trails, period=self.period, anchor=self.anchor, verifications=verifications)
+        return _reading(trails), made
 
     def _parquet(self) -> "_Source":
         """The same for Parquet. Raises NothingToRead."""
@@ -144,28 +144,33 @@ class _Run:
         folder: Path = self.options.parquet
         try:
             selection = selected(folder, self.period)
+            made = input_of_parquet(folder, selection)
         except (Damaged, UnusableManifest) as error:
             raise NothingToRead(str(error)) from None
         except OSError as error:
             raise NothingToRead(f"{error.filename or folder} cannot be read: {error.strerror}") from None
-        words = f"reading {counted(len(selection.files), 'file')} of Parquet"
-        return selection.text_bytes, words, partial(input_of_parquet, folder=folder, selection=selection)
+        return f"reading {counted(len(selection.files), 'file')} of Parquet", made
 
-    def _judged(self, scratch: Path, text_bytes: int, words: str, make: "Callable[..., AuditInput]") -> AuditResult:
-        """Raises SparkFailed."""
+    def _judged(self, scratch: Path, words: str, audit_input: "AuditInput") -> AuditResult:
+        """Raises EngineFailed."""
         from spark_audit.audit import audit
 
-        self.tell("starting Spark")
-        with spark_session(scratch, text_bytes, self.place, self.interruption) as spark:
+        with self._engine(scratch, audit_input.text_bytes) as engine:
             self.tell(words)
             return audit(
-                spark,
-                make(spark),
+                engine,
+                audit_input,
                 self.tell,
                 policy=self.policy,
                 report_folder=self.options.out,
-                decryption=self.decryption,
+                personal_key=self.personal_key,
             )
+
+    def _engine(self, scratch: Path, text_bytes: int) -> "AbstractContextManager[Engine]":
+        if self.is_on_duckdb:
+            return duck_engine(scratch, self.place.memory)
+        self.tell("starting Spark")
+        return spark_engine(scratch, text_bytes, self.place, self.interruption)
 
 
 def _with_integrity(result: AuditResult, integrity: Integrity) -> str:
@@ -209,15 +214,13 @@ def policy_of(path: Path | None) -> "Policy":
         raise WrongUse(f"{path} cannot be read: {error.strerror}") from None
 
 
-def decryption_of(path: Path | None) -> "Decryption | None":
-    """The function that decrypts headers with the key in a file. Raises WrongUse."""
-    from spark_audit.decrypted_headers import decryption_with
-
+def personal_key_of(path: Path | None) -> bytes | None:
+    """The key in a file, which decrypts headers. Raises WrongUse."""
     if path is None:
         return None
     try:
         PersonalKey.read(path)
-        return decryption_with(path.read_bytes())
+        return path.read_bytes()
     except UnusablePersonalKey as error:
         raise WrongUse(f"{path}: {error}") from None
     except OSError as error:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from spark_audit.commands.run import WrongUse, decryption_of, policy_of, trail_folders
-from spark_audit.commands.spark import SparkFailed, place_of, scratch_folder, spark_session
+from spark_audit.commands.engines import EngineFailed, place_of, scratch_folder, spark_session
+from spark_audit.commands.run import WrongUse, personal_key_of, policy_of, trail_folders
 from spark_audit.commands.terminal import (
     DONE,
     NOT_EVALUABLE,
@@ -53,7 +53,7 @@ def stream(options: argparse.Namespace, interruption: Interruption) -> int:
         reason, exit_code = str(error), USAGE
     except ChangedSegment as error:
         reason, exit_code = str(error), VIOLATIONS
-    except (Damaged, InUse, UnusableManifest, SparkFailed) as error:
+    except (Damaged, InUse, UnusableManifest, EngineFailed) as error:
         reason, exit_code = str(error), NOT_EVALUABLE
     except OSError as error:
         return not_written(options.out, error, tell, "--out or --checkpoint")
@@ -92,7 +92,7 @@ class _Streaming:
             out=options.out,
             history_hours=options.history_hours,
             policy=policy_of(options.policy),
-            decryption=decryption_of(options.personal_key),
+            personal_key=personal_key_of(options.personal_key),
             progress=lambda _line: None,
         )
         options.out.mkdir(parents=True, exist_ok=True)

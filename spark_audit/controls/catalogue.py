@@ -14,13 +14,12 @@ from spark_audit.controls import (
     retained,
     stages,
     timeliness,
-    values,
 )
 from spark_audit.controls.control import Control
 
 CONTROLS: Final[tuple[Control, ...]] = (
     integrity.LINES,
-    values.CONTROL,
+    integrity.VALUES,
     integrity.HASHES,
     integrity.CHAIN,
     integrity.SEQUENCE,
@@ -35,7 +34,7 @@ CONTROLS: Final[tuple[Control, ...]] = (
     reperformance.REPORT,
     reperformance.BYTES,
     operations.OTHER_TABLE,
-    values.REASONS,
+    integrity.REASONS,
     incoming_exchanges.AT_LEAST_ONCE,
     incoming_exchanges.EXACTLY_ONCE,
     incoming_exchanges.IDENTIFIERS,

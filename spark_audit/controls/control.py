@@ -1,19 +1,25 @@
-"""What a control is, and the shape of its violations: `gateway`, `sequence`, `subject`, `detail`."""
+"""A control: a rule in SQL over the tables of facts, and the number of items that it looks at.
+
+A rule is a query that gives violations: `gateway`, `sequence`, `subject`, `detail`. It is written once, in the SQL that
+Spark and DuckDB both run, and stands on facts/tables.py and facts/derived.py. A parameter stands in it by its name, in
+braces. If a rule needs more than SQL can say, its Step makes a table in Python first.
+
+Most rules look in two steps. A doubt is a condition on a row of `exchanges`, `messages` or `copies`, and a clean trail
+has hardly a row for which it holds. The rule then looks at the records of doubtful rows alone, and tells each record
+that is wrong. So a second fault of the same exchange is told too, at its own time.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sf
+if TYPE_CHECKING:
+    from spark_audit.audit_input import AuditInput
+    from spark_audit.engines.engine import Engine
 
-#: One session of a client.
-SESSION: Final = ("gateway", "client", "session_epoch")
-#: One exchange of a client: identifiers of packets are reused, these together are not.
-EXCHANGE: Final = (*SESSION, "exchange")
-#: One message, by its number in the store.
-MESSAGE: Final = ("gateway", "message_id")
+#: Makes one table of an engine, from what the audit reads and what the engine has already.
+Step = Callable[["Engine", "AuditInput"], None]
 
 
 class Severity(StrEnum):
@@ -25,15 +31,13 @@ class Severity(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a control looks at.
+    """What a control looks at, and what must be there for it to judge.
 
-    LINES are all lines of the trail, RECORDS those that are records, CONVERSIONS the outcomes of re-performance
-    (reperformance.reperformed), DIGESTS the digests beside their segments (digests.beside_segments), VERDICTS what two
-    programs say of the same trail (integrity.verdicts).
+    TRAIL: the lines. CONVERSIONS: what conversions, performed again, gave. DIGESTS: the signed digests beside their
+    segments. VERDICTS: what two programs say of the same trail.
     """
 
-    LINES = "lines"
-    RECORDS = "records"
+    TRAIL = "trail"
     CONVERSIONS = "conversions"
     DIGESTS = "digests"
     VERDICTS = "verdicts"
@@ -51,23 +55,52 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Control:
-    """A control: what it asks, why (source), and the rule that makes violations of a frame.
+class Tested:
+    """The items that a control looks at: rows of a table where a condition holds. `what` names them for people.
 
-    A rule takes the frame that `scope` names, and each parameter by its name.
+    `number` is summed up where a row stands for several items.
     """
+
+    what: str
+    table: str
+    where: str = "true"
+    number: str = "1"
+
+
+RECORDS: Final = Tested(what="records", table="runs", where="is_record", number="lines")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A query for violations, and its doubts: conditions on rows of a table, by the table's name."""
+
+    query: str
+    doubts: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """A control: what it asks, why (source), the rule, and the items that it tests."""
 
     identifier: str
     title: str
     severity: Severity
     source: str
-    scope: Scope
-    rule: Callable[..., DataFrame]
+    rule: Rule
+    tested: Tested = RECORDS
+    scope: Scope = Scope.TRAIL
     parameters: tuple[Parameter, ...] = ()
+    step: Step | None = None
 
-    def find(self, frame: DataFrame) -> DataFrame:
-        """The violations in a frame, by the parameters in force."""
-        return self.rule(frame, **{parameter.name: parameter.value for parameter in self.parameters})
+    def with_parameters(self, query: str) -> str:
+        """A query of its rule with the parameters in force."""
+        for parameter in self.parameters:
+            query = query.replace(f"{{{parameter.name}}}", str(parameter.value).lower())
+        return query
+
+    def query(self) -> str:
+        """The rule with the parameters in force."""
+        return self.with_parameters(self.rule.query)
 
     def with_values(self, values: Mapping[str, int | bool]) -> Self:
         """The same control with other values for the parameters that are named."""
@@ -75,49 +108,89 @@ class Control:
         return replace(self, parameters=parameters)
 
 
-def trail_key(frame: DataFrame) -> tuple[str, ...]:
-    """The column that tells several trails in one frame apart, where there is one: their segments have equal names."""
-    return ("trail",) if "trail" in frame.columns else ()
+def told_by_reader(identifier: str) -> Rule:
+    """The rule of a control whose violations are of one record by itself: the reader has found them."""
+    return Rule(query=f"SELECT gateway, sequence, subject, detail FROM findings WHERE control = '{identifier}'")
 
 
-def in_trail(frame: DataFrame, name: Column) -> Column:
-    """The name of a file, with its trail in front where several are in one frame."""
-    return sf.concat("trail", sf.lit("/"), name) if trail_key(frame) else name
-
-
-def violations(frame: DataFrame, *, subject: Column, detail: Column) -> DataFrame:
-    """The columns of a violation; `gateway` and `sequence` are the frame's own."""
-    return frame.select("gateway", "sequence", subject.alias("subject"), detail.alias("detail"))
-
-
-def all_of(first: DataFrame, *others: DataFrame) -> DataFrame:
-    """The violations of several frames together."""
-    for other in others:
-        first = first.unionByName(other)
-    return first
-
-
-def every_but_the_first(told: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """Of the records with an equal key all that tell it again."""
-    place = sf.row_number().over(Window.partitionBy(*key).orderBy("sequence"))
-    return told.withColumn("place", place).where(sf.col("place") > 1)
-
-
-def exchange_subject(direction: str) -> Column:
-    """An exchange in words."""
-    return sf.concat(
-        sf.lit(f"{direction}: client "),
-        sf.coalesce(sf.col("client"), sf.lit("?")),
-        sf.lit(", session "),
-        sf.coalesce(sf.col("session_epoch").cast("string"), sf.lit("?")),
-        sf.lit(", exchange "),
-        sf.coalesce(sf.col("exchange").cast("string"), sf.lit("?")),
+def violations(table: str, where: str, *, subject: str, detail: str, sequence: str = "sequence") -> Rule:
+    """The violations among the rows of a table (or of a query in parentheses, with a name)."""
+    return Rule(
+        query=f"SELECT gateway, {sequence} AS sequence, {subject} AS subject, {detail} AS detail"
+        f" FROM {table} WHERE {where}"
     )
 
 
-def message_subject() -> Column:
-    return sf.concat(sf.lit("message "), sf.coalesce(sf.col("message_id"), sf.lit("?")))
+def doubting(rule: Rule, *doubts: tuple[str, str]) -> Rule:
+    """The same rule, which looks at doubtful rows and their records alone."""
+    return Rule(query=rule.query, doubts=(*rule.doubts, *doubts))
 
 
-def gateway_subject() -> Column:
-    return sf.concat(sf.lit("gateway "), sf.col("gateway"))
+def of_exchanges(side: str, doubt: str, told: str, detail: str, *, and_whole: str = "true") -> Rule:
+    """Violations by those records of doubtful exchanges for which `told` holds.
+
+    `and_whole` is a further condition on the exchange, with the columns of derived.doubtful_exchanges.
+    """
+    condition = f"side = '{side}' AND {doubt}"
+    return Rule(
+        query=f"""SELECT told.gateway, told.sequence, {exchange(side, "told.")} AS subject, {detail} AS detail
+FROM (SELECT * FROM doubtful_exchanges WHERE {condition} AND {and_whole}) AS whole
+JOIN records_of_exchanges AS told ON {same("whole", "told", *EXCHANGE, "side")}
+WHERE {told}""",
+        doubts=(("exchanges", condition),),
+    )
+
+
+def of_messages(doubt: str, told: str, detail: str, *, table: str = "messages", and_whole: str = "true") -> Rule:
+    """The same for records of doubtful messages, or copies."""
+    return Rule(
+        query=f"""SELECT told.gateway, told.sequence, 'message ' || told.message_id AS subject, {detail} AS detail
+FROM (SELECT * FROM doubtful_{table} WHERE {doubt} AND {and_whole}) AS whole
+JOIN records_of_messages AS told ON {same("whole", "told", *OF_MESSAGE)}
+WHERE {told}""",
+        doubts=((table, doubt),),
+    )
+
+
+def differ(one: str, other: str) -> str:
+    """The condition that of two columns, each with a lowest and a highest value, some values are not the same."""
+    return f"({one}_low <> {other}_high OR {one}_high <> {other}_low)"
+
+
+def is_another(told: str, column: str) -> str:
+    """The condition that a record's value is not every value of a column with a lowest and a highest value."""
+    return f"(told.{told} <> whole.{column}_low OR told.{told} <> whole.{column}_high)"
+
+
+def same(one: str, two: str, *names: str) -> str:
+    """The condition that two rows have the same values, or none."""
+    return " AND ".join(f"{one}.{name} IS NOT DISTINCT FROM {two}.{name}" for name in names)
+
+
+def all_of(*rules: Rule) -> Rule:
+    """The violations of several rules together."""
+    return Rule(
+        query="\nUNION ALL\n".join(rule.query for rule in rules),
+        doubts=tuple(doubt for rule in rules for doubt in rule.doubts),
+    )
+
+
+def exchange(direction: str, of: str = "") -> str:
+    """An exchange in words, from the columns of a table (`of`, with its dot)."""
+    return (
+        f"'{direction}: client ' || coalesce({of}client, '?')"
+        f" || ', session ' || coalesce(CAST({of}session_epoch AS STRING), '?')"
+        f" || ', exchange ' || coalesce(CAST({of}exchange AS STRING), '?')"
+    )
+
+
+#: Columns that identify an exchange, and a message.
+EXCHANGE: Final = ("gateway", "client", "session_epoch", "exchange")
+OF_MESSAGE: Final = ("gateway", "message_id")
+MESSAGE: Final = "'message ' || coalesce(message_id, '?')"
+GATEWAY: Final = "'gateway ' || gateway"
+
+
+def in_trail(name: str) -> str:
+    """The name of a file, with its trail in front where several are read."""
+    return f"CASE WHEN trail = '' THEN {name} ELSE trail || '/' || {name} END"

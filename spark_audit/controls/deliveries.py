@@ -2,92 +2,62 @@
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sf
-
 from spark_audit.controls.control import (
-    EXCHANGE,
     MESSAGE,
-    SESSION,
     Control,
     Parameter,
-    Scope,
     Severity,
+    Tested,
     all_of,
-    exchange_subject,
-    message_subject,
+    differ,
+    doubting,
+    is_another,
+    of_exchanges,
+    of_messages,
     violations,
 )
-from spark_audit.controls.incoming_exchanges import PUBACK, PUBCOMP, PUBREC
-from spark_audit.controls.window_edge import begun_deliveries
-from spark_audit.record import ConversionKind, Kind
 
-_ENDS: Final = (Kind.DELIVERED, Kind.DROPPED, Kind.DEAD_LETTERED)
-_LANE: Final = ("gateway", "queue", "correlation_id")
+_LANE: Final = "PARTITION BY gateway, queue, correlation_id"
 
-
-def find_passed_over(records: DataFrame, *, overtaken_by_messages: int) -> DataFrame:
-    """At least once: messages without an end, while many later ones of their session were delivered.
-
-    The messages of a session are one lane of the subscriber queue (its CorrelId), delivered in the order of their
-    commits. Each ends as delivered, dropped or dead-lettered. A message without an end waits, which is right while the
-    client is away or its window is full. The margin leaves room for messages of higher priority, which may overtake.
-
-    A group that shares a subscription has one lane too. There a message may be too large for every member that has
-    room, and waits while smaller ones go on (MQTT 5.0 section 4.8.2); so only later ones of the same payload size
-    count. The control judges copies of messages that clients published with QoS 1 or 2: others may be lost in a crash,
-    or come from an application whose persistence the trail does not tell.
-    """
-    key = list(MESSAGE)
-    ends = records.where(sf.col("kind").isin(*_ENDS) & sf.col("message_id").isNotNull())
-    ended = ends.groupBy(*key).agg(
-        sf.bool_or(sf.col("kind") == Kind.DELIVERED).alias("is_delivered"), sf.first("client").alias("client")
-    )
-    told = _durable_copies(records).join(ended, key, "left").withColumn("size", _size())
-    passed_over = told.withColumn("later", _delivered_later()).where(
-        sf.col("is_delivered").isNull() & (sf.col("later") >= overtaken_by_messages)
-    )
-    detail = sf.concat(
-        sf.lit("never delivered, and "),
-        sf.col("later").cast("string"),
-        sf.lit(" messages that were put later for the same session were"),
-    )
-    return violations(passed_over, subject=message_subject(), detail=detail)
-
-
-def _durable_copies(records: DataFrame) -> DataFrame:
-    """The copies for subscribers of what was published with QoS 1 or 2."""
-    durable = records.where((sf.col("kind") == Kind.PUT) & (sf.col("direction") == "in") & (sf.col("qos") > 0))
-    sources = durable.select("gateway", sf.col("message_id").alias("source_message_id"), "payload_bytes").distinct()
-    is_copy = (sf.col("conversion") == ConversionKind.HEADER_TO_HEADER) & sf.col("correlation_id").isNotNull()
-    copies = records.where(is_copy).drop("payload_bytes").join(sources, ["gateway", "source_message_id"])
-    return copies.groupBy(*_LANE, "message_id").agg(
-        sf.min("sequence").alias("sequence"),
-        sf.min("batch").alias("batch"),
-        sf.min("payload_bytes").alias("payload_bytes"),
-    )
-
-
-def _size() -> Column:
-    """What else tells lanes apart: the payload's bytes where more than one client is sent what waits in it."""
-    clients = sf.size(sf.collect_set("client").over(Window.partitionBy(*_LANE)))
-    return sf.when(clients > 1, sf.col("payload_bytes")).otherwise(0)
-
-
-def _delivered_later() -> Column:
-    """How many messages of the same lane and size, from later commits, were delivered."""
-    delivered = sf.count_if(sf.coalesce("is_delivered", sf.lit(False)))
-    from_here_on = delivered.over(Window.partitionBy(*_LANE, "size").orderBy(sf.desc("batch")))
-    return from_here_on - delivered.over(Window.partitionBy(*_LANE, "size", "batch"))
-
-
+#: At least once: messages without an end, while many later ones of their session were delivered.
+#:
+#: The messages of a session are one lane of the subscriber queue (its CorrelId), delivered in the order of their
+#: commits. Each ends as delivered, dropped or dead-lettered. A message without an end waits, which is right while the
+#: client is away or its window is full. The margin leaves room for messages of higher priority, which may overtake.
+#:
+#: A group that shares a subscription has one lane too. There a message may be too large for every member that has room,
+#: and waits while smaller ones go on (MQTT 5.0 section 4.8.2); so only later ones of the same payload size count. The
+#: control judges copies of messages that clients published with QoS 1 or 2: others may be lost in a crash, or come from
+#: an application whose persistence the trail does not tell. Only lanes in which something waits are sorted.
 AT_LEAST_ONCE = Control(
     identifier="delivery.qos1",
     title="QoS 1: no message for a client is passed over",
     severity=Severity.ERROR,
     source="QoS levels and flows (ac10850_), QoS level 1; MQTT 3.1.1 sections 4.3.2 and 4.6",
-    scope=Scope.RECORDS,
-    rule=find_passed_over,
+    tested=Tested(what="copies", table="copies", where="is_copy AND is_durable AND correlation_id IS NOT NULL"),
+    rule=violations(
+        f"""(
+  SELECT *, count(CASE WHEN is_delivered THEN 1 END) OVER ({_LANE}, size ORDER BY batch DESC)
+    - count(CASE WHEN is_delivered THEN 1 END) OVER ({_LANE}, size, batch) AS later
+  FROM (
+    SELECT of_lane.*, CASE WHEN min(who_low) OVER ({_LANE}) <> max(who_high) OVER ({_LANE}) THEN put_bytes ELSE 0 END
+      AS size
+    FROM copies AS of_lane
+    SEMI JOIN (
+      SELECT DISTINCT gateway, queue, correlation_id FROM copies
+      WHERE is_copy AND is_durable AND NOT is_ended AND correlation_id IS NOT NULL
+    ) AS waiting ON waiting.gateway = of_lane.gateway AND waiting.queue = of_lane.queue
+      AND waiting.correlation_id = of_lane.correlation_id
+    WHERE is_copy AND is_durable
+  ) AS sized
+) AS counted""",
+        "NOT is_ended AND later >= {overtaken_by_messages}",
+        subject=MESSAGE,
+        detail=(
+            "'never delivered, and ' || CAST(later AS STRING)"
+            " || ' messages that were put later for the same session were'"
+        ),
+    ),
     parameters=(
         Parameter(
             name="overtaken_by_messages",
@@ -99,130 +69,101 @@ AT_LEAST_ONCE = Control(
     ),
 )
 
-
-def find_not_delivered_once(records: DataFrame) -> DataFrame:
-    """Exactly once: QoS 2 messages with several exchanges in a session, and PUBLISHes sent again after PUBREC.
-
-    Until the client's PUBREC the gateway may send the PUBLISH again with DUP; after that, only PUBREL. A publication
-    with several topics is one PUBLISH for each of them.
-    """
-    delivered = records.where((sf.col("kind") == Kind.DELIVERED) & (sf.col("qos") == 2))
-    detail = sf.concat(sf.lit("delivered with QoS 2 in "), sf.col("exchanges").cast("string"), sf.lit(" exchanges"))
-    return all_of(
-        violations(_doubled(delivered), subject=message_subject(), detail=detail),
-        violations(
-            _sent_again(records, delivered),
-            subject=exchange_subject("out"),
-            detail=sf.lit("PUBLISH was sent again after the client's PUBREC"),
-        ),
-    )
-
-
-def _doubled(delivered: DataFrame) -> DataFrame:
-    counted = (
-        delivered.where(sf.col("message_id").isNotNull())
-        .groupBy(*SESSION, "message_id", "topic")
-        .agg(sf.count_distinct("exchange").alias("exchanges"), sf.max("sequence").alias("sequence"))
-    )
-    return counted.where(sf.col("exchanges") > 1)
-
-
-def _sent_again(records: DataFrame, delivered: DataFrame) -> DataFrame:
-    answers = records.where((sf.col("kind") == Kind.ACKNOWLEDGED) & (sf.col("packet_type") == PUBREC))
-    received = answers.groupBy(*EXCHANGE).agg(sf.min("sequence").alias("received_at"))
-    later = delivered.join(received, list(EXCHANGE)).where(sf.col("sequence") > sf.col("received_at"))
-    return later.select(*EXCHANGE, "sequence")
-
-
+#: Exactly once: QoS 2 messages with several exchanges in a session, and PUBLISHes sent again after PUBREC.
+#:
+#: Until the client's PUBREC the gateway may send the PUBLISH again with DUP; after that, only PUBREL. A publication
+#: with several topics is one PUBLISH for each of them.
 EXACTLY_ONCE = Control(
     identifier="delivery.qos2",
     title="QoS 2: a client gets a message in one exchange, not repeated after PUBREC",
     severity=Severity.ERROR,
     source="QoS levels and flows (ac10850_), QoS level 2; MQTT 3.1.1 section 4.3.3",
-    scope=Scope.RECORDS,
-    rule=find_not_delivered_once,
+    tested=Tested(what="exchanges", table="exchanges", where="side = 'out' AND delivered_qos = 2"),
+    rule=all_of(
+        doubting(
+            violations(
+                """(
+  SELECT gateway, message_id, max(sequence) AS sequence, count(DISTINCT exchange) AS exchanges
+  FROM records_of_messages WHERE kind = 'delivered' AND qos = 2
+  GROUP BY gateway, client, session_epoch, message_id, topic
+) AS counted""",
+                "exchanges > 1",
+                subject=MESSAGE,
+                detail="'delivered with QoS 2 in ' || CAST(exchanges AS STRING) || ' exchanges'",
+            ),
+            ("messages", "exchange_low <> exchange_high"),
+        ),
+        of_exchanges(
+            "out",
+            "delivered_of_2_last > pubrec_at",
+            "told.kind = 'delivered' AND told.qos = 2 AND told.sequence > whole.pubrec_at",
+            "'PUBLISH was sent again after the client''s PUBREC'",
+        ),
+    ),
 )
 
-
-_QOS_2_ANSWERS: Final = (PUBREC, PUBCOMP)
-
-
-def find_undelivered(records: DataFrame) -> DataFrame:
-    """Acknowledgements of a client without a delivery before them, or with another QoS than the delivery's."""
-    acknowledged = records.where(sf.col("kind") == Kind.ACKNOWLEDGED).select(*EXCHANGE, "sequence", "packet_type")
-    delivered = records.where(sf.col("kind") == Kind.DELIVERED)
-    first = delivered.groupBy(*EXCHANGE).agg(sf.min("sequence").alias("delivered_at"), sf.max("qos").alias("qos"))
-    answered = acknowledged.join(first, list(EXCHANGE), "left")
-    never = begun_deliveries(answered.where(sf.col("delivered_at").isNull()), records)
-    goes_with = ((sf.col("qos") == 1) & (sf.col("packet_type") == PUBACK)) | (
-        (sf.col("qos") == 2) & sf.col("packet_type").isin(*_QOS_2_ANSWERS)
-    )
-    found = (
-        (never, "the client acknowledged a message that was never delivered to it"),
-        (answered.where(sf.col("delivered_at") > sf.col("sequence")), "acknowledged before it was delivered"),
-        (
-            answered.where(sf.col("delivered_at").isNotNull() & ~sf.coalesce(goes_with, sf.lit(False))),
-            "the acknowledgement does not go with the QoS of the delivery",
-        ),
-    )
-    subject = exchange_subject("out")
-    return all_of(*(violations(frame, subject=subject, detail=sf.lit(detail)) for frame, detail in found))
-
-
+_FIRST: Final = """least(coalesce(puback_at, 9223372036854775807), coalesce(pubrec_at, 9223372036854775807),
+  coalesce(pubcomp_at, 9223372036854775807), coalesce(other_answer_at, 9223372036854775807))"""
+_IS_ANSWERED: Final = "coalesce(puback_at, pubrec_at, pubcomp_at, other_answer_at) IS NOT NULL"
+_IS_STRANGE: Final = """CASE delivered_qos WHEN 1 THEN coalesce(pubrec_at, pubcomp_at, other_answer_at)
+  WHEN 2 THEN coalesce(puback_at, other_answer_at)
+  ELSE coalesce(puback_at, pubrec_at, pubcomp_at, other_answer_at) END IS NOT NULL"""
+_GOES_WITH_QOS: Final = """coalesce((whole.delivered_qos = 1 AND told.packet_type = 4)
+  OR (whole.delivered_qos = 2 AND told.packet_type IN (5, 7)), false)"""
+_ANSWER: Final = "told.kind = 'acknowledged'"
 ACKNOWLEDGED = Control(
     identifier="delivery.acknowledged",
     title="Every message that a client acknowledged was delivered to it",
     severity=Severity.ERROR,
     source="QoS levels and flows (ac10850_); MQTT 3.1.1 sections 3.4 to 3.7",
-    scope=Scope.RECORDS,
-    rule=find_undelivered,
+    tested=Tested(what="exchanges", table="exchanges", where=f"side = 'out' AND {_IS_ANSWERED}"),
+    rule=all_of(
+        of_exchanges(
+            "out",
+            f"delivered_at IS NULL AND {_IS_ANSWERED}",
+            _ANSWER,
+            "'the client acknowledged a message that was never delivered to it'",
+            and_whole="has_begun",
+        ),
+        of_exchanges(
+            "out",
+            f"{_IS_ANSWERED} AND delivered_at > {_FIRST}",
+            f"{_ANSWER} AND told.sequence < whole.delivered_at",
+            "'acknowledged before it was delivered'",
+        ),
+        of_exchanges(
+            "out",
+            f"delivered_at IS NOT NULL AND {_IS_STRANGE}",
+            f"{_ANSWER} AND NOT {_GOES_WITH_QOS}",
+            "'the acknowledgement does not go with the QoS of the delivery'",
+        ),
+    ),
 )
 
-
-def find_other_payloads(records: DataFrame) -> DataFrame:
-    """Messages whose payload differs where it was accepted, put and delivered, by length or SHA-256.
-
-    The `source_message_id` of the copy leads from a delivery to the publication's put. A publication of an MQ
-    application has no put of the gateway to compare with.
-    """
-    told = records.where(sf.col("payload_sha256").isNotNull())
-    puts = told.where((sf.col("kind") == Kind.PUT) & (sf.col("direction") == "in"))
-    return _accepted_otherwise(told, puts).unionByName(_delivered_otherwise(records, told, puts))
-
-
-def _accepted_otherwise(told: DataFrame, puts: DataFrame) -> DataFrame:
-    accepted = told.where(sf.col("kind") == Kind.ACCEPTED).select(*EXCHANGE, *_payload("accepted"))
-    put = puts.select(*EXCHANGE, "sequence", *_payload("put"))
-    other = put.join(accepted, list(EXCHANGE)).where(_differs("accepted", "put"))
-    detail = sf.lit("the payload that was put is not the payload that was accepted")
-    return violations(other, subject=exchange_subject("in"), detail=detail)
-
-
-def _delivered_otherwise(records: DataFrame, told: DataFrame, puts: DataFrame) -> DataFrame:
-    copies = records.where(sf.col("source_message_id").isNotNull()).select("gateway", "message_id", "source_message_id")
-    sources = puts.select("gateway", sf.col("message_id").alias("source_message_id"), *_payload("put"))
-    delivered = told.where(sf.col("kind") == Kind.DELIVERED).select(
-        "gateway", "message_id", "sequence", *_payload("delivered")
-    )
-    traced = delivered.join(copies, ["gateway", "message_id"]).join(sources, ["gateway", "source_message_id"])
-    detail = sf.lit("the payload that was delivered is not the payload that was put")
-    return violations(traced.where(_differs("delivered", "put")), subject=message_subject(), detail=detail)
-
-
-def _payload(where: str) -> tuple[Column, Column]:
-    return sf.col("payload_sha256").alias(f"{where}_sha256"), sf.col("payload_bytes").alias(f"{where}_bytes")
-
-
-def _differs(one: str, other: str) -> Column:
-    same_bytes = sf.col(f"{one}_bytes").eqNullSafe(sf.col(f"{other}_bytes"))
-    return ~(same_bytes & sf.col(f"{one}_sha256").eqNullSafe(sf.col(f"{other}_sha256")))
-
-
+#: Messages whose payload differs where it was accepted, put and delivered, by length or SHA-256.
+#:
+#: The `source_message_id` of the copy leads from a delivery to the publication's put. A publication of an MQ
+#: application has no put of the gateway to compare with.
 PAYLOAD = Control(
     identifier="payload",
     title="The payload is the same when accepted, put and delivered",
     severity=Severity.ERROR,
     source="architecture: the payload is never decoded or re-encoded",
-    scope=Scope.RECORDS,
-    rule=find_other_payloads,
+    tested=Tested(
+        what="exchanges", table="exchanges", where="accepted_payload_low IS NOT NULL AND put_payload_low IS NOT NULL"
+    ),
+    rule=all_of(
+        of_exchanges(
+            "in",
+            differ("put_payload", "accepted_payload"),
+            f"told.kind = 'put' AND {is_another('payload', 'accepted_payload')}",
+            "'the payload that was put is not the payload that was accepted'",
+        ),
+        of_messages(
+            f"source_message_id IS NOT NULL AND {differ('delivered_payload', 'put_payload')}",
+            f"told.kind = 'delivered' AND {is_another('payload', 'put_payload')}",
+            "'the payload that was delivered is not the payload that was put'",
+            table="copies",
+        ),
+    ),
 )

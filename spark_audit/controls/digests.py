@@ -3,263 +3,269 @@
 A digest names the head of its segment, and the head is the last link of a chain that holds every byte of it: with
 integrity.hash and integrity.chain it stands for file hash and Merkle root, which `rfhbridge audit verify` computes
 anew. So a trail that is written anew with a good chain is found, and one whose end or middle was taken away.
+
+Signatures are no matter for SQL: the step of this control reads what there is of each trail, a row a segment and a
+digest, and makes the table of findings that its rule asks.
 """
 
 import sys
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession, Window
-from pyspark.sql import functions as sf
 
-from spark_audit.controls.control import Control, Parameter, Scope, Severity, in_trail, trail_key, violations
+from spark_audit.controls.control import Control, Parameter, Scope, Severity, Tested, violations
 from spark_audit.digest import (
     LARGEST_DIGEST_BYTES,
+    Digest,
     DigestKind,
     MalformedDigest,
     digest_hash,
-    digest_number,
+    digest_name,
+    digest_numbers,
     parse_digest,
 )
-from spark_audit.period import EVERYTHING, Period
+from spark_audit.period import Period
 from spark_audit.record import ZERO_HASH
 
-_TEXTS: Final = ("kind", "gateway", "segment", "head", "previous", "public_key", "new_public_key")
-_NUMBERS: Final = ("first_sequence", "last_sequence", "records")
-_SCHEMA: Final = (
-    "number long, problem string, file_sha256 string, inner_number long, is_signed boolean, "
-    + ", ".join(f"{name} string" for name in _TEXTS)
-    + ", "
-    + ", ".join(f"{name} long" for name in _NUMBERS)
-)
-_NAMES: Final = tuple(column.split()[0] for column in _SCHEMA.split(", "))
-#: When it is broken, and the words for it.
-Rule = tuple[Column, Column]
-#: Digests are small and many: so many tasks read them.
-_READING_TASKS: Final = 2
+if TYPE_CHECKING:
+    from spark_audit.audit_input import AuditInput
+    from spark_audit.engines.engine import Engine, Row
+
 _NUMBER_DIGITS: Final = 12
+_COLUMNS: Final = pa.schema(
+    [
+        ("gateway", pa.string()),
+        ("sequence", pa.int64()),
+        ("subject", pa.string()),
+        ("detail", pa.string()),
+        ("is_of_none", pa.bool_()),
+    ]
+)
 
 
-def read_digests(spark: SparkSession, folder: str, last_number: int = sys.maxsize) -> DataFrame:
-    """Every digest in a folder up to a number, a row each, with what is wrong with its bytes.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestFile:
+    """A file of a digest: its number, the hash of its bytes, and the digest, or what is wrong with its bytes."""
 
-    Nothing in a file makes this fail.
-    """
-    files = spark.read.format("binaryFile").option("pathGlobFilter", "*.digest").load(folder)
-    name = sf.substring_index("path", "/", -1).alias("name")
-    # A file that is too long for a digest is not loaded.
-    short = files.where(sf.col("length") <= LARGEST_DIGEST_BYTES).select(name, "content")
-    long = files.where(sf.col("length") > LARGEST_DIGEST_BYTES).select(
-        name, sf.lit(None).cast("binary").alias("content")
-    )
-    parsed = short.unionByName(long).coalesce(_READING_TASKS).mapInArrow(_parse_batches, _SCHEMA)
-    return parsed.where(sf.col("number") <= last_number)
+    number: int
+    sha256: str = ""
+    digest: Digest | None = None
+    problem: str = ""
+    is_signed: bool = False
 
 
-def no_digests(spark: SparkSession) -> DataFrame:
-    """The frame of a trail that has none."""
-    return spark.createDataFrame([], _SCHEMA)
+def read_digests(folder: Path, last_number: int = sys.maxsize) -> tuple[DigestFile, ...]:
+    """Every digest in a folder up to a number; none where it is not there. Nothing in a file makes this fail."""
+    return tuple(_read(folder, number) for number in digest_numbers(folder) if number <= last_number)
 
 
-def beside_segments(
-    digests: DataFrame,
-    lines: DataFrame,
-    *,
-    due: Period | None = EVERYTHING,
-    copies: DataFrame | None = None,
-    public_key: str = "",
-) -> DataFrame:
-    """The frame of this control: each digest with the segment that it is of, and each segment that has none.
-
-    `copies` and `public_key` (hex) are the outside anchor. A segment that has no line is missing where the lines of its
-    hour are `due`, and always between two that have some; None where more segments are still to come. All frames may
-    have a column `trail`.
-    """
-    trail = list(trail_key(lines))
-    measured = _measured(lines, trail)
-    sequences = _sequences(lines, trail)
-    stem = sf.when(sf.col("kind") == DigestKind.SEGMENT, sf.col("segment"))
-    told = digests.withColumnRenamed("records", "lines_told").withColumn("stem", stem)
-    told = told.join(sequences, [*trail, "stem", "gateway"], "left").join(measured, [*trail, "stem"], "full")
-    told = told.withColumn("is_due", _is_due(due, trail))
-    return _with_copies(told, copies, trail).withColumn("anchor_key", sf.lit(public_key))
-
-
-def _is_due(due: Period | None, trail: list[str]) -> Column:
-    if due is not None and due.is_everything:
-        return sf.lit(True)
-    everywhere = Window.partitionBy(*trail)
-    read = sf.when(sf.col("lines").isNotNull(), sf.col("stem"))
-    is_between = sf.col("stem").between(sf.min(read).over(everywhere), sf.max(read).over(everywhere))
-    return is_between if due is None else is_between | due.concerns(sf.col("stem"))
-
-
-def _measured(lines: DataFrame, trail: list[str]) -> DataFrame:
-    """Number of lines and last hash of each segment."""
-    stem = sf.substring_index("segment", ".", 1).alias("stem")
-    is_closed = ~sf.col("segment").endswith(".open")
-    place = sf.struct("block", "place")
-    return (
-        lines.select(*trail, stem, is_closed.alias("is_closed"), "hash", place.alias("at"))
-        .groupBy(*trail, "stem")
-        .agg(
-            sf.count("*").alias("lines"),
-            sf.max_by("hash", "at").alias("actual_head"),
-            sf.max("is_closed").alias("is_closed"),
-        )
-    )
-
-
-def _sequences(lines: DataFrame, trail: list[str]) -> DataFrame:
-    """First and last sequence of each gateway in each segment."""
-    stem = sf.substring_index("segment", ".", 1).alias("stem")
-    records = lines.where("is_record").select(*trail, stem, "gateway", "sequence")
-    return records.groupBy(*trail, "stem", "gateway").agg(
-        sf.min("sequence").alias("actual_first"), sf.max("sequence").alias("actual_last")
-    )
-
-
-def _with_copies(told: DataFrame, copies: DataFrame | None, trail: list[str]) -> DataFrame:
-    if copies is None:
-        return told.withColumn("copy_sha256", sf.lit(None).cast("string"))
-    copied = copies.select(*trail, "number", sf.col("file_sha256").alias("copy_sha256"))
-    return told.join(copied, [*trail, "number"], "full")
-
-
-def _parse_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    text, number = pa.string(), pa.int64()
-    numbers = ("number", "inner_number", *_NUMBERS)
-    types = {name: number if name in numbers else text for name in _NAMES} | {"is_signed": pa.bool_()}
-    schema = pa.schema([(name, types[name]) for name in _NAMES])
-    for batch in batches:
-        rows = zip(batch.column("name").to_pylist(), batch.column("content").to_pylist(), strict=True)
-        parsed = [_parsed(found, content) for name, content in rows if (found := digest_number(name)) is not None]
-        yield pa.RecordBatch.from_pylist(parsed, schema=schema)
-
-
-def _parsed(number: int, content: bytes | None) -> dict[str, Any]:
-    if content is None:
-        return {"number": number, "problem": f"longer than {LARGEST_DIGEST_BYTES} bytes"}
-    row: dict[str, Any] = {"number": number, "file_sha256": digest_hash(content)}
+def _read(folder: Path, number: int) -> DigestFile:
+    with (folder / digest_name(number)).open("rb") as file:
+        content = file.read(LARGEST_DIGEST_BYTES + 1)
+    if len(content) > LARGEST_DIGEST_BYTES:
+        return DigestFile(number=number, problem=f"longer than {LARGEST_DIGEST_BYTES} bytes")
+    sha256 = digest_hash(content)
     try:
         digest = parse_digest(content)
     except MalformedDigest as error:
-        return row | {"problem": str(error).encode(errors="replace").decode()}
-    told = {name: getattr(digest, name) for name in (*_TEXTS, *_NUMBERS)}
-    return row | told | {"inner_number": digest.number, "is_signed": digest.is_signed_by(digest.public_key)}
+        return DigestFile(number=number, sha256=sha256, problem=str(error).encode(errors="replace").decode())
+    return DigestFile(number=number, sha256=sha256, digest=digest, is_signed=digest.is_signed_by(digest.public_key))
 
 
-def find(digests: DataFrame, *, required: bool) -> DataFrame:
-    """All rules in one pass: a row says each that it breaks."""
-    trail = list(trail_key(digests))
-    file = in_trail(digests, sf.format_string("digests/%012d.digest", "number"))
-    segment = in_trail(digests, sf.col("stem"))
-    whole = in_trail(digests, sf.lit("digests"))
-    rules = [(file, *rule) for rule in _rules_of_digests()]
-    rules += [(segment, *rule) for rule in (*_rules_of_segments(), *_rules_of_undigested(required=required))]
-    strange = (sf.col("anchor_key") != "") & (sf.col("row") == 1) & ~sf.array_contains("keys", sf.col("anchor_key"))
-    rules.append((whole, strange, sf.lit("none is signed by the public key that was given")))
-    broken = [
-        sf.when(wrong, sf.struct(subject.alias("subject"), detail.alias("detail"))) for subject, wrong, detail in rules
-    ]
-    told = _in_order(digests, trail).select(
-        sf.coalesce("gateway", sf.lit("")).alias("gateway"),
-        sf.coalesce("last_sequence", sf.lit(0)).alias("sequence"),
-        sf.explode(sf.array_compact(sf.array(*broken))).alias("found"),
-    )
-    return violations(told, subject=sf.col("found.subject"), detail=sf.coalesce("found.detail", sf.lit("")))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentFacts:
+    """What was read of a segment: lines, last hash, and of each gateway the first and the last sequence."""
+
+    stem: str
+    lines: int
+    head: str | None
+    is_closed: bool
+    sequences: Mapping[str, tuple[int, int]]
 
 
-def _in_order(digests: DataFrame, trail: list[str]) -> DataFrame:
-    """Each row with what the ones before it make due, and what is known of the whole trail."""
-    is_file = sf.col("number").isNotNull()
-    in_order = Window.partitionBy(*trail, is_file).orderBy("number")
-    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
-    everywhere = Window.partitionBy(*trail)
-    key_after = sf.when(sf.col("new_public_key") != "", sf.col("new_public_key")).otherwise(sf.col("public_key"))
-    of_segment, of_removal = (sf.col("kind") == kind for kind in (DigestKind.SEGMENT, DigestKind.RETENTION))
-    number = sf.substring("segment", 1, _NUMBER_DIGITS).try_cast("long")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrailToJudge:
+    """A trail's digests, their copies (None: nobody kept any), and what was read of its segments.
 
-    def last_before(value: Column, otherwise: Column) -> Column:
-        return sf.coalesce(sf.last(sf.when(of_segment, value), ignorenulls=True).over(before), otherwise)
+    `due`: a segment that has no line is missing where the lines of its hour are due, and always between two that have
+    some; None where more segments are still to come. `public_key` (hex) is the auditor's, "" where there is none.
+    """
 
-    return digests.select(
-        "*",
-        number.alias("segment_number"),
-        sf.try_add(sf.coalesce(sf.lag("number").over(in_order), sf.lit(0)), sf.lit(1)).alias("due_number"),
-        sf.coalesce(sf.lag("file_sha256").over(in_order), sf.lit(ZERO_HASH)).alias("due_previous"),
-        sf.last(key_after, ignorenulls=True).over(before).alias("due_key"),
-        last_before(sf.col("head"), sf.lit(ZERO_HASH)).alias("due_head"),
-        last_before(number, sf.lit(0)).alias("segment_before"),
-        sf.coalesce(sf.max(sf.when(of_removal, number)).over(everywhere), sf.lit(0)).alias("removed_up_to"),
-        sf.max(sf.when(of_segment, sf.col("stem"))).over(everywhere).alias("last_digested"),
-        sf.collect_set("public_key").over(everywhere).alias("keys"),
-        sf.row_number().over(everywhere.orderBy(sf.col("number").asc_nulls_last(), "stem")).alias("row"),
-    )
+    name: str
+    digests: Sequence[DigestFile]
+    segments: Mapping[str, SegmentFacts]
+    copies: Sequence[DigestFile] | None = None
+    due: Period | None = None
+    public_key: str = ""
 
+    def findings(self) -> Iterator["Row"]:
+        """What is wrong; `is_of_none` marks segments where nothing is signed at all, which a policy may forbid."""
+        digests = {file.number: file for file in self.digests}
+        copies = {file.number: file.sha256 for file in self.copies or ()}
+        state = _Due(self)
+        for number in sorted(digests.keys() | copies.keys()):
+            file = digests.get(number, DigestFile(number=number))
+            subject = self._named(f"digests/{digest_name(number)}")
+            for detail in state.faults_of(file, copies.get(number)):
+                yield _finding(file.digest, subject, detail)
+            for detail in self._faults_of_segment(file.digest, state.removed_up_to):
+                assert file.digest is not None
+                yield _finding(file.digest, self._named(file.digest.segment), detail)
+            state.step(file)
+        yield from self._undigested(state)
 
-def _rules_of_digests() -> tuple[Rule, ...]:
-    """What is wrong with a digest itself, and the words for it. A comparison with null finds nothing."""
-    is_there, copied = sf.col("file_sha256").isNotNull(), sf.col("copy_sha256").isNotNull()
-    of_segment = sf.col("kind") == DigestKind.SEGMENT
-    due, number = sf.col("due_number"), sf.col("number")
-    return (
-        (sf.col("problem").isNotNull(), sf.col("problem")),
-        (number != due, sf.format_string("digest %d was due: digests are missing", due)),
-        (sf.col("inner_number") != number, sf.format_string("it holds digest %d", "inner_number")),
-        (sf.col("previous") != sf.col("due_previous"), sf.lit("it does not follow the digest before it")),
-        (~sf.col("is_signed"), sf.lit("its signature is not that of its key over its bytes: it was changed")),
-        (sf.col("public_key") != sf.col("due_key"), sf.lit("it is signed by a key that no rotation brought")),
-        (
-            ~of_segment & (sf.col("head") != sf.col("due_head")),
-            sf.lit("its head is not that of the digest of the last segment"),
-        ),
-        (
-            of_segment & (sf.col("segment_number") != sf.col("segment_before") + 1),
-            sf.format_string(
-                "it is of segment %d, which does not follow segment %d", "segment_number", "segment_before"
-            ),
-        ),
-        (copied & ~is_there & sf.col("problem").isNull(), sf.lit("it is missing, though there is a copy of it")),
-        (copied & (sf.col("file_sha256") != sf.col("copy_sha256")), sf.lit("it is not the digest that was copied")),
-    )
+    def _named(self, name: str) -> str:
+        return f"{self.name}/{name}" if self.name else name
 
-
-def _rules_of_segments() -> tuple[Rule, ...]:
-    """What is wrong between a digest and its segment."""
-    of_segment, is_read = sf.col("kind") == DigestKind.SEGMENT, sf.col("lines").isNotNull()
-    is_missing = of_segment & ~is_read & sf.col("is_due") & (sf.col("segment_number") > sf.col("removed_up_to"))
-    zero = sf.lit(0)
-    compared = (
-        ("lines", sf.col("lines_told"), sf.col("lines")),
-        ("first_sequence", sf.col("first_sequence"), sf.coalesce("actual_first", zero)),
-        ("last_sequence", sf.col("last_sequence"), sf.coalesce("actual_last", zero)),
-        ("head", sf.col("head"), sf.col("actual_head")),
-    )
-    unlike = (
-        (
-            of_segment & is_read & ~told.eqNullSafe(actual),
-            sf.concat(
-                sf.lit(f"{name}: its digest says "), told.cast("string"), sf.lit(", the segment "), _text(actual)
-            ),
+    def _faults_of_segment(self, digest: Digest | None, removed_up_to: int) -> Iterator[str]:
+        """What is wrong between a digest and its segment."""
+        if digest is None or digest.kind != DigestKind.SEGMENT:
+            return
+        segment = self.segments.get(digest.segment)
+        if segment is None:
+            if self._is_due(digest.segment) and _number_of(digest.segment) > removed_up_to:
+                yield "it is missing: its digest is there"
+            return
+        first, last = segment.sequences.get(digest.gateway, (0, 0))
+        compared = (
+            ("lines", digest.records, segment.lines),
+            ("first_sequence", digest.first_sequence, first),
+            ("last_sequence", digest.last_sequence, last),
+            ("head", digest.head, segment.head),
         )
-        for name, told, actual in compared
-    )
-    return ((is_missing, sf.lit("it is missing: its digest is there")), *unlike)
+        for name, told, actual in compared:
+            if told != actual:
+                yield f"{name}: its digest says {told}, the segment {'nothing' if actual is None else actual}"
+
+    def _is_due(self, stem: str) -> bool:
+        is_between = bool(self.segments) and min(self.segments) <= stem <= max(self.segments)
+        return is_between or (self.due is not None and self.due.concerns(stem))
+
+    def _undigested(self, state: "_Due") -> Iterator["Row"]:
+        """Segments that have no digest: behind the last one they wait for theirs."""
+        told = [file.digest for file in self.digests if file.digest is not None]
+        digested = {digest.segment for digest in told if digest.kind == DigestKind.SEGMENT}
+        without = [each for each in self.segments.values() if each.is_closed and each.stem not in digested]
+        for segment in without:
+            if segment.stem < state.last_digested:
+                yield _finding(None, self._named(segment.stem), "it has no digest, later ones have")
+            if not state.keys:
+                detail = "there is no digest at all: nothing is signed"
+                yield _finding(None, self._named(segment.stem), detail) | {"is_of_none": True}
+        if self.public_key and self.public_key not in state.keys:
+            yield _finding(None, self._named("digests"), "none is signed by the public key that was given")
 
 
-def _rules_of_undigested(*, required: bool) -> tuple[Rule, ...]:
-    """Segments that have no digest: behind the last one they wait for theirs."""
-    without = sf.col("number").isNull() & sf.col("is_closed")
-    overtaken = (without & (sf.col("stem") < sf.col("last_digested")), sf.lit("it has no digest, later ones have"))
-    if not required:
-        return (overtaken,)
-    return overtaken, (without & (sf.size("keys") == 0), sf.lit("there is no digest at all: nothing is signed"))
+class _Due:
+    """What the digests before make due of the next, and what is known of them all."""
+
+    def __init__(self, trail: TrailToJudge) -> None:
+        told = [file.digest for file in trail.digests if file.digest is not None]
+        removed = [_number_of(digest.segment) for digest in told if digest.kind == DigestKind.RETENTION]
+        self.removed_up_to = max(removed, default=0)
+        self.last_digested = max((d.segment for d in told if d.kind == DigestKind.SEGMENT), default="")
+        self.keys = {digest.public_key for digest in told}
+        self._number = 1
+        self._previous = ZERO_HASH
+        self._key = ""
+        self._head = ZERO_HASH
+        self._segment = 0
+
+    def faults_of(self, file: DigestFile, copy: str | None) -> Iterator[str]:
+        """What is wrong with a digest itself."""
+        digest = file.digest
+        if file.problem:
+            yield file.problem
+        if file.number != self._number:
+            yield f"digest {self._number} was due: digests are missing"
+        if digest is not None:
+            yield from self._faults_of_fields(file, digest)
+        if copy is not None and not file.sha256 and not file.problem:
+            yield "it is missing, though there is a copy of it"
+        if copy is not None and file.sha256 and file.sha256 != copy:
+            yield "it is not the digest that was copied"
+
+    def _faults_of_fields(self, file: DigestFile, digest: Digest) -> Iterator[str]:
+        if digest.number != file.number:
+            yield f"it holds digest {digest.number}"
+        if digest.previous != self._previous:
+            yield "it does not follow the digest before it"
+        if not file.is_signed:
+            yield "its signature is not that of its key over its bytes: it was changed"
+        if self._key and digest.public_key != self._key:
+            yield "it is signed by a key that no rotation brought"
+        if digest.kind != DigestKind.SEGMENT:
+            if digest.head != self._head:
+                yield "its head is not that of the digest of the last segment"
+        elif (number := _number_of(digest.segment)) != self._segment + 1:
+            yield f"it is of segment {number}, which does not follow segment {self._segment}"
+
+    def step(self, file: DigestFile) -> None:
+        """Goes on behind a digest."""
+        self._number = file.number + 1
+        self._previous = file.sha256 or ZERO_HASH
+        if (digest := file.digest) is None:
+            return
+        self._key = digest.new_public_key or digest.public_key
+        if digest.kind == DigestKind.SEGMENT:
+            self._head, self._segment = digest.head, _number_of(digest.segment)
 
 
-def _text(value: Column) -> Column:
-    return sf.coalesce(value.cast("string"), sf.lit("nothing"))
+def _number_of(stem: str) -> int:
+    return int(stem[:_NUMBER_DIGITS])
+
+
+def _finding(digest: Digest | None, subject: str, detail: str) -> "Row":
+    return {
+        "gateway": digest.gateway if digest else "",
+        "sequence": digest.last_sequence if digest else 0,
+        "subject": subject,
+        "detail": detail,
+        "is_of_none": False,
+    }
+
+
+def segments_of(engine: "Engine") -> dict[str, dict[str, SegmentFacts]]:
+    """What was read of the segments of each trail, by their stems."""
+    told: dict[tuple[str, str], dict[str, tuple[int, int]]] = {}
+    query = """SELECT trail, segment, gateway, min(first_sequence) AS lowest, max(last_sequence) AS highest FROM runs
+        WHERE is_record GROUP BY trail, segment, gateway"""
+    for row in engine.rows(query):
+        told.setdefault((row["trail"], row["segment"]), {})[row["gateway"]] = row["lowest"], row["highest"]
+    segments: dict[str, dict[str, SegmentFacts]] = {}
+    for row in engine.rows("SELECT trail, segment, lines, head FROM segments"):
+        stem = row["segment"].partition(".")[0]
+        segments.setdefault(row["trail"], {})[stem] = SegmentFacts(
+            stem=stem,
+            lines=row["lines"],
+            head=row["head"],
+            is_closed=not row["segment"].endswith(".open"),
+            sequences=told.get((row["trail"], row["segment"]), {}),
+        )
+    return segments
+
+
+def tell_digests(engine: "Engine", audit_input: "AuditInput") -> None:
+    """The step of this control: makes the tables `digests`, a row a file, and `digest_findings`."""
+    segments = segments_of(engine)
+    trails = [
+        TrailToJudge(
+            name=name,
+            digests=digests,
+            segments=segments.get(name, {}),
+            copies=(audit_input.copies or {}).get(name),
+            due=None if audit_input.more_is_to_come else audit_input.period,
+            public_key=audit_input.public_key,
+        )
+        for name, digests in (audit_input.digests or {}).items()
+    ]
+    found = [row for trail in trails for row in trail.findings()]
+    engine.give("digest_findings", pa.Table.from_pylist(found, schema=_COLUMNS))
+    numbers = [file.number for trail in trails for file in trail.digests]
+    engine.give("digests", pa.table({"number": pa.array(numbers, pa.int64())}))
 
 
 CONTROL = Control(
@@ -268,7 +274,9 @@ CONTROL = Control(
     severity=Severity.ERROR,
     source="spark_audit/digest.py; RFC 8032",
     scope=Scope.DIGESTS,
-    rule=find,
+    tested=Tested(what="digests", table="digests"),
+    rule=violations("digest_findings", "({required} OR NOT is_of_none)", subject="subject", detail="detail"),
+    step=tell_digests,
     parameters=(
         Parameter(
             name="required",

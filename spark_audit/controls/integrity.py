@@ -1,195 +1,166 @@
 """Integrity of the records: lines, hashes, links, numbers, and the gaps that the trail itself tells.
 
-Digests have a module of their own (digests.py), and so have values that do not exist (values.py).
+Lines of a run follow each other without a fault, so the rules compare where a run begins with what is in front of it.
+Digests have a module of their own (digests.py).
 """
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
-from pyspark.sql import functions as sf
+from spark_audit.controls.control import (
+    GATEWAY,
+    RECORDS,
+    Control,
+    Parameter,
+    Rule,
+    Scope,
+    Severity,
+    Tested,
+    in_trail,
+    told_by_reader,
+    violations,
+)
+from spark_audit.record import ZERO_HASH
 
-from spark_audit.controls.control import Control, Scope, Severity, gateway_subject, in_trail, trail_key, violations
-from spark_audit.controls.window_edge import FROM_START, numbered_apart
-from spark_audit.record import ZERO_HASH, Kind
-
-
-def find_lines(lines: DataFrame) -> DataFrame:
-    """Lines that are no audit records. Every other control sets them aside.
-
-    Each is named by its file and number, from 1; only the files that have one are counted through.
-    """
-    file = [*trail_key(lines), "segment"]
-    damaged = lines.where(~sf.col("is_record")).select(*file).distinct()
-    order = Window.partitionBy(*file).orderBy("block", "place")
-    numbered = lines.join(damaged, file, "left_semi").withColumn("number", sf.row_number().over(order))
-    return violations(
-        numbered.where(~sf.col("is_record")),
-        subject=in_trail(numbered, sf.concat(sf.col("segment"), sf.lit(", line "), sf.col("number").cast("string"))),
-        detail=sf.concat(sf.lit("no audit record: "), sf.col("line")),
-    )
-
+FROM_START: Final = Parameter(
+    name="from_start",
+    value=True,
+    unit="yes or no",
+    meaning="whether the first record must be number 1; no, where older segments are removed or not read",
+)
+#: Whether the first record of a gateway or trail must be the very first.
+_IS_FIRST: Final = "({from_start} AND NOT is_cut)"
 
 LINES = Control(
     identifier="integrity.lines",
     title="Every line of the trail is an audit record",
     severity=Severity.ERROR,
     source="spark_audit/record: the audit record",
-    scope=Scope.LINES,
-    rule=find_lines,
+    tested=Tested(what="lines", table="runs", number="lines"),
+    rule=Rule(
+        query=f"""
+SELECT '' AS gateway, 0 AS sequence, {in_trail("segment || ', line ' || CAST(number AS STRING)")} AS subject,
+  'no audit record: ' || coalesce(line, '') AS detail
+FROM (
+  SELECT *, sum(lines) OVER (
+    PARTITION BY trail, segment ORDER BY block, place ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+  ) AS number FROM runs
+) AS numbered
+WHERE NOT is_record
+"""
+    ),
 )
-
-
-def find_changed_lines(records: DataFrame) -> DataFrame:
-    """Lines whose bytes do not have the hash that the line carries."""
-    changed = records.where(~sf.col("hash").eqNullSafe(sf.col("actual_hash")))
-    detail = sf.concat(sf.lit("the line's bytes have hash "), sf.col("actual_hash"), sf.lit(": the line was changed"))
-    return violations(changed, subject=in_trail(changed, sf.col("segment")), detail=detail)
-
-
 HASHES = Control(
     identifier="integrity.hash",
     title="Each record carries the hash of its own bytes",
     severity=Severity.ERROR,
     source="spark_audit/record/line.py: `hash`",
-    scope=Scope.RECORDS,
-    rule=find_changed_lines,
+    rule=told_by_reader("integrity.hash"),
 )
-
-
-def find_broken_links(records: DataFrame, *, from_start: bool) -> DataFrame:
-    """Records that do not name the hash of the record before them, across segments too.
-
-    The order is that of the lines in the files. Sorting by number would hide that two lines were swapped.
-    """
-    trail = trail_key(records)
-    links = records.select(*trail, "gateway", "sequence", "segment", "block", "place", "prev", "hash")
-    in_segment = Window.partitionBy(*trail, "segment").orderBy("block", "place")
-    linked = links.withColumn("before", sf.lag("hash").over(in_segment))
-    start = sf.lit(ZERO_HASH) if from_start else sf.col("prev")
-    joined = linked.join(sf.broadcast(_heads(links, trail)), [*trail, "segment"]).withColumn(
-        "due", sf.coalesce("before", "head_before", start)
-    )
-    broken = joined.where(~sf.col("prev").eqNullSafe(sf.col("due")))
-    detail = sf.concat(sf.lit("prev is not the hash of the record before, "), sf.coalesce("due", sf.lit("none")))
-    return violations(broken, subject=in_trail(broken, sf.col("segment")), detail=detail)
-
-
-def _heads(links: DataFrame, trail: tuple[str, ...]) -> DataFrame:
-    """For each segment the last hash of the segment before: a row a file, so one partition is enough."""
-    lasts = links.groupBy(*trail, "segment").agg(sf.max_by("hash", sf.struct("block", "place")).alias("head"))
-    in_order = Window.partitionBy(*trail).orderBy("segment")
-    return lasts.select(*trail, "segment", sf.lag("head").over(in_order).alias("head_before"))
-
-
+#: The order is that of the lines in the files, across segments too: by number, two lines that were swapped look right.
 CHAIN = Control(
     identifier="integrity.chain",
     title="Each record is linked to the record before it",
     severity=Severity.ERROR,
     source="spark_audit/record/line.py: `prev`",
-    scope=Scope.RECORDS,
-    rule=find_broken_links,
     parameters=(FROM_START,),
+    rule=violations(
+        f"""(
+  SELECT *, coalesce(before, CASE WHEN {_IS_FIRST} THEN '{ZERO_HASH}' ELSE first_prev END) AS due
+  FROM (
+    SELECT *, lag(last_hash) OVER (PARTITION BY trail ORDER BY segment, block, place) AS before
+    FROM runs WHERE is_record
+  ) AS linked
+) AS ordered""",
+        "first_prev IS DISTINCT FROM due",
+        sequence="first_sequence",
+        subject=in_trail("segment"),
+        detail="'prev is not the hash of the record before, ' || coalesce(due, 'none')",
+    ),
 )
-
-
-def find_sequence_gaps(records: DataFrame, *, from_start: bool) -> DataFrame:
-    """Records of a gateway that are not numbered from 1, without gaps and doubles."""
-    in_order = Window.partitionBy("gateway", "part").orderBy("sequence")
-    before = sf.lag("sequence").over(in_order)
-    first = sf.lit(0) if from_start else sf.try_subtract(sf.col("sequence"), sf.lit(1))
-    numbered = numbered_apart(records).select("gateway", "sequence", sf.coalesce(before, first).alias("before"))
-    # A number beside the largest there is has none behind it: then nothing is due, and null is not equal.
-    wrong = numbered.where(~sf.col("sequence").eqNullSafe(sf.try_add(sf.col("before"), sf.lit(1))))
-    detail = sf.when(sf.col("sequence") == sf.col("before"), sf.lit("the number stands twice")).otherwise(
-        sf.concat(sf.lit("follows sequence "), sf.col("before").cast("string"), sf.lit(": records are missing"))
-    )
-    return violations(wrong, subject=gateway_subject(), detail=detail)
-
+#: Of several trails one that begins late numbers its gateway's records from 1 again; a trail and its copy are doubles.
+_PARTS: Final = """(
+  SELECT runs.*, CASE WHEN late.trail IS NULL THEN '' ELSE runs.trail END AS part
+  FROM runs
+  LEFT JOIN (SELECT DISTINCT trail, gateway FROM runs WHERE begins_late AND trail <> '') AS late
+    ON late.trail = runs.trail AND late.gateway = runs.gateway
+  WHERE is_record
+)"""
+_IN_ORDER: Final = "PARTITION BY gateway, part, is_cut ORDER BY first_sequence, trail, segment, block, place"
+#: The number before; none before the smallest that there is.
+_BEFORE: Final = "CASE WHEN {0} > -9223372036854775807 THEN {0} - 1 END"
 
 SEQUENCE = Control(
     identifier="integrity.sequence",
     title="Records are numbered without gaps and doubles",
     severity=Severity.ERROR,
     source="spark_audit/record/fields.py: `sequence`",
-    scope=Scope.RECORDS,
-    rule=find_sequence_gaps,
     parameters=(FROM_START,),
+    rule=violations(
+        f"""(
+  SELECT gateway, first_sequence, {_BEFORE.format("first_sequence")} AS due,
+    coalesce(before, CASE WHEN {_IS_FIRST} THEN 0 ELSE {_BEFORE.format("first_sequence")} END) AS before
+  FROM (
+    SELECT *, max(last_sequence) OVER ({_IN_ORDER} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+    FROM {_PARTS} AS parts
+  ) AS ordered
+) AS numbered""",
+        "due IS NULL OR before IS DISTINCT FROM due",
+        sequence="first_sequence",
+        subject=GATEWAY,
+        detail=(
+            "CASE WHEN first_sequence <= before THEN 'the number stands twice'"
+            " ELSE 'follows sequence ' || coalesce(CAST(before AS STRING), 'none') || ': records are missing' END"
+        ),
+    ),
 )
-
-
-def find_batch_gaps(records: DataFrame, *, from_start: bool) -> DataFrame:
-    """Group commits of a gateway that are not numbered from 1 without gaps, in the order of the records."""
-    in_order = Window.partitionBy("gateway", "part").orderBy("sequence")
-    before = sf.lag("batch").over(in_order)
-    step = sf.try_subtract(sf.col("batch"), before)
-    is_right = sf.when(before.isNull(), sf.col("batch") == 1 if from_start else sf.lit(True)).otherwise(
-        step.between(0, 1)
-    )
-    begins_late = before.isNull() & (sf.col("kind") == Kind.RESTORED) & (sf.col("first_missing_batch") == 1)
-    tells_gap = sf.coalesce(begins_late & (sf.col("last_missing_batch") == sf.col("batch")), sf.lit(False))
-    is_right = sf.when(tells_gap, sf.lit(True)).otherwise(is_right)
-    numbered = numbered_apart(records).select(
-        "gateway", "sequence", "batch", before.alias("before"), is_right.alias("is_right")
-    )
-    wrong = numbered.where(~sf.coalesce("is_right", sf.lit(False)))
-    detail = sf.concat(
-        sf.lit("batch "),
-        sf.col("batch").cast("string"),
-        sf.lit(" follows batch "),
-        sf.coalesce("before", sf.lit(0)).cast("string"),
-        sf.lit(": the records of a commit are missing"),
-    )
-    return violations(wrong, subject=gateway_subject(), detail=detail)
-
-
 BATCHES = Control(
     identifier="integrity.batch",
     title="No group commit is missing",
     severity=Severity.ERROR,
     source="spark_audit/record/fields.py: `batch`",
-    scope=Scope.RECORDS,
-    rule=find_batch_gaps,
     parameters=(FROM_START,),
+    rule=violations(
+        f"""(
+  SELECT *, lag(last_batch) OVER ({_IN_ORDER}) AS before, {_BEFORE.format("first_batch")} AS due
+  FROM {_PARTS} AS parts
+) AS ordered""",
+        f"""NOT coalesce(CASE
+    WHEN before IS NOT NULL THEN before = first_batch OR before = due
+    WHEN begins_late AND first_missing_batch = 1 AND last_missing_batch = first_batch THEN true
+    WHEN {_IS_FIRST} THEN first_batch = 1
+    ELSE true END, false)""",
+        sequence="first_sequence",
+        subject=GATEWAY,
+        detail=(
+            "'batch ' || CAST(first_batch AS STRING) || ' follows batch ' || CAST(coalesce(before, 0) AS STRING)"
+            " || ': the records of a commit are missing'"
+        ),
+    ),
 )
-
-
-def find_restored(records: DataFrame, *, accepted: frozenset[str] = frozenset()) -> DataFrame:
-    """Gaps that the trail itself tells and the policy does not name: a store that went back, a trail that begins late.
-
-    `accepted` are the hashes of the records that the policy names. Without this control somebody could remove a trail,
-    follow the remedy for a lost key, and the rest would be called consistent.
-    """
-    told = records.where((sf.col("kind") == Kind.RESTORED) & ~sf.col("hash").isin(*sorted(accepted)))
-    missing = sf.concat_ws(" and ", _range("records", "missing"), _range("batches", "missing_batch"))
-    what = sf.when(missing != "", sf.concat(missing, sf.lit(" missing"))).otherwise(
-        sf.lit("the trail does not know what the store lost")
-    )
-    detail = sf.concat(
-        sf.lit("restored at "),
-        sf.coalesce(sf.timestamp_micros("at_us").cast("string"), sf.lit("?")),
-        sf.lit(", "),
-        what,
-        sf.lit("; until a policy names it: record = "),
-        sf.coalesce("hash", sf.lit("?")),
-    )
-    return violations(told, subject=gateway_subject(), detail=detail)
-
-
-def _range(noun: str, name: str) -> Column:
-    """First and last, or null where they are not told."""
-    first, last = (sf.col(f"{which}_{name}") for which in ("first", "last"))
-    return sf.when(last.isNotNull(), sf.format_string(f"{noun} %d to %d", first, last))
-
-
+#: Without it somebody could remove a trail, follow the remedy for a lost key, and the rest would be called consistent.
+#: Policy.controls leaves out the records that a policy names.
 RESTORED = Control(
     identifier="integrity.restored",
     title="The policy names everything that is missing",
     severity=Severity.ERROR,
     source="spark_audit/record/kinds.py: Kind.RESTORED",
-    scope=Scope.RECORDS,
-    rule=find_restored,
+    rule=told_by_reader("integrity.restored"),
 )
-
+VALUES = Control(
+    identifier="integrity.values",
+    title="Each record holds what its kind must hold",
+    severity=Severity.ERROR,
+    source="spark_audit/record/fields.py: FIELDS",
+    rule=told_by_reader("integrity.values"),
+)
+REASONS = Control(
+    identifier="reasons",
+    title="Everything that was not copied or not delivered has a reason",
+    severity=Severity.ERROR,
+    source="Message formats (aq19780_): fields that are not copied",
+    rule=told_by_reader("reasons"),
+    tested=RECORDS,
+)
 
 #: The controls that ask what `verify` asks.
 OF_INTEGRITY: Final = (
@@ -200,37 +171,14 @@ OF_INTEGRITY: Final = (
     "integrity.batch",
     "integrity.digests",
 )
-_SCHEMA: Final = (
-    "gateway string, sequence long, trail string, spark_faults long, verify_faults long, verify_reason string"
-)
-
-
-def verdicts(spark: SparkSession, told: list[tuple[str, int, int, str]]) -> DataFrame:
-    """The frame of this control, a row for each trail.
-
-    A row is the trail's name, how many violations the controls OF_INTEGRITY found, and what `verify` says of the same
-    files: its `problem_count` and `reason`. Leave out a trail that verify could not evaluate.
-    """
-    return spark.createDataFrame([("", 0, *row) for row in told], _SCHEMA)
-
-
-def find_disagreement(verdicts: DataFrame) -> DataFrame:
-    """Trails of which Spark and `rfhbridge audit verify` do not say the same.
-
-    The two programs read the same bytes in different ways. Where only one finds a fault, one of them is wrong.
-    """
-    disagreeing = verdicts.where((sf.col("spark_faults") > 0) != (sf.col("verify_faults") > 0))
-    detail = sf.format_string(
-        "Spark found %d faults of integrity, verify %d: %s", "spark_faults", "verify_faults", "verify_reason"
-    )
-    return violations(disagreeing, subject=sf.concat(sf.lit("trail "), sf.col("trail")), detail=detail)
-
-
+#: The two programs read the same bytes in different ways: where only one finds a fault, one of them is wrong. The rule
+#: is judgement.py's, which knows what the others found.
 AGREEMENT = Control(
     identifier="integrity.agreement",
-    title="Spark and verify agree",
+    title="This audit and verify agree",
     severity=Severity.ERROR,
     source="two readings of spark_audit/record/line.py and spark_audit/digest.py",
     scope=Scope.VERDICTS,
-    rule=find_disagreement,
+    rule=Rule(query=""),
+    tested=Tested(what="trails", table=""),
 )

@@ -7,66 +7,59 @@ is missing. A conversion by another table than the one that the program named at
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
-
 from spark_audit.controls.control import (
+    GATEWAY,
+    MESSAGE,
     Control,
-    Scope,
+    Rule,
     Severity,
+    Tested,
     all_of,
-    gateway_subject,
-    message_subject,
+    told_by_reader,
     violations,
 )
-from spark_audit.record import ConversionKind, Kind
-
-#: The commands that destroy messages of a queue.
-_DESTROYING: Final = ("CLEAR QLOCAL", "DELETE QLOCAL", "DELETE QLOCAL PURGE", "queue clear")
-#: With this begins the reason of each message that one of them destroyed.
-_DESTROYED: Final = "an operator destroyed it"
-_UNIT: Final = ("gateway", "queue", "at_us")
-
-
-def find_acts(records: DataFrame) -> DataFrame:
-    """Every act, as it is to be told."""
-    acts = records.where(sf.col("kind") == Kind.OPERATED)
-    place = sf.coalesce("queue", "object", sf.lit("the queue manager"))
-    why = sf.when(sf.col("reason").isNotNull(), sf.concat(sf.lit(": "), sf.col("reason"))).otherwise(sf.lit(""))
-    told = sf.format_string("%s by %s on %s, messages: %d", "command", "operator", place, "messages")
-    return violations(acts, subject=gateway_subject(), detail=sf.concat(told, why))
-
-
-def find_untold(records: DataFrame) -> DataFrame:
-    """Acts whose number is not that of the messages told beside them, and messages without an act."""
-    acts = records.where((sf.col("kind") == Kind.OPERATED) & sf.col("command").isin(*_DESTROYING))
-    counted = acts.groupBy(*_UNIT).agg(sf.min("sequence").alias("sequence"), sf.sum("messages").alias("messages"))
-    dropped = records.where((sf.col("kind") == Kind.DROPPED) & sf.col("reason").startswith(_DESTROYED))
-    told = dropped.groupBy(*_UNIT).agg(sf.min("sequence").alias("first"), sf.count("*").alias("told"))
-    both = counted.join(told, list(_UNIT), "full")
-    number, found = sf.coalesce("messages", sf.lit(0)), sf.coalesce("told", sf.lit(0))
-    wrong = both.withColumn("sequence", sf.coalesce("sequence", "first")).where(number != found)
-    detail = sf.format_string("queue %s: acts say %d messages, and %d are told", "queue", number, found)
-    return violations(wrong, subject=gateway_subject(), detail=detail)
-
 
 ACTS = Control(
     identifier="operators.acts",
     title="No operator destroyed, took, moved or limited anything",
     severity=Severity.WARNING,
     source="spark_audit/record/kinds.py: kind operated",
-    scope=Scope.RECORDS,
-    rule=find_acts,
+    rule=told_by_reader("operators.acts"),
 )
+#: The commands that destroy messages of a queue.
+_DESTROYING: Final = "('CLEAR QLOCAL', 'DELETE QLOCAL', 'DELETE QLOCAL PURGE', 'queue clear')"
 DESTROYED = Control(
     identifier="operators.destroyed",
     title="Each message that an operator destroyed has a record",
     severity=Severity.ERROR,
     source="spark_audit/record/kinds.py: kinds operated and dropped",
-    scope=Scope.RECORDS,
-    rule=find_untold,
+    tested=Tested(
+        what="records",
+        table="records",
+        where=f"is_destroyed OR (kind = 'operated' AND command IN {_DESTROYING})",
+    ),
+    rule=violations(
+        f"""(
+  SELECT coalesce(acts.gateway, told.gateway) AS gateway, coalesce(acts.queue, told.queue) AS queue,
+    coalesce(acts.sequence, told.sequence) AS sequence, coalesce(acts.messages, '0') AS messages,
+    coalesce(told.times, '0') AS times
+  FROM (
+    SELECT gateway, queue, at_us, min(sequence) AS sequence,
+      CAST(sum(CAST(messages AS DECIMAL(38, 0))) AS STRING) AS messages
+    FROM records WHERE kind = 'operated' AND command IN {_DESTROYING} GROUP BY gateway, queue, at_us
+  ) AS acts
+  FULL JOIN (
+    SELECT gateway, queue, at_us, min(sequence) AS sequence, CAST(count(*) AS STRING) AS times
+    FROM records WHERE is_destroyed GROUP BY gateway, queue, at_us
+  ) AS told ON told.gateway = acts.gateway AND told.queue = acts.queue AND told.at_us = acts.at_us
+) AS units""",
+        "messages <> times",
+        subject=GATEWAY,
+        detail=(
+            "'queue ' || coalesce(queue, '?') || ': acts say ' || messages || ' messages, and ' || times || ' are told'"
+        ),
+    ),
 )
-
 
 #: Field of a start, and what it is called.
 _NAMED: Final = (
@@ -76,39 +69,17 @@ _NAMED: Final = (
 )
 
 
-def find_changes(records: DataFrame) -> DataFrame:
-    """Starts with another program, mapping table or configuration than at the start before.
-
-    A change is no fault, but somebody who answers for the gateway should know of it.
-    """
-    started = records.where(sf.col("kind") == Kind.STARTED)
-    return all_of(*(_changed(started, name, words) for name, words in _NAMED))
-
-
-def _changed(started: DataFrame, name: str, words: str) -> DataFrame:
-    in_order = Window.partitionBy("gateway").orderBy("sequence")
-    told = started.select(
-        "gateway",
-        "sequence",
-        sf.coalesce(name, sf.lit("")).alias("now"),
-        sf.lag(sf.coalesce(name, sf.lit(""))).over(in_order).alias("before"),
+def _changed(name: str, words: str) -> Rule:
+    return violations(
+        f"""(
+  SELECT gateway, sequence, coalesce({name}, '') AS now,
+    lag(coalesce({name}, '')) OVER (PARTITION BY gateway ORDER BY sequence) AS before
+  FROM records WHERE kind = 'started'
+) AS starts""",
+        "now <> before",
+        subject=GATEWAY,
+        detail=f"'{words} changed from ' || before || ' to ' || now",
     )
-    detail = sf.format_string(f"{words} changed from %s to %s", "before", "now")
-    return violations(told.where(sf.col("now") != sf.col("before")), subject=gateway_subject(), detail=detail)
-
-
-def find_other_tables(records: DataFrame) -> DataFrame:
-    """Conversions by another table version than that of the start before them."""
-    is_start = sf.col("kind") == Kind.STARTED
-    told = records.where(is_start | (sf.col("conversion") == ConversionKind.SERVICE))
-    so_far = Window.partitionBy("gateway").orderBy("sequence").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    version = sf.last(sf.when(is_start, sf.col("table_version")), ignorenulls=True).over(so_far)
-    served = told.withColumn("due", version).where(~is_start & sf.col("due").isNotNull())
-    wrong = served.where(~sf.col("table_version").eqNullSafe(sf.col("due")))
-    detail = sf.format_string(
-        "converted by table %s, the program that runs started with table %s", "table_version", "due"
-    )
-    return violations(wrong, subject=message_subject(), detail=detail)
 
 
 CHANGES = Control(
@@ -116,14 +87,33 @@ CHANGES = Control(
     title="Program, table and configuration did not change between two starts",
     severity=Severity.WARNING,
     source="spark_audit/record/kinds.py: kind started",
-    scope=Scope.RECORDS,
-    rule=find_changes,
+    tested=Tested(what="starts", table="records", where="kind = 'started'"),
+    rule=all_of(*(_changed(name, words) for name, words in _NAMED)),
 )
 OTHER_TABLE = Control(
     identifier="conversion.table",
     title="Each conversion names the table that was in force",
     severity=Severity.ERROR,
     source="Message formats (aq19780_): field table; spark_audit/record/fields.py: `table_version`",
-    scope=Scope.RECORDS,
-    rule=find_other_tables,
+    tested=Tested(what="conversions", table="records", where="kind <> 'started' AND conversion = 'service'"),
+    rule=violations(
+        """(
+  SELECT served.gateway, served.sequence, served.message_id, served.table_version, started.table_version AS due
+  FROM (
+    SELECT *, max(CASE WHEN kind = 'started' AND table_version IS NOT NULL THEN sequence END) OVER (
+      PARTITION BY gateway ORDER BY sequence ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS started_at
+    FROM records WHERE kind = 'started' OR conversion = 'service'
+  ) AS served
+  JOIN records AS started
+    ON started.kind = 'started' AND started.gateway = served.gateway AND started.sequence = served.started_at
+  WHERE served.kind <> 'started'
+) AS told""",
+        "table_version IS DISTINCT FROM due",
+        subject=MESSAGE,
+        detail=(
+            "'converted by table ' || coalesce(table_version, 'none') ||"
+            " ', the program that runs started with table ' || due"
+        ),
+    ),
 )

@@ -5,80 +5,54 @@
 A message that was forwarded may be dead-lettered afterwards: its broker refuses after the put has succeeded.
 """
 
-from typing import Final
-
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sf
-
-from spark_audit.controls.control import (
-    MESSAGE,
-    Control,
-    Scope,
-    Severity,
-    all_of,
-    every_but_the_first,
-    message_subject,
-    violations,
-)
-from spark_audit.record import Kind
-
-#: Where a message comes from a target: its MsgId there. On a transmission queue it has a number of its own here.
-_FLOW: Final = ("gateway", "destination", "client", "session_epoch")
-_THERE: Final = ("gateway", "queue_manager", "queue", "target_message_id")
-
-
-def find(records: DataFrame) -> DataFrame:
-    forwarded = records.where((sf.col("kind") == Kind.FORWARDED) & sf.col("message_id").isNotNull())
-    received = records.where((sf.col("kind") == Kind.RECEIVED) & sf.col("target_message_id").isNotNull())
-    found = (
-        (every_but_the_first(forwarded, MESSAGE), "forwarded, and it was forwarded before"),
-        (every_but_the_first(received, _THERE), "received, and it was received before"),
-    )
-    return all_of(*(violations(frame, subject=message_subject(), detail=sf.lit(detail)) for frame, detail in found))
-
-
-def find_disordered(records: DataFrame) -> DataFrame:
-    """What one client sent to one target went over the channel after what it had sent before."""
-    puts = records.where((sf.col("kind") == Kind.PUT) & sf.col("destination").isNotNull())
-    sent = puts.where((sf.col("direction") == "in") & sf.col("client").isNotNull()).select(
-        *_FLOW, "message_id", sf.col("sequence").alias("put_at")
-    )
-    forwarded = records.where((sf.col("kind") == Kind.FORWARDED) & sf.col("message_id").isNotNull())
-    passed = forwarded.groupBy(*MESSAGE).agg(sf.min("sequence").alias("sequence"))
-    before = Window.partitionBy(*_FLOW).orderBy("put_at").rowsBetween(Window.unboundedPreceding, -1)
-    told = sent.join(passed, list(MESSAGE)).withColumn("latest", sf.max("sequence").over(before))
-    detail = sf.format_string(
-        "overtook a message that the client had put before it; that one went in record %d", "latest"
-    )
-    return violations(told.where(sf.col("sequence") < sf.col("latest")), subject=message_subject(), detail=detail)
-
-
-def passage_balance(records: DataFrame) -> DataFrame:
-    """For each target: how many messages were put for it, and how many of them have each end."""
-    key = list(MESSAGE)
-    sent = records.where((sf.col("kind") == Kind.PUT) & sf.col("destination").isNotNull())
-    order: Column = sf.lit("pending")
-    for kind in (Kind.DROPPED, Kind.DEAD_LETTERED, Kind.FORWARDED):
-        order = sf.when(sf.array_contains("ends", kind.value), sf.lit(kind.value)).otherwise(order)
-    ends = records.where(sf.col("kind").isin(Kind.FORWARDED, Kind.DEAD_LETTERED, Kind.DROPPED))
-    ended = ends.groupBy(*key).agg(sf.collect_set("kind").alias("ends"))
-    messages = sent.groupBy(*key).agg(sf.max("destination").alias("destination"))
-    return messages.join(ended, key, "left").withColumn("end", order).groupBy("destination", "end").count()
-
+from spark_audit.controls.control import MESSAGE, Control, Severity, Tested, all_of, of_messages, violations
 
 CONTROL = Control(
     identifier="passages",
     title="Each message went over a channel once",
     severity=Severity.ERROR,
     source="spark_audit/record/kinds.py: kinds forwarded and received",
-    scope=Scope.RECORDS,
-    rule=find,
+    tested=Tested(what="records", table="records", where="kind IN ('forwarded', 'received')"),
+    rule=all_of(
+        of_messages(
+            "forwarded_last > forwarded_at",
+            "told.kind = 'forwarded' AND told.sequence > whole.forwarded_at",
+            "'forwarded, and it was forwarded before'",
+        ),
+        violations(
+            """(
+  SELECT gateway, sequence, message_id, row_number() OVER (
+    PARTITION BY gateway, queue_manager, queue, target_message_id ORDER BY sequence
+  ) AS turn
+  FROM records WHERE kind = 'received' AND target_message_id IS NOT NULL
+) AS received""",
+            "turn > 1",
+            subject=MESSAGE,
+            detail="'received, and it was received before'",
+        ),
+    ),
 )
 ORDER = Control(
     identifier="passages.order",
     title="A channel carries the messages of one client in their order",
     severity=Severity.ERROR,
     source="MQTT 3.1.1 section 4.6; spark_audit/record/kinds.py: kind forwarded",
-    scope=Scope.RECORDS,
-    rule=find_disordered,
+    tested=Tested(what="messages", table="messages", where="sent_at IS NOT NULL AND forwarded_at IS NOT NULL"),
+    rule=violations(
+        """(
+  SELECT put.gateway, put.message_id, m.forwarded_at, max(m.forwarded_at) OVER (
+    PARTITION BY put.gateway, put.destination, put.client, put.session_epoch ORDER BY put.sequence
+    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+  ) AS latest
+  FROM records AS put
+  JOIN messages AS m ON m.gateway = put.gateway AND m.message_id = put.message_id AND m.forwarded_at IS NOT NULL
+  WHERE put.kind = 'put' AND put.direction = 'in' AND put.destination IS NOT NULL AND put.client IS NOT NULL
+) AS ordered""",
+        "forwarded_at < latest",
+        sequence="forwarded_at",
+        subject=MESSAGE,
+        detail=(
+            "'overtook a message that the client had put before it; that one went in record ' || CAST(latest AS STRING)"
+        ),
+    ),
 )

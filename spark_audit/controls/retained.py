@@ -10,81 +10,64 @@ that an application retained the trail has no put, so its topic space is not kno
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
+from spark_audit.controls.control import MESSAGE, Control, Severity, Tested, all_of, exchange, violations
 
-from spark_audit.controls.control import (
-    MESSAGE,
-    SESSION,
-    Control,
-    Scope,
-    Severity,
-    all_of,
-    exchange_subject,
-    message_subject,
-    violations,
+_EMPTY: Final = (
+    "kind = 'put' AND direction = 'in' AND command = 'Publish' AND packet_type = 3 AND retain AND payload_bytes = 0"
 )
-from spark_audit.record import ConversionKind, Kind
-
-_PUBLISH: Final = 3
-_PLACE: Final = ("gateway", "queue", "topic")
-
-
-def find(records: DataFrame) -> DataFrame:
-    puts = records.where((sf.col("kind") == Kind.PUT) & (sf.col("direction") == "in"))
-    deletes = puts.where(sf.col("command") == "DeletePub")
-    return all_of(
-        violations(
-            _without_delete(puts, deletes),
-            subject=exchange_subject("in"),
-            detail=sf.lit("an empty PUBLISH with RETAIN was put without a DeletePub in front of it"),
-        ),
-        violations(
-            _copied_after(records, puts, deletes),
-            subject=message_subject(),
-            detail=sf.format_string("a copy of publication %s, which DeletePub %s had deleted", "source", "deleted_by"),
-        ),
-    )
-
-
-def _without_delete(puts: DataFrame, deletes: DataFrame) -> DataFrame:
-    is_empty = sf.col("retain") & (sf.col("payload_bytes") == 0)
-    empty = puts.where((sf.col("command") == "Publish") & (sf.col("packet_type") == _PUBLISH) & is_empty)
-    key = [*SESSION, "batch", "topic"]
-    first = deletes.groupBy(*key).agg(sf.min("sequence").alias("deleted_at"))
-    told = empty.select(*key, "exchange", "sequence").join(first, key, "left")
-    return told.where(~sf.coalesce(sf.col("deleted_at") < sf.col("sequence"), sf.lit(False)))
-
-
-def _copied_after(records: DataFrame, puts: DataFrame, deletes: DataFrame) -> DataFrame:
-    """Copies of retained publications that are older than a DeletePub in front of the copy."""
-    events = _retained_copies(records, puts).unionByName(_effective(deletes, records), allowMissingColumns=True)
-    so_far = Window.partitionBy(*_PLACE).orderBy("sequence").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    told = events.withColumn("deleted_by", sf.max("deleted_by").over(so_far))
-    return told.where(sf.col("source") < sf.col("deleted_by"))
-
-
-def _effective(deletes: DataFrame, records: DataFrame) -> DataFrame:
-    """The DeletePubs that the embedded broker carried out."""
-    refused = records.where(sf.col("kind") == Kind.REFUSED).select(*MESSAGE)
-    here = deletes.where(sf.col("destination").isNull()).join(refused, list(MESSAGE), "left_anti")
-    return here.select(*_PLACE, "sequence", sf.col("message_id").alias("deleted_by"))
-
-
-def _retained_copies(records: DataFrame, puts: DataFrame) -> DataFrame:
-    """Copies of retained publications of clients, with the stream queue that the publication was put on."""
-    is_copy = sf.col("is_retained") & (sf.col("conversion") == ConversionKind.HEADER_TO_HEADER)
-    source = sf.col("source_message_id").alias("source")
-    copies = records.where(is_copy).select("gateway", "sequence", "topic", "message_id", source)
-    sources = puts.select("gateway", sf.col("message_id").alias("source"), "queue")
-    return copies.join(sources, ["gateway", "source"])
-
+_DELETE: Final = "kind = 'put' AND direction = 'in' AND command = 'DeletePub'"
+_WITHOUT_DELETE: Final = f"""(
+  SELECT empty.gateway, empty.client, empty.session_epoch, empty.exchange, empty.sequence, deletes.deleted_at
+  FROM (SELECT * FROM records WHERE {_EMPTY}) AS empty
+  LEFT JOIN (
+    SELECT gateway, client, session_epoch, batch, topic, min(sequence) AS deleted_at FROM records
+    WHERE {_DELETE} GROUP BY gateway, client, session_epoch, batch, topic
+  ) AS deletes ON deletes.gateway = empty.gateway AND deletes.client = empty.client
+    AND deletes.session_epoch = empty.session_epoch AND deletes.batch = empty.batch AND deletes.topic = empty.topic
+) AS told"""
+#: Copies of retained publications of clients, with the stream queue that the publication was put on, and the DeletePubs
+#: that the embedded broker carried out, in the order of the records.
+_COPIED_AFTER: Final = f"""(
+  SELECT *, max(deletes) OVER (
+    PARTITION BY gateway, queue, topic ORDER BY sequence ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+  ) AS deleted_by
+  FROM (
+    SELECT copy.gateway, source.queue, copy.topic, copy.sequence, copy.message_id, copy.source_message_id AS source,
+      CAST(NULL AS STRING) AS deletes
+    FROM records AS copy
+    JOIN records AS source ON source.gateway = copy.gateway AND source.message_id = copy.source_message_id
+      AND source.kind = 'put' AND source.direction = 'in'
+    WHERE copy.is_retained AND copy.conversion = 'header_to_header'
+    UNION ALL
+    SELECT deletion.gateway, deletion.queue, deletion.topic, deletion.sequence, deletion.message_id,
+      CAST(NULL AS STRING) AS source, deletion.message_id AS deletes
+    FROM (SELECT * FROM records WHERE {_DELETE} AND destination IS NULL) AS deletion
+    ANTI JOIN messages AS m ON m.gateway = deletion.gateway AND m.message_id = deletion.message_id AND m.is_refused
+  ) AS events
+) AS told"""
 
 CONTROL = Control(
     identifier="retained.deleted",
     title="A retained publication that was deleted is retained no longer",
     severity=Severity.ERROR,
     source="Message formats (aq19780_): DeletePub; MQTT 3.1.1 section 3.3.1.3",
-    scope=Scope.RECORDS,
-    rule=find,
+    tested=Tested(
+        what="messages",
+        table="records",
+        where=f"({_EMPTY}) OR (is_retained AND conversion = 'header_to_header')",
+    ),
+    rule=all_of(
+        violations(
+            _WITHOUT_DELETE,
+            "NOT coalesce(deleted_at < sequence, false)",
+            subject=exchange("in"),
+            detail="'an empty PUBLISH with RETAIN was put without a DeletePub in front of it'",
+        ),
+        violations(
+            _COPIED_AFTER,
+            "source < deleted_by",
+            subject=MESSAGE,
+            detail="'a copy of publication ' || source || ', which DeletePub ' || deleted_by || ' had deleted'",
+        ),
+    ),
 )

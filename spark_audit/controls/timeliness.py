@@ -7,94 +7,59 @@ gateway's, so a delivery counts from the later of its put and its session's last
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sf
-
 from spark_audit.controls.control import (
-    EXCHANGE,
+    GATEWAY,
     MESSAGE,
-    SESSION,
     Control,
     Parameter,
-    Scope,
+    Rule,
     Severity,
+    Tested,
     all_of,
-    exchange_subject,
-    gateway_subject,
-    message_subject,
+    exchange,
     violations,
 )
-from spark_audit.controls.incoming_exchanges import PUBACK, PUBREC, confirmed_exchanges
-from spark_audit.record import Kind
 
-_MICROSECONDS: Final = 1_000_000
 _SECONDS: Final = "seconds"
 
 
-def find(
-    records: DataFrame, *, acknowledged_within_s: int, forwarded_within_s: int, delivered_within_s: int
-) -> DataFrame:
-    return all_of(
-        _late(_acknowledged(records), acknowledged_within_s, exchange_subject("in"), "acknowledged"),
-        _late(_forwarded(records), forwarded_within_s, message_subject(), "forwarded"),
-        _late(_waiting(records), forwarded_within_s, message_subject(), "not forwarded yet"),
-        _late(_delivered(records), delivered_within_s, message_subject(), "delivered"),
-    )
+def _late(table: str, took_us: str, limit: str, sequence: str, subject: str, what: str) -> Rule:
+    """A number that is not there makes nothing late."""
+    detail = f"printf('{what} after %.1f s, limit {{{limit}}} s', ({took_us}) / 1000000)"
+    return violations(table, f"({took_us}) / 1000000 > {{{limit}}}", sequence=sequence, subject=subject, detail=detail)
 
 
-def _late(told: DataFrame, limit_s: int, subject: Column, what: str) -> DataFrame:
-    """Of frames with `from_us` and `until_us` what took longer; a time that no subtraction can give is not late."""
-    took_us = sf.try_subtract(sf.col("until_us"), sf.col("from_us"))
-    late = told.withColumn("took_s", took_us / _MICROSECONDS).where(sf.col("took_s") > limit_s)
-    return violations(
-        late, subject=subject, detail=sf.format_string(f"{what} after %.1f s, limit {limit_s} s", "took_s")
-    )
-
-
-def _acknowledged(records: DataFrame) -> DataFrame:
-    """QoS 1 until PUBACK, QoS 2 until PUBREC."""
-    accepted = records.where((sf.col("kind") == Kind.ACCEPTED) & (sf.col("direction") == "in"))
-    confirmed = confirmed_exchanges(records, PUBACK).unionByName(confirmed_exchanges(records, PUBREC))
-    answered = confirmed.groupBy(*EXCHANGE).agg(sf.min("at_us").alias("until_us"), sf.min("sequence").alias("sequence"))
-    return accepted.select(*EXCHANGE, sf.col("at_us").alias("from_us")).join(answered, list(EXCHANGE))
-
-
-def _forwarded(records: DataFrame) -> DataFrame:
-    passed = records.where(sf.col("kind") == Kind.FORWARDED).select(
-        *MESSAGE, "sequence", sf.col("at_us").alias("until_us")
-    )
-    return _for_targets(records).drop("sequence").join(passed, list(MESSAGE))
-
-
-def _waiting(records: DataFrame) -> DataFrame:
-    """What was put for a target and has no end, until the last record of its gateway."""
-    ended = records.where(sf.col("kind").isin(Kind.FORWARDED, Kind.DEAD_LETTERED, Kind.DROPPED)).select(*MESSAGE)
-    ends = records.groupBy("gateway").agg(sf.max("at_us").alias("until_us"))
-    return _for_targets(records).join(ended, list(MESSAGE), "left_anti").join(sf.broadcast(ends), "gateway")
-
-
-def _for_targets(records: DataFrame) -> DataFrame:
-    puts = records.where((sf.col("kind") == Kind.PUT) & sf.col("destination").isNotNull())
-    return puts.select(*MESSAGE, "sequence", sf.col("at_us").alias("from_us"))
-
-
-def _delivered(records: DataFrame) -> DataFrame:
-    """Each message's first delivery in a session."""
-    connections = records.where((sf.col("kind") == Kind.SESSION) & sf.col("event").isin("opened", "resumed"))
-    events = records.where((sf.col("kind") == Kind.DELIVERED) & sf.col("message_id").isNotNull()).select(
-        *SESSION, "message_id", "sequence", sf.col("at_us").alias("until_us")
-    )
-    connected = connections.select(*SESSION, "sequence", sf.col("at_us").alias("connected_us"))
-    so_far = Window.partitionBy(*SESSION).orderBy("sequence").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    both = events.unionByName(connected, allowMissingColumns=True)
-    told = both.withColumn("connected_us", sf.max("connected_us").over(so_far)).where(sf.col("message_id").isNotNull())
-    first = told.groupBy(*SESSION, "message_id").agg(
-        sf.min("sequence").alias("sequence"),
-        sf.min("until_us").alias("until_us"),
-        sf.min("connected_us").alias("connected_us"),
-    )
-    made = records.where(sf.col("kind").isin(Kind.PUT, Kind.RECEIVED)).select(*MESSAGE, sf.col("at_us").alias("put_us"))
-    return first.join(made, list(MESSAGE)).withColumn("from_us", sf.greatest("put_us", "connected_us"))
+#: What was put for a target and has no end, until the last record of its gateway.
+_WAITING: Final = """(
+  SELECT put.gateway, put.message_id, put.sequence, g.last_at_us - put.at_us AS took_us
+  FROM records AS put
+  JOIN gateways AS g ON g.gateway = put.gateway
+  LEFT JOIN messages AS m ON m.gateway = put.gateway AND m.message_id = put.message_id
+  WHERE put.kind = 'put' AND put.destination IS NOT NULL AND NOT coalesce(m.is_passed, false)
+) AS waiting"""
+#: Each message's first delivery in a session, of those that were put long before, and whose session did not connect
+#: meanwhile.
+_DELIVERED: Final = """(
+  SELECT first.gateway, first.message_id, first.sequence, first.at_us - greatest(first.made_us, first.connected_us)
+    AS took_us
+  FROM (
+    SELECT late.gateway, late.message_id, late.sequence, late.at_us, late.made_us,
+      max(coalesce(connection.at_us, late.made_us)) AS connected_us
+    FROM (
+      SELECT told.gateway, told.client, told.session_epoch, told.message_id, min(told.sequence) AS sequence,
+        min(told.at_us) AS at_us, min(m.made_us) AS made_us
+      FROM records AS told
+      JOIN messages AS m ON m.gateway = told.gateway AND m.message_id = told.message_id
+        AND (m.delivered_last_us - m.made_us) / 1000000 > {delivered_within_s}
+      WHERE told.kind = 'delivered'
+      GROUP BY told.gateway, told.client, told.session_epoch, told.message_id
+    ) AS late
+    LEFT JOIN (SELECT * FROM records WHERE kind = 'session' AND event IN ('opened', 'resumed')) AS connection
+      ON connection.gateway = late.gateway AND connection.client = late.client
+      AND connection.session_epoch = late.session_epoch AND connection.sequence <= late.sequence
+    GROUP BY late.gateway, late.message_id, late.sequence, late.at_us, late.made_us
+  ) AS first
+) AS delivered"""
 
 
 def _limit(name: str, value: int, meaning: str) -> Parameter:
@@ -106,8 +71,27 @@ CONTROL = Control(
     title="Acknowledged, forwarded and delivered in time",
     severity=Severity.WARNING,
     source="QoS levels and flows (ac10850_): the interval before sending again is the application's; limits by policy",
-    scope=Scope.RECORDS,
-    rule=find,
+    tested=Tested(what="messages", table="messages", where="made_us IS NOT NULL"),
+    rule=all_of(
+        _late(
+            "exchanges",
+            "answered_us - accepted_us",
+            "acknowledged_within_s",
+            "answered_at",
+            exchange("in"),
+            "acknowledged",
+        ),
+        _late("messages", "forwarded_us - sent_us", "forwarded_within_s", "forwarded_at", MESSAGE, "forwarded"),
+        _late(
+            _WAITING,
+            "took_us",
+            "forwarded_within_s",
+            "sequence",
+            MESSAGE,
+            "not forwarded yet",
+        ),
+        _late(_DELIVERED, "took_us", "delivered_within_s", "sequence", MESSAGE, "delivered"),
+    ),
     parameters=(
         _limit("acknowledged_within_s", 60, "from the PUBLISH to the record of its PUBACK or PUBREC"),
         _limit("forwarded_within_s", 3_600, "from the put for a target to its passage over the channel"),
@@ -117,40 +101,33 @@ CONTROL = Control(
 
 
 #: The gateway looks at its clock once a second: so far from the change its record may stand, with much to spare.
-_TOLD_US = 10 * _MICROSECONDS
-
-
-def find_backward_times(records: DataFrame, *, backwards_s: int) -> DataFrame:
-    """Records that are noted before the one in front of them, by more than a margin.
-
-    Within a commit notes stand in the order in which they were made, and the copies of a publication have the time of
-    its put, so records are a little out of order by themselves. A clock that was set back makes every time of the trail
-    doubtful, unless records of kind clock_jumped tell where the clock settled.
-    """
-    before = sf.lag("at_us").over(Window.partitionBy("gateway").orderBy("sequence"))
-    timed = records.select("gateway", "sequence", "at_us", sf.try_subtract(before, sf.col("at_us")).alias("back_us"))
-    wrong = timed.withColumn("back_s", sf.col("back_us") / _MICROSECONDS).where(sf.col("back_s") > backwards_s)
-    detail = sf.format_string("noted %.1f s before the record in front of it", "back_s")
-    return violations(_untold(wrong, records), subject=gateway_subject(), detail=detail)
-
-
-def _untold(wrong: DataFrame, records: DataFrame) -> DataFrame:
-    """Without those that stand where the gateway tells that its clock has come back to the time on the wall."""
-    jumps = records.where((sf.col("kind") == Kind.CLOCK_JUMPED) & (sf.col("jump_us") < 0))
-    told = jumps.select(sf.col("gateway").alias("told_by"), sf.col("at_us").alias("told_us"))
-    is_told = (sf.col("told_by") == sf.col("gateway")) & sf.col("told_us").between(
-        sf.try_subtract("at_us", sf.lit(_TOLD_US)), sf.try_add("at_us", sf.lit(_TOLD_US))
-    )
-    return wrong.join(told, is_told, "left_anti")
-
-
+_TOLD_US: Final = 10_000_000
+#: Records that are noted before the one in front of them, by more than a margin.
+#:
+#: Within a commit notes stand in the order in which they were made, and the copies of a publication have the time of
+#: its put, so records are a little out of order by themselves. A clock that was set back makes every time of the trail
+#: doubtful, unless records of kind clock_jumped tell where the clock settled. A run ends where the margin is exceeded.
 CLOCK = Control(
     identifier="timeliness.clock",
     title="The clock goes forward",
     severity=Severity.WARNING,
     source="spark_audit/record/fields.py: `at_us`",
-    scope=Scope.RECORDS,
-    rule=find_backward_times,
+    rule=violations(
+        f"""(
+  SELECT back.* FROM (
+    SELECT gateway, first_sequence, first_at_us, lag(last_at_us) OVER (PARTITION BY gateway ORDER BY first_sequence)
+      - first_at_us AS back_us
+    FROM runs WHERE is_record
+  ) AS back
+  ANTI JOIN (SELECT * FROM records WHERE kind = 'clock_jumped' AND jump_us < 0) AS jump
+    ON jump.gateway = back.gateway AND abs(jump.at_us - back.first_at_us) <= {_TOLD_US}
+  WHERE back_us / 1000000 > {{backwards_s}}
+) AS untold""",
+        "true",
+        sequence="first_sequence",
+        subject=GATEWAY,
+        detail="printf('noted %.1f s before the record in front of it', back_us / 1000000)",
+    ),
     parameters=(
         Parameter(
             name="backwards_s",

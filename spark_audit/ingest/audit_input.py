@@ -6,13 +6,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
-
-from spark_audit.audit_input import AuditInput, digests_in
+from spark_audit.audit_input import ALONE, AuditInput
+from spark_audit.controls.digests import read_digests
 from spark_audit.digest import DIGEST_FOLDER
+from spark_audit.facts.pieces import ParquetPiece
 from spark_audit.ingest.manifest import DataFile, Manifest
-from spark_audit.ingest.warehouse import Damaged, check_files, read_files
+from spark_audit.ingest.warehouse import Damaged, check_files
 from spark_audit.period import AROUND_US, Period, hour_of
 
 #: The file beside the manifest that marks the history of a stream.
@@ -23,18 +22,12 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The files to read, with the first and the last segment of each trail.
-
-    `cut`: trails whose very first segment is missing.
-
-    `is_whole`: the files have no lines of other segments.
-    """
+    """The files to read, with the first and the last segment of each trail. `cut`: its very first one is missing."""
 
     period: Period
     files: tuple[DataFile, ...]
     segments: Mapping[str, tuple[str, str]]
     cut: frozenset[str]
-    is_whole: bool
     text_bytes: int
 
 
@@ -65,7 +58,6 @@ def selected_segments(manifest: Manifest, to_read: Callable[[list[str]], list[st
         files=tuple(file for file in manifest.files if _may_hold(file, ends)),
         segments=ends,
         cut=frozenset(trail for trail, (first, _) in ends.items() if _is_later(first, stems[trail][0])),
-        is_whole=picked == stems,
         text_bytes=sum(each.size_bytes for each in manifest.segments if each.stem in picked[each.trail]),
     )
 
@@ -82,34 +74,24 @@ def _is_later(first_read: str, first_there: str) -> bool:
     return first_read != first_there or int(first_there[:_SEGMENT_NUMBER]) > 1
 
 
-def input_of_parquet(spark: SparkSession, folder: Path, selection: Selection) -> AuditInput:
-    """The audit input of a selection. Raises PySparkException."""
-    trails = sorted(selection.segments)
-    lines = read_files(spark, folder, selection.files)
-    stem = sf.substring_index("segment", ".", 1)
-    is_read = sf.lit(False)
-    for trail, (first, last) in selection.segments.items():
-        is_read |= (sf.col("trail") == trail) & stem.between(first, last)
-    read = lines if selection.is_whole else lines.where(is_read)
+def input_of_parquet(folder: Path, selection: Selection) -> AuditInput:
+    """The audit input of a selection. Raises OSError."""
+    several = len(selection.segments) > 1
+    pieces = (
+        ParquetPiece(path=folder / file.path, segments=dict(selection.segments), is_named=several)
+        for file in selection.files
+    )
+    named = {trail if several else ALONE: trail for trail in sorted(selection.segments)}
     return AuditInput(
-        lines=read if len(trails) > 1 else read.drop("trail"),
-        digests=_digests(spark, folder, trails),
+        pieces=tuple(pieces),
+        digests={name: read_digests(folder / DIGEST_FOLDER / trail) for name, trail in named.items()},
         period=selection.period,
         is_whole=False,  # later lines are not ingested
-        cut=selection.cut,
+        cut=frozenset(name for name, trail in named.items() if trail in selection.cut),
         size_bytes=sum(file.size_bytes for file in selection.files),
+        text_bytes=selection.text_bytes,
         unverified="it reads segments, and this is Parquet",
     )
-
-
-def _digests(spark: SparkSession, folder: Path, trails: list[str]) -> DataFrame:
-    frames = [digests_in(spark, folder / DIGEST_FOLDER / trail) for trail in trails]
-    if len(frames) == 1:
-        return frames[0]
-    whole = frames[0].withColumn("trail", sf.lit(trails[0]))
-    for frame, trail in zip(frames[1:], trails[1:], strict=True):
-        whole = whole.unionByName(frame.withColumn("trail", sf.lit(trail)))
-    return whole
 
 
 def _date(at_us: int) -> str:

@@ -6,10 +6,12 @@ kill at any point leaves the earlier manifest, and files that it does not name. 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -21,10 +23,11 @@ from spark_audit.digest import (
     digest_numbers,
     parse_digest,
 )
+from spark_audit.facts.pieces import Piece, pieces_of
 from spark_audit.ingest.manifest import DataFile, IngestedSegment, Manifest
 from spark_audit.ingest.segments import MeasuredSegment, Measuring
 from spark_audit.ingest.warehouse import STAGING, Damaged, bring_into_place, read_files
-from spark_audit.read import TrailFiles, read_lines
+from spark_audit.schema import batches_of, ingested_schema
 from spark_audit.verify.source import COMPRESSED
 
 #: Bytes of text of one batch. A kill loses at most one batch, and Spark sorts one at a time.
@@ -202,8 +205,15 @@ def _paths_now(batch: Sequence[MeasuredSegment]) -> tuple[Path, ...]:
 
 
 def _lines_of(spark: SparkSession, new: NewSegments, paths: tuple[Path, ...]) -> DataFrame:
-    files = TrailFiles(folder=new.folder, segments=paths, torn=())
-    return read_lines(spark, files).withColumn("trail", sf.lit(new.trail))
+    """Every line of segments, read by Spark's workers."""
+    pieces = tuple(pieces_of(new.trail, paths))
+    return spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(partial(_read, pieces=pieces), ingested_schema())
+
+
+def _read(batches: Iterable[pa.RecordBatch], *, pieces: tuple[Piece, ...]) -> Iterator[pa.RecordBatch]:
+    for numbers in batches:
+        for number in numbers.column(0).to_pylist():
+            yield from batches_of(pieces[number].lines())
 
 
 def _partitioned(lines: DataFrame) -> DataFrame:

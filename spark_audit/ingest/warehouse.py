@@ -3,23 +3,27 @@
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit.digest import DIGEST_FOLDER
 from spark_audit.ingest.manifest import MANIFEST_FILE, DataFile, Manifest, sync_folder
-from spark_audit.read import literal_path
 from spark_audit.schema import ingested_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 RECORDS: Final = "records"
 STAGING: Final = "staging"
 _LOCK: Final = "lock"
+#: What Spark takes for a pattern in a path.
+_GLOB_CHARACTERS: Final = re.compile(r"([\\{}\[\]*?])")
 _OURS: Final = frozenset({_LOCK, RECORDS, STAGING, DIGEST_FOLDER, f"{MANIFEST_FILE}.part"})
 _BLOCK_BYTES: Final = 1024 * 1024
 
@@ -104,9 +108,9 @@ def replace_file(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
-def read_files(spark: SparkSession, folder: Path, files: Iterable[DataFile]) -> DataFrame:
+def read_files(spark: "SparkSession", folder: Path, files: Iterable[DataFile]) -> "DataFrame":
     """The lines in these files. Fields that an earlier version did not know are null in its files."""
-    paths = (literal_path(folder / file.path) for file in files)
+    paths = (_GLOB_CHARACTERS.sub(r"\\\1", str(folder / file.path)) for file in files)
     return spark.read.schema(ingested_schema()).parquet(*paths)
 
 

@@ -3,8 +3,9 @@
     put of a PUBLISH    QoS, RETAIN, DUP, packet identifier, topic and the payload's length: from the packet's header;
                         a Publish is persistent unless its QoS is 0
     put of a will       topic, and persistence by the QoS: from the will in its CONNECT
-    put of SUBSCRIBE    topic filter: from the packet's entry; of a shared subscription the filter behind the group;
-    and UNSUBSCRIBE     where the gateway itself asks, the topics of a header in MQRFH2
+    put of SUBSCRIBE    topic filter: from the packet's entry; of a shared subscription the filter behind the group; in
+    and UNSUBSCRIBE     MQRFH the patterns of the header, for which performance.py answers;
+                        where the gateway itself asks, the topics of a header in MQRFH2
     copy                topic: the first of the new header
     delivery            as of a PUBLISH; the client and the exchange of its source, where the record names them
 
@@ -34,7 +35,7 @@ from spark_audit.reperform.outcome import Finding, Rule, UnreadableBytes, findin
 from spark_audit.reperform.properties import variable_number
 from spark_audit.reperform.target import delivered_elements, prefix_of
 
-#: Columns of a record that are looked at beside its facts.
+#: Fields of a record that are looked at beside its facts.
 COMPARED: Final = (
     *("qos", "retain", "duplicate", "packet_identifier", "persistent"),
     *("source_client", "source_exchange"),
@@ -49,7 +50,7 @@ Compared = Iterator[tuple[str, object, object]]
 
 
 def differences_from_bytes(record: Mapping[str, Any], facts: Facts) -> list[Finding]:
-    """Every field of a conversion's record that its own bytes contradict; `record` has the columns COMPARED."""
+    """Every field of a conversion's record that its own bytes contradict; of `record` the fields COMPARED are asked."""
     try:
         return findings(
             Rule.BYTES,
@@ -77,14 +78,14 @@ def _of_packet(record: Mapping[str, Any], facts: Facts) -> Compared:
     if facts.packet_type == PUBLISH:
         yield from _publish(record, facts, facts.input)
         if facts.command == "Publish":
-            yield "persistent", bool(record["persistent"]), record["qos"] != 0
+            yield "persistent", bool(record.get("persistent")), record.get("qos") != 0
     elif facts.packet_type == CONNECT and facts.input:
         topic, _, qos, _ = read_will(facts.input, facts.protocol_level)
         yield "topic", facts.topic, topic
-        yield "persistent", bool(record["persistent"]), qos != 0
+        yield "persistent", bool(record.get("persistent")), qos != 0
     elif facts.packet_type in (SUBSCRIBE, UNSUBSCRIBE) and facts.input:
         topic_filter = read_filter(facts.input, facts.packet_type)
-        if facts.topic != topic_filter:
+        if facts.topic != topic_filter and facts.topic != _patterns(facts):
             yield "topic", facts.topic, _behind_group(topic_filter)
     elif facts.topic:
         yield from _asked_by_gateway(facts)
@@ -92,10 +93,10 @@ def _of_packet(record: Mapping[str, Any], facts: Facts) -> Compared:
 
 def _publish(record: Mapping[str, Any], facts: Facts, header: bytes) -> Compared:
     packet = read_publish(header, facts.protocol_level)
-    yield "qos", record["qos"], packet.qos
-    yield "retain", bool(record["retain"]), packet.retain
-    yield "duplicate", bool(record["duplicate"]), packet.duplicate
-    yield "packet_identifier", record["packet_identifier"] or 0, packet.packet_identifier
+    yield "qos", record.get("qos"), packet.qos
+    yield "retain", bool(record.get("retain")), packet.retain
+    yield "duplicate", bool(record.get("duplicate")), packet.duplicate
+    yield "packet_identifier", record.get("packet_identifier") or 0, packet.packet_identifier
     yield "payload_bytes", facts.payload_bytes, _payload_bytes(header, packet)
     if packet.topic:
         yield "topic", facts.topic, packet.topic
@@ -114,6 +115,12 @@ def _behind_group(topic_filter: str) -> str:
     return topic_filter.removeprefix(_SHARED).partition("/")[2]
 
 
+def _patterns(facts: Facts) -> str:
+    """The topics of a header in MQRFH, which may need two patterns for one filter; "" for MQRFH2."""
+    meaning = read_meaning(facts.output, facts.output_described)
+    return " ".join(meaning.values("Topic")) if meaning.version == 1 else ""
+
+
 def _asked_by_gateway(facts: Facts) -> Compared:
     meaning = read_meaning(facts.output, facts.output_described)
     if meaning.version == 2 and prefix_of(facts) + facts.topic not in meaning.values("Topic"):
@@ -127,8 +134,8 @@ def _first_topic(facts: Facts, meaning: Meaning) -> Compared:
 def _source(record: Mapping[str, Any], publication: Meaning) -> Compared:
     carried = {element.name: element.text for element in delivered_elements(publication)}
     for name, written in _SOURCES.items():
-        if record[name] is not None:
-            yield name, str(record[name]), carried.get(written, "")
+        if (told := record.get(name)) is not None:
+            yield name, str(told), carried.get(written, "")
 
 
 def _is_hashed(told: object) -> bool:

@@ -7,27 +7,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sf
+import pyarrow as pa
 
+from spark_audit.engines.engine import Engine, Row
 from spark_audit.result import ControlResult, Evidence, Violation
 
-#: Longest header, in bytes, that a result holds whole: a topic of 65,535 bytes and the elements around it. A multiple
-#: of 3, so that its base64 can be cut there.
-BYTES_SHOWN: Final = 96 * 1024
-_CHARACTERS: Final = BYTES_SHOWN // 3 * 4
-_IDENTITY: Final = ("gateway", "sequence")
 _SIDES: Final = ("input", "output", "expected")
 #: How a control names a line that is no record.
 _PLACE: Final = re.compile(r"([0-9]{12}-[0-9]{8}T[0-9]{2}\.[a-z.]+), line ([0-9]{1,12})")
 
 
-def with_evidence(
-    controls: Sequence[ControlResult], lines: DataFrame, outcomes: DataFrame
-) -> tuple[ControlResult, ...]:
-    """The same results, with file, line and bytes in their samples. Without a sample Spark is not asked."""
+def with_evidence(controls: Sequence[ControlResult], engine: Engine) -> tuple[ControlResult, ...]:
+    """The same results, with file, line and bytes in their samples. Without a sample the engine is not asked."""
     wanted = sorted({_identity(found) for control in controls for found in control.sample if found.sequence})
-    facts = _facts(wanted, lines, outcomes) if wanted else {}
+    facts = _facts(wanted, engine) if wanted else {}
     return tuple(
         replace(control, sample=tuple(_shown(found, facts.get(_identity(found))) for found in control.sample))
         for control in controls
@@ -38,34 +31,31 @@ def _identity(found: Violation) -> tuple[str, int]:
     return found.gateway, found.sequence
 
 
-def _facts(
-    wanted: Sequence[tuple[str, int]], lines: DataFrame, outcomes: DataFrame
-) -> dict[tuple[str, int], Mapping[str, Any]]:
+#: A run tells the number of its first line in the file: all lines of the runs before it.
+_PLACES: Final = """
+SELECT told.gateway, told.sequence, told.segment, r.lines_before + told.place - r.place + 1 AS number, told.conversion,
+  told.message_id, e.input, e.input_bytes, e.output, e.output_bytes, e.expected, e.expected_bytes, e.byte_offset
+FROM records AS told
+JOIN wanted ON wanted.gateway = told.gateway AND wanted.sequence = told.sequence
+JOIN (
+  SELECT *, sum(lines) OVER (
+    PARTITION BY trail, segment ORDER BY block, place ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+  ) - lines AS lines_before FROM runs
+) AS r ON r.trail = told.trail AND r.segment = told.segment AND r.block = told.block
+  AND told.place >= r.place AND told.place < r.place + r.lines
+LEFT JOIN evidence AS e ON e.gateway = told.gateway AND e.sequence = told.sequence
+ORDER BY told.segment, number
+"""
+
+
+def _facts(wanted: Sequence[tuple[str, int]], engine: Engine) -> dict[tuple[str, int], Row]:
     """For each wanted record: segment, line number, conversion and bytes. Of a doubled record, the first."""
-    keys = sf.broadcast(lines.sparkSession.createDataFrame(list(wanted), "gateway string, sequence long"))
-    identity = list(_IDENTITY)
-    file: list[str] = [name for name in ("trail", "segment") if name in lines.columns]  # several trails have like names
-    concerned = lines.join(keys, identity, "left_semi").select(*file).distinct()
-    order = Window.partitionBy(*file).orderBy("block", "place")
-    numbered = (
-        lines.join(concerned, file, "left_semi")
-        .select(*_IDENTITY, "segment", sf.row_number().over(order).alias("number"))
-        .join(keys, identity, "left_semi")
-    )
-    records = lines.where("is_record").join(keys, identity, "left_semi")
-    converted = records.select(*_IDENTITY, "conversion", "message_id", *_side("input"), *_side("output"))
-    judged = outcomes.join(keys, identity, "left_semi").select(*_IDENTITY, "byte_offset", *_side("expected"))
-    joined = numbered.join(converted, identity, "left").join(judged, identity, "left")
-    facts: dict[tuple[str, int], Mapping[str, Any]] = {}
-    for row in joined.orderBy("segment", "number").limit(2 * len(wanted)).collect():
-        facts.setdefault((row["gateway"], row["sequence"]), row.asDict())
+    gateways, sequences = zip(*wanted, strict=True)
+    engine.give("wanted", pa.table({"gateway": pa.array(gateways), "sequence": pa.array(sequences, pa.int64())}))
+    facts: dict[tuple[str, int], Row] = {}
+    for row in engine.rows(_PLACES):
+        facts.setdefault((row["gateway"], row["sequence"]), row)
     return facts
-
-
-def _side(name: str) -> tuple[Column, Column]:
-    """Base64 text, cut, and the number of bytes that all of it stands for (null where it is no base64)."""
-    length = sf.octet_length(sf.try_to_binary(sf.col(name), sf.lit("base64")))
-    return sf.substring(name, 1, _CHARACTERS).alias(name), length.alias(f"{name}_bytes")
 
 
 def _shown(found: Violation, fact: Mapping[str, Any] | None) -> Violation:
@@ -76,7 +66,7 @@ def _shown(found: Violation, fact: Mapping[str, Any] | None) -> Violation:
 
 
 def _evidence(fact: Mapping[str, Any]) -> Evidence | None:
-    if not fact["conversion"]:
+    if not fact["conversion"] or fact["byte_offset"] is None:
         return None
     sides = {name: str(fact[name] or "") for name in _SIDES}
     offset = -1 if fact["byte_offset"] is None or not sides["expected"] else fact["byte_offset"]

@@ -1,19 +1,16 @@
-"""The sums of a report: functions from a DataFrame of lines, records or outcomes to the values of result.json.
+"""The sums of a report: from the tables of an engine to the values of result.json.
 
-Each groups and sums on Spark, and brings a bounded number of rows to the driver. Columns are those of
-spark_audit/read.py and of controls/reperformance.py.
+Each groups and sums in the engine, and brings a bounded number of rows here. Tables are those of facts/tables.py and
+facts/derived.py. Only records within the period of the audit are counted.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
-
-from spark_audit.controls import conservation, passages
 from spark_audit.controls.control import in_trail
-from spark_audit.controls.incoming_exchanges import PUBACK, PUBCOMP, RANGE_LIMIT
+from spark_audit.engines.engine import Engine
+from spark_audit.facts.reader import PUBACK, PUBCOMP
 from spark_audit.record import Kind
 from spark_audit.report.latency import latencies
 from spark_audit.result import (
@@ -41,19 +38,22 @@ _INTERVALS: Final = 120
 #: Lengths of an interval that people read easily, seconds: a minute to a day; past it whole days.
 _INTERVALS_S: Final = (60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200, 86_400)
 _DAY_S: Final = 86_400
-#: A keyed client identifier or topic in the trail: a prefix and 32 hex digits of the HMAC.
-_KEYED: Final = "^k:[0-9a-f]{32}$"
+#: No time of a fact lies beyond.
+_LATEST_US: Final = 2**62
+_EXTENT: Final = (
+    "min(first_sequence) AS first_sequence, max(last_sequence) AS last_sequence,"
+    " min(lowest_at_us) AS first_at_us, max(highest_at_us) AS last_at_us"
+)
 
 
-def segments(lines: DataFrame) -> tuple[Segment, ...]:
+def segments(engine: Engine) -> tuple[Segment, ...]:
     """The segments in order of their names, the first SEGMENTS_SHOWN; from every line, records or not."""
-    is_record = sf.col("is_record")
-    counted = lines.groupBy(in_trail(lines, sf.col("segment")).alias("segment")).agg(
-        sf.count("*").alias("lines"), sf.count_if("is_record").alias("records"), *_extent(is_record)
-    )
+    query = f"""SELECT {in_trail("segment")} AS name, sum(lines) AS lines,
+        sum(CASE WHEN is_record THEN lines ELSE 0 END) AS records, {_EXTENT}
+        FROM runs WHERE is_fresh GROUP BY trail, segment ORDER BY name LIMIT {SEGMENTS_SHOWN}"""
     return tuple(
         Segment(
-            name=row["segment"],
+            name=row["name"],
             lines=row["lines"],
             records=row["records"],
             first_sequence=row["first_sequence"] or 0,
@@ -61,15 +61,26 @@ def segments(lines: DataFrame) -> tuple[Segment, ...]:
             first_at_us=row["first_at_us"] or 0,
             last_at_us=row["last_at_us"] or 0,
         )
-        for row in counted.orderBy("segment").limit(SEGMENTS_SHOWN).collect()
+        for row in engine.rows(query)
     )
 
 
-def coverage(records: DataFrame) -> tuple[Coverage, ...]:
+#: Runs may overlap where lines are doubled: a number counts where no run in front of it has it.
+_NUMBERED: Final = """(
+  SELECT *, CASE WHEN before IS NULL OR before < first_sequence THEN lines WHEN last_sequence > before
+    THEN last_sequence - before ELSE 0 END AS numbers
+  FROM (
+    SELECT *, max(last_sequence) OVER (
+      PARTITION BY gateway ORDER BY first_sequence, last_sequence ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS before FROM runs WHERE is_record AND is_fresh
+  ) AS ordered
+) AS numbered"""
+
+
+def coverage(engine: Engine) -> tuple[Coverage, ...]:
     """Each gateway's first and last record, and how many numbers between them have none."""
-    counted = records.groupBy("gateway").agg(
-        sf.count("*").alias("records"), sf.count_distinct("sequence").alias("numbers"), *_extent(sf.lit(True))
-    )
+    query = f"""SELECT gateway, sum(lines) AS records, sum(numbers) AS numbers, {_EXTENT}
+        FROM {_NUMBERED} GROUP BY gateway ORDER BY gateway LIMIT {GROUPS_SHOWN}"""
     return tuple(
         Coverage(
             gateway=row["gateway"],
@@ -80,81 +91,96 @@ def coverage(records: DataFrame) -> tuple[Coverage, ...]:
             first_at_us=row["first_at_us"] or 0,
             last_at_us=row["last_at_us"] or 0,
         )
-        for row in counted.orderBy("gateway").limit(GROUPS_SHOWN).collect()
+        for row in engine.rows(query)
     )
 
 
-def _extent(where: Column) -> tuple[Column, ...]:
-    """First and last sequence number and time of the rows for which the condition holds."""
-    sequence, at_us = (sf.when(where, sf.col(name)) for name in ("sequence", "at_us"))
-    return (
-        sf.min(sequence).alias("first_sequence"),
-        sf.max(sequence).alias("last_sequence"),
-        sf.min(at_us).alias("first_at_us"),
-        sf.max(at_us).alias("last_at_us"),
-    )
-
-
-def personal_data(records: DataFrame) -> PersonalData:
+def personal_data(engine: Engine) -> PersonalData:
     """Whether clients stand in the trail plainly or as keyed hashes."""
-    keyed = sf.col("client").rlike(_KEYED)
-    row = records.where(sf.col("client").isNotNull()).agg(
-        sf.count_if(keyed).alias("keyed"), sf.count_if(~keyed).alias("plain")
-    )
-    keyed_count, plain_count = row.collect()[0]
-    if keyed_count and plain_count:
+    (row,) = engine.rows("SELECT sum(keyed) AS keyed, sum(plain) AS plain FROM runs")
+    if row["keyed"] and row["plain"]:
         return PersonalData.MIXED
-    if keyed_count:
+    if row["keyed"]:
         return PersonalData.KEYED
-    return PersonalData.PLAIN if plain_count else PersonalData.UNKNOWN
+    return PersonalData.PLAIN if row["plain"] else PersonalData.UNKNOWN
 
 
-def conversions(outcomes: DataFrame) -> tuple[ConversionCount, ...]:
+def conversions(engine: Engine) -> tuple[ConversionCount, ...]:
     """Conversions by kind and outcome of re-performance."""
-    keys = ("conversion", "status", "same_bytes")
-    rows = outcomes.groupBy(*keys).count().orderBy(*keys).limit(GROUPS_SHOWN).collect()
+    keys = "conversion, status, same_bytes"
+    rows = engine.rows(
+        f"""SELECT {keys}, count(*) AS times FROM records WHERE status IS NOT NULL
+        GROUP BY {keys} ORDER BY {keys} LIMIT {GROUPS_SHOWN}"""
+    )
     return tuple(
         ConversionCount(
-            conversion=row["conversion"], status=row["status"], same_bytes=row["same_bytes"], count=row["count"]
+            conversion=row["conversion"], status=row["status"], same_bytes=row["same_bytes"], count=row["times"]
         )
         for row in rows
     )
 
 
-def dropped_fields(records: DataFrame) -> tuple[DroppedField, ...]:
+def dropped_fields(engine: Engine) -> tuple[DroppedField, ...]:
     """Fields that conversions did not copy, by name and reason, the most frequent first."""
-    pairs = records.select(sf.explode("dropped_fields").alias("pair"))
-    counted = pairs.groupBy(sf.get("pair", 0).alias("name"), sf.get("pair", 1).alias("reason")).count()
-    rows = counted.orderBy(sf.desc("count"), "name", "reason").limit(GROUPS_SHOWN).collect()
-    return tuple(
-        DroppedField(name=_words(row["name"]), reason=_words(row["reason"]), count=row["count"]) for row in rows
+    rows = engine.rows(
+        f"""SELECT name, reason, sum(times) AS times FROM dropped_fields
+        GROUP BY name, reason ORDER BY times DESC, name, reason LIMIT {GROUPS_SHOWN}"""
     )
+    return tuple(DroppedField(name=row["name"], reason=row["reason"], count=row["times"]) for row in rows)
 
 
-def balances(records: DataFrame) -> Balances:
-    """The records of each kind, and the ends of exchanges, copies and passages."""
+def _balance(things: str, group: str, ends: dict[str, str]) -> str:
+    """Counts of things by the first end in order that each has; `pending` where it has none."""
+    cases = " ".join(f"WHEN {condition} THEN '{end}'" for end, condition in ends.items())
+    return f"""SELECT CAST({group} AS STRING) AS thing, CASE {cases} ELSE 'pending' END AS ending, count(*) AS times
+        FROM {things} GROUP BY 1, 2 ORDER BY thing NULLS FIRST, ending LIMIT {GROUPS_SHOWN}"""
+
+
+_EXCHANGES: Final = _balance(
+    "(SELECT * FROM exchanges WHERE is_counted) AS counted",
+    "counted_qos",
+    {Kind.REFUSED: "is_refused", Kind.DEAD_LETTERED: "is_dead_lettered", Kind.PUT: "is_put"},
+)
+_COPIES: Final = _balance(
+    "(SELECT * FROM copies WHERE is_counted) AS counted",
+    "queue",
+    {Kind.DELIVERED: "was_delivered", Kind.DEAD_LETTERED: "was_dead_lettered", Kind.DROPPED: "was_dropped"},
+)
+_PASSAGES: Final = _balance(
+    """(
+  SELECT DISTINCT put.gateway, put.message_id, put.destination, m.was_forwarded, m.was_dead_lettered, m.was_dropped
+  FROM records AS put
+  LEFT JOIN messages AS m ON m.gateway = put.gateway AND m.message_id = put.message_id
+  WHERE put.kind = 'put' AND put.destination IS NOT NULL AND put.is_counted
+) AS counted""",
+    "destination",
+    {Kind.FORWARDED: "was_forwarded", Kind.DEAD_LETTERED: "was_dead_lettered", Kind.DROPPED: "was_dropped"},
+)
+_KINDS: Final = f"""SELECT 'records' AS thing, kind AS ending, count(*) AS times FROM records WHERE is_counted
+    GROUP BY kind ORDER BY ending LIMIT {GROUPS_SHOWN}"""
+
+
+def balances(engine: Engine) -> Balances:
+    """What there was of each kind, and the ends of exchanges, copies and passages."""
     return Balances(
-        kinds=_counts(records.groupBy(sf.lit("records").alias("group"), sf.col("kind").alias("what")).count()),
-        exchanges=_counts(conservation.exchange_balance(records)),
-        copies=_counts(conservation.copy_balance(records)),
-        passages=_counts(passages.passage_balance(records)),
+        kinds=_counts(engine, _KINDS),
+        exchanges=_counts(engine, _EXCHANGES),
+        copies=_counts(engine, _COPIES),
+        passages=_counts(engine, _PASSAGES),
     )
 
 
-def _counts(frame: DataFrame) -> tuple[Count, ...]:
-    """Rows of a group, a thing and a count, the first GROUPS_SHOWN of them in order."""
-    group, what, count = frame.columns
-    rows = frame.orderBy(group, what).limit(GROUPS_SHOWN).collect()
-    return tuple(Count(group=_words(row[group]), what=_words(row[what]), count=row[count]) for row in rows)
+def _counts(engine: Engine, query: str) -> tuple[Count, ...]:
+    return tuple(
+        Count(group=row["thing"] or "", what=row["ending"] or "", count=row["times"]) for row in engine.rows(query)
+    )
 
 
-def qos_proofs(
-    records: DataFrame, exchanges: Sequence[Count], controls: Sequence[ControlResult]
-) -> tuple[QosProof, ...]:
+def qos_proofs(engine: Engine, exchanges: Sequence[Count], controls: Sequence[ControlResult]) -> tuple[QosProof, ...]:
     """For QoS 0, 1 and 2: the ends of `exchanges` (a balance), deliveries, acknowledgements, violations."""
     ends = {(row.group, row.what): row.count for row in exchanges}
-    acknowledged = _acknowledged(records)
-    delivered = _delivered(records)
+    acknowledged = _acknowledged(engine)
+    delivered = _delivered(engine)
     found = {control.identifier: control.violations for control in controls}
     return tuple(
         QosProof(
@@ -174,63 +200,48 @@ def qos_proofs(
     )
 
 
-def _acknowledged(records: DataFrame) -> dict[int, int]:
+def _acknowledged(engine: Engine) -> dict[int, int]:
     """Exchanges that the gateway acknowledged: by PUBACK at QoS 1, by PUBCOMP at QoS 2."""
-    pairs = records.where((sf.col("kind") == Kind.CONFIRMED) & sf.col("packet_type").isin(PUBACK, PUBCOMP)).select(
-        "packet_type", sf.explode("exchanges").alias("pair")
+    rows = engine.rows(
+        f"""SELECT packet_type, count(*) AS times FROM confirmations
+        WHERE is_counted AND packet_type IN ({PUBACK}, {PUBCOMP}) GROUP BY packet_type"""
     )
-    length = sf.try_add(sf.try_subtract(sf.get("pair", 1), sf.get("pair", 0)), sf.lit(1))
-    sound = pairs.select("packet_type", length.alias("length")).where(sf.col("length").between(1, RANGE_LIMIT))
-    rows = sound.groupBy("packet_type").agg(sf.sum("length").alias("count")).collect()
-    return {1 if row["packet_type"] == PUBACK else 2: row["count"] for row in rows}
+    return {1 if row["packet_type"] == PUBACK else 2: row["times"] for row in rows}
 
 
-def _delivered(records: DataFrame) -> dict[tuple[int, bool], int]:
+_DELIVERED: Final = """
+SELECT qos, is_completed, count(*) AS times
+FROM (
+  SELECT sent_qos AS qos, is_completed FROM exchanges WHERE side = 'out'
+  UNION ALL
+  SELECT qos, false FROM records
+  WHERE kind = 'delivered' AND direction = 'out' AND exchange IS NULL AND is_counted
+) AS told
+WHERE qos IN (0, 1, 2) GROUP BY qos, is_completed
+"""
+
+
+def _delivered(engine: Engine) -> dict[tuple[int, bool], int]:
     """Exchanges to clients by QoS, and whether the client completed them with PUBACK or PUBCOMP."""
-    told = records.where(sf.col("kind").isin(Kind.DELIVERED, Kind.ACKNOWLEDGED) & (sf.col("direction") == "out"))
-    is_last = (sf.col("kind") == Kind.ACKNOWLEDGED) & sf.col("packet_type").isin(PUBACK, PUBCOMP)
-    is_delivered = sf.col("kind") == Kind.DELIVERED
-    numbered = (
-        told.where(sf.col("exchange").isNotNull())
-        .groupBy("gateway", "client", "session_epoch", "exchange")
-        .agg(sf.max(sf.when(is_delivered, sf.col("qos"))).alias("qos"), sf.bool_or(is_last).alias("is_completed"))
-    )
-    unnumbered = told.where(is_delivered & sf.col("exchange").isNull()).select(
-        "qos", sf.lit(False).alias("is_completed")
-    )
-    counted = numbered.select("qos", "is_completed").unionByName(unnumbered).groupBy("qos", "is_completed").count()
-    rows = counted.where(sf.col("qos").isin(0, 1, 2)).collect()
-    return {(row["qos"], row["is_completed"]): row["count"] for row in rows}
+    return {(row["qos"], row["is_completed"]): row["times"] for row in engine.rows(_DELIVERED)}
 
 
-def volumes(records: DataFrame, first_at_us: int, last_at_us: int) -> Volumes:
+def volumes(engine: Engine, first_at_us: int, last_at_us: int) -> Volumes:
     """Records by interval, between the given times. The interval is long enough that about _INTERVALS suffice."""
     interval_s = interval_for((last_at_us - first_at_us) / 1_000_000)
     interval_us = interval_s * 1_000_000
-    timed = records.where(sf.col("at_us").between(first_at_us, last_at_us))
-    start = (sf.floor(sf.col("at_us") / interval_us) * interval_us).cast("long").alias("start")
-    otherwise = (Kind.REFUSED, Kind.DEAD_LETTERED, Kind.DROPPED)
-    counted = timed.groupBy(start).agg(
-        *(
-            sf.count_if(sf.col("kind") == kind).alias(kind.value)
-            for kind in (Kind.ACCEPTED, Kind.PUT, Kind.DELIVERED, Kind.FORWARDED)
-        ),
-        sf.count_if(sf.col("kind").isin(*otherwise)).alias("ended_otherwise"),
+    first_us, last_us = (max(-_LATEST_US, min(each, _LATEST_US)) for each in (first_at_us, last_at_us))
+    kinds = {kind.value: f"kind = '{kind}'" for kind in (Kind.ACCEPTED, Kind.PUT, Kind.DELIVERED, Kind.FORWARDED)}
+    kinds["ended_otherwise"] = "kind IN ('refused', 'dead_lettered', 'dropped')"
+    sums = ", ".join(f"count(CASE WHEN {where} THEN 1 END) AS {name}" for name, where in kinds.items())
+    rows = engine.rows(
+        f"""SELECT at_us - (at_us % {interval_us} + {interval_us}) % {interval_us} AS begins_us, {sums} FROM records
+        WHERE is_counted AND at_us BETWEEN {first_us} AND {last_us}
+        GROUP BY 1 ORDER BY begins_us LIMIT {2 * _INTERVALS}"""
     )
-    rows = counted.orderBy("start").limit(2 * _INTERVALS).collect()
     return Volumes(
         interval_s=interval_s,
-        intervals=tuple(
-            Volume(
-                at_us=row["start"],
-                accepted=row[Kind.ACCEPTED.value],
-                put=row[Kind.PUT.value],
-                delivered=row[Kind.DELIVERED.value],
-                forwarded=row[Kind.FORWARDED.value],
-                ended_otherwise=row["ended_otherwise"],
-            )
-            for row in rows
-        ),
+        intervals=tuple(Volume(at_us=row["begins_us"], **{name: row[name] for name in kinds}) for row in rows),
     )
 
 
@@ -242,60 +253,58 @@ def interval_for(period_s: float) -> int:
     return _DAY_S * (1 + int(period_s // (_DAY_S * _INTERVALS)))
 
 
-def starts(records: DataFrame) -> tuple[ProgramStart, ...]:
+def starts(engine: Engine) -> tuple[ProgramStart, ...]:
     """Starts of gateways in order, the first GROUPS_SHOWN."""
-    started = records.where(sf.col("kind") == Kind.STARTED).orderBy("gateway", "sequence").limit(GROUPS_SHOWN)
+    rows = engine.rows(
+        f"""SELECT gateway, at_us, code_version, table_version, configuration_sha256 FROM records
+        WHERE kind = 'started' AND is_counted ORDER BY gateway, sequence LIMIT {GROUPS_SHOWN}"""
+    )
     return tuple(
         ProgramStart(
             gateway=row["gateway"],
             at_us=row["at_us"] or 0,
-            code_version=_words(row["code_version"]),
-            table_version=_words(row["table_version"]),
-            configuration_sha256=_words(row["configuration_sha256"]),
+            code_version=row["code_version"] or "",
+            table_version=row["table_version"] or "",
+            configuration_sha256=row["configuration_sha256"] or "",
         )
-        for row in started.collect()
+        for row in rows
     )
 
 
-def _words(value: object) -> str:
-    return "" if value is None else str(value)
-
-
-def with_figures(result: AuditResult, records: DataFrame) -> AuditResult:
+def with_figures(result: AuditResult, engine: Engine) -> AuditResult:
     """The result with every sum over its records. `scope` and `controls` exist already."""
-    summed = balances(records)
+    summed = balances(engine)
     return replace(
         result,
-        dropped_fields=dropped_fields(records),
+        dropped_fields=dropped_fields(engine),
         balances=summed,
-        qos_proofs=qos_proofs(records, summed.exchanges, result.controls),
-        volumes=volumes(records, result.scope.first_at_us, result.scope.last_at_us),
-        latencies=latencies(records),
-        starts=starts(records),
-        personal_data=personal_data(records),
+        qos_proofs=qos_proofs(engine, summed.exchanges, result.controls),
+        volumes=volumes(engine, result.scope.first_at_us, result.scope.last_at_us),
+        latencies=latencies(engine),
+        starts=starts(engine),
+        personal_data=personal_data(engine),
     )
 
 
-def scope(lines: DataFrame, *, size_bytes: int, torn_files: tuple[str, ...]) -> Scope:
+def scope(engine: Engine, *, size_bytes: int, torn_files: tuple[str, ...]) -> Scope:
     """The lines, segments and gateways that were read."""
-    sums = lines.agg(
-        sf.count("*").alias("lines"),
-        sf.count_if("is_record").alias("records"),
-        sf.min(sf.when(sf.col("is_record"), sf.col("at_us"))).alias("first"),
-        sf.max(sf.when(sf.col("is_record"), sf.col("at_us"))).alias("last"),
-        sf.count_distinct(in_trail(lines, sf.col("segment"))).alias("segments"),
-        sf.count_distinct(sf.when(sf.col("is_record"), sf.col("gateway"))).alias("gateways"),
-    ).collect()[0]
+    (sums,) = engine.rows(
+        """SELECT sum(lines) AS lines, sum(CASE WHEN is_record THEN lines ELSE 0 END) AS records,
+        min(lowest_at_us) AS first_us, max(highest_at_us) AS last_us,
+        count(DISTINCT trail || '/' || segment) AS segments, count(DISTINCT gateway) AS gateways
+        FROM runs WHERE is_fresh"""
+    )
+    lines, records = sums["lines"] or 0, sums["records"] or 0
     return Scope(
-        segments=segments(lines),
+        segments=segments(engine),
         segment_count=sums["segments"],
         bytes=size_bytes,
-        lines=sums["lines"],
-        records=sums["records"],
-        lines_set_aside=sums["lines"] - sums["records"],
+        lines=lines,
+        records=records,
+        lines_set_aside=lines - records,
         torn_files=torn_files,
-        coverage=coverage(lines.where("is_record")),
+        coverage=coverage(engine),
         gateway_count=sums["gateways"],
-        first_at_us=sums["first"] or 0,
-        last_at_us=sums["last"] or 0,
+        first_at_us=sums["first_us"] or 0,
+        last_at_us=sums["last_us"] or 0,
     )

@@ -1,8 +1,9 @@
 """junit.xml: a test case for each control, so that a build server shows an audit as it shows tests.
 
-A control of severity error fails if it found something. A control that could not judge is skipped, with its reason. A
-warning passes, with its findings. The first case is the audit itself. It is an error if nothing could be judged,
-because a file without cases would look like success. The second case is the integrity of the files.
+A control of severity error fails if it found something. A control that could not judge, or had nothing to test, is
+skipped, with its reason. A warning passes, with its findings. The first case is the audit itself. It is an error if
+nothing could be judged, because a file without cases would look like success. The second case is the integrity of the
+files.
 """
 
 import re
@@ -33,7 +34,7 @@ def junit(result: AuditResult) -> str:
         _add_integrity(suite, result)
     for control in result.controls:
         _add_control(suite, control)
-    _add_sums(suites, suite, sum(control.seconds for control in result.controls))
+    _add_sums(suites, suite, sum(seconds for _step, seconds in result.seconds))
     indent(suites)
     text = tostring(suites, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
@@ -54,14 +55,14 @@ def _properties(suite: Element, result: AuditResult) -> None:
 
 
 def _add_audit(suite: Element, result: AuditResult) -> None:
-    case = _case(suite, "audit", "There was something to judge", 0.0)
+    case = _case(suite, "audit", "There was something to judge")
     if result.verdict is Verdict.NOT_EVALUABLE:
         SubElement(case, "error", type=result.verdict.value, message=_text(result.reason))
 
 
 def _add_integrity(suite: Element, result: AuditResult) -> None:
     integrity = result.integrity
-    case = _case(suite, "integrity", "The files of the trail are as they were written", 0.0)
+    case = _case(suite, "integrity", "The files of the trail are as they were written")
     if integrity.problem_count or integrity.verdict == _RESTORED:
         failure = SubElement(case, "failure", type=integrity.verdict, message=_text(integrity.reason))
         problems = [_place(problem.segment, problem.line) + _text(problem.what) for problem in integrity.problems]
@@ -74,11 +75,13 @@ def _add_integrity(suite: Element, result: AuditResult) -> None:
 
 
 def _add_control(suite: Element, control: ControlResult) -> None:
-    case = _case(suite, control.identifier, control.title, control.seconds)
+    case = _case(suite, control.identifier, control.title)
     if control.status is ControlStatus.NOT_EVALUABLE:
         SubElement(case, "skipped", message=_text(control.not_evaluable))
     elif control.status is ControlStatus.OFF:
         SubElement(case, "skipped", message="switched off by the policy")
+    elif control.status is ControlStatus.NOTHING_TO_TEST:
+        SubElement(case, "skipped", message=f"there are no {control.items} to test")
     elif control.violations and control.severity == Severity.ERROR:
         failure = SubElement(case, "failure", type=control.identifier, message=counted(control.violations, "violation"))
         failure.text = _findings(control)
@@ -101,11 +104,9 @@ def _place(segment: str, line: int) -> str:
     return f"{_text(segment)}, line {line}: " if line else f"{_text(segment)}: "
 
 
-def _case(suite: Element, name: str, title: str, seconds: float) -> Element:
+def _case(suite: Element, name: str, title: str) -> Element:
     group = name.partition(".")[0]
-    return SubElement(
-        suite, "testcase", classname=f"rfhbridge.audit.{group}", name=_text(f"{name}: {title}"), time=f"{seconds:.3f}"
-    )
+    return SubElement(suite, "testcase", classname=f"rfhbridge.audit.{group}", name=_text(f"{name}: {title}"))
 
 
 def _add_sums(suites: Element, suite: Element, seconds: float) -> None:

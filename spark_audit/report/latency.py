@@ -1,86 +1,63 @@
-"""The duration of each step, from the times of the records at its two ends: percentiles computed on Spark.
+"""The duration of each step, from the times of the records at its two ends.
 
     acknowledged after accepted    the gateway's PUBACK (QoS 1) or PUBCOMP (QoS 2) after the PUBLISH was accepted
     forwarded after put            the commit at the target after the put on the transmission queue
     delivered after put            the PUBLISH to a client after the put on the subscriber's queue
 
 A time is the gateway's clock when the fact was noted. Over a restart or a step of the clock a duration may be negative.
+The engine counts durations by their first four digits. The ranks of percentiles are exact.
 """
 
+from collections.abc import Sequence
+from itertools import accumulate, groupby
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
-
-from spark_audit.controls.control import EXCHANGE
-from spark_audit.controls.incoming_exchanges import PUBACK, PUBCOMP, confirmed_exchanges
-from spark_audit.record import Kind
+from spark_audit.engines.engine import Engine, Row
 from spark_audit.result import Latency
 
 _SHARES: Final = (0.5, 0.9, 0.99)
-#: Relative error of a percentile is 1 / this (Spark's default).
-_ACCURACY: Final = 10_000
-_MESSAGE: Final = ("gateway", "message_id")
-#: The packet that ends an exchange of a QoS.
-_LAST_PACKET: Final = {1: PUBACK, 2: PUBCOMP}
+_DIGITS: Final = 4
+#: From the first record that an exchange was accepted: a repeat (DUP) is one more, and the sensor waits since. A
+#: message that a channel brought counts from its arrival.
+_DURATIONS: Final = """
+  SELECT 'acknowledged after accepted' AS step, counted_qos AS qos,
+    CASE counted_qos WHEN 1 THEN puback_us ELSE pubcomp_us END - accepted_us AS took_us
+  FROM exchanges WHERE counted_qos IN (1, 2)
+  UNION ALL
+  SELECT 'forwarded after put', -1, forwarded_us - made_us FROM messages WHERE was_forwarded AND is_made
+  UNION ALL
+  SELECT 'delivered after put', coalesce(delivered_qos, -1), delivered_us - made_us FROM messages
+  WHERE was_delivered AND is_made
+"""
+_SCALE: Final = f"CAST(power(10, greatest(0, length(CAST(abs(took_us) AS STRING)) - {_DIGITS})) AS BIGINT)"
+_COUNTED: Final = f"""
+SELECT step, qos, rounded_us, count(*) AS times, max(took_us) AS max_us
+FROM (
+  SELECT step, qos, took_us, took_us - took_us % {_SCALE} AS rounded_us FROM ({_DURATIONS}) AS durations
+  WHERE took_us IS NOT NULL
+) AS timed
+GROUP BY step, qos, rounded_us ORDER BY step, qos, rounded_us
+"""
 
 
-def latencies(records: DataFrame) -> tuple[Latency, ...]:
-    """Percentiles of each step and QoS. A step counts if the records have both of its ends."""
-    durations = _acknowledged(records).unionByName(_after_put(records, Kind.FORWARDED))
-    durations = durations.unionByName(_after_put(records, Kind.DELIVERED))
-    summed = durations.groupBy("step", "qos").agg(
-        sf.count("*").alias("count"),
-        sf.percentile_approx("duration_us", list(_SHARES), _ACCURACY).alias("shares"),
-        sf.max("duration_us").alias("max"),
+def latencies(engine: Engine) -> tuple[Latency, ...]:
+    """Percentiles of each step and QoS, of those that have both ends within the period."""
+    grouped = groupby(engine.rows(_COUNTED), key=lambda row: (row["step"], row["qos"]))
+    return tuple(_latency(step, qos, list(rows)) for (step, qos), rows in grouped)
+
+
+def _latency(step: str, qos: int, rows: Sequence[Row]) -> Latency:
+    up_to = list(accumulate(row["times"] for row in rows))
+    p50_us, p90_us, p99_us = (
+        next(row["rounded_us"] for row, count in zip(rows, up_to, strict=True) if count >= share * up_to[-1])
+        for share in _SHARES
     )
-    return tuple(
-        Latency(
-            step=row["step"],
-            qos=row["qos"],
-            count=row["count"],
-            p50_us=row["shares"][0],
-            p90_us=row["shares"][1],
-            p99_us=row["shares"][2],
-            max_us=row["max"],
-        )
-        for row in summed.orderBy("step", "qos").collect()
+    return Latency(
+        step=step,
+        qos=qos,
+        count=up_to[-1],
+        p50_us=p50_us,
+        p90_us=p90_us,
+        p99_us=p99_us,
+        max_us=max(row["max_us"] for row in rows),
     )
-
-
-def _acknowledged(records: DataFrame) -> DataFrame:
-    """From the first record that accepted an exchange.
-
-    A repeat (DUP) has a record too, but the sensor waits since the first.
-    """
-    begun = (
-        records.where((sf.col("kind") == Kind.ACCEPTED) & sf.col("qos").isin(*_LAST_PACKET))
-        .groupBy(*EXCHANGE)
-        .agg(sf.min("at_us").alias("began_at_us"), sf.max("qos").alias("qos"))
-    )
-    one, two = (
-        confirmed_exchanges(records, packet_type).join(begun.where(sf.col("qos") == qos), list(EXCHANGE))
-        for qos, packet_type in _LAST_PACKET.items()
-    )
-    ends = one.unionByName(two).withColumn("ended_at_us", sf.col("at_us"))
-    return _steps(ends, "acknowledged after accepted")
-
-
-def _after_put(records: DataFrame, kind: Kind) -> DataFrame:
-    """From the put (or, for a message that a channel brought, its arrival) to the first record of that kind."""
-    key = list(_MESSAGE)
-    begun = records.where(sf.col("kind").isin(Kind.PUT, Kind.RECEIVED) & sf.col("message_id").isNotNull())
-    ended = records.where((sf.col("kind") == kind) & sf.col("message_id").isNotNull())
-    qos = sf.lit(-1).cast("long") if kind is Kind.FORWARDED else sf.coalesce(sf.max("qos"), sf.lit(-1).cast("long"))
-    joined = (
-        ended.groupBy(*key)
-        .agg(sf.min("at_us").alias("ended_at_us"), qos.alias("qos"))
-        .join(begun.groupBy(*key).agg(sf.min("at_us").alias("began_at_us")), key)
-    )
-    return _steps(joined, f"{kind.value} after put")
-
-
-def _steps(ends: DataFrame, step: str) -> DataFrame:
-    duration = sf.try_subtract(sf.col("ended_at_us"), sf.col("began_at_us"))
-    timed = ends.select(sf.lit(step).alias("step"), "qos", duration.alias("duration_us"))
-    return timed.where(sf.col("duration_us").isNotNull())

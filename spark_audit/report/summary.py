@@ -43,10 +43,10 @@ def _scope_line(result: AuditResult) -> str:
 
 
 def _controls_table(result: AuditResult) -> Table:
-    table = Table("control", "violations", "question", box=None, pad_edge=False)
+    table = Table("control", "violations", "tested", "question", box=None, pad_edge=False)
     for control in result.controls:
         style = "red" if control.violations and control.severity == "error" else ""
-        table.add_row(control.identifier, _found(control), control.title, style=style)
+        table.add_row(control.identifier, _found(control), _tested(control), control.title, style=style)
     return table
 
 
@@ -54,6 +54,11 @@ def _found(control: ControlResult) -> str:
     if control.status in (ControlStatus.NOT_EVALUABLE, ControlStatus.OFF):
         return control.status.value
     return f"{control.violations}" + (" (warning)" if control.violations and control.severity == "warning" else "")
+
+
+def _tested(control: ControlResult) -> str:
+    is_run = control.status not in (ControlStatus.NOT_EVALUABLE, ControlStatus.OFF)
+    return f"{control.tested} {control.items}" if is_run else ""
 
 
 def _conversions_table(result: AuditResult) -> Table:

@@ -7,19 +7,28 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
+from spark_audit.audit import audit
+from spark_audit.audit_input import AuditInput, input_of_trails
 from spark_audit.controls.catalogue import CONTROLS
-from spark_audit.kept_frame import kept
+from spark_audit.controls.control import Control
+from spark_audit.engines.duck import DuckEngine
+from spark_audit.engines.engine import Engine
+from spark_audit.facts.reader import Reading
+from spark_audit.judgement import keep_doubtful, make_tables
 from spark_audit.policy import Policy
-from spark_audit.read import read_lines, trail_files
+from spark_audit.read import trail_files
+from spark_audit.result import AuditResult
 from spark_audit.spark_session import SparkPlace, start_session
 
 GATEWAY = "0102030405060708090a0b0c"
@@ -248,13 +257,46 @@ def sockets_of_spark(request: pytest.FixtureRequest) -> Iterator[None]:
         gc.collect()
 
 
+class Facts:
+    """What an engine has read of trails, for controls and figures to ask."""
+
+    def __init__(self, engine: Engine, audit_input: AuditInput, controls: Sequence[Control] = CONTROLS) -> None:
+        self.engine = engine
+        self.audit_input = audit_input
+        self.controls = controls
+        engine.read(audit_input.pieces, Reading(backwards_us=5_000_000, cut=audit_input.cut), audit_input.text_bytes)
+        make_tables(engine)
+
+    def found(self, control: Control) -> list[dict[str, Any]]:
+        """Every violation of one control."""
+        keep_doubtful(self.engine, [control])
+        if control.step is not None:
+            control.step(self.engine, self.audit_input)
+        return self.engine.rows(control.query())
+
+    def sequences(self, control: Control) -> set[int]:
+        """The records that show them."""
+        return {row["sequence"] for row in self.found(control)}
+
+
+def audited(audit_input: AuditInput, scratch: Path, **options: Any) -> AuditResult:
+    """The result of an audit on DuckDB, which starts at once; the rules are the same for each engine."""
+    with closing(DuckEngine(Path(tempfile.mkdtemp(dir=scratch)), "1g")) as engine:
+        return audit(engine, audit_input, lambda _line: None, **options)
+
+
 @pytest.fixture
-def read(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[Path], DataFrame]]:
-    """Reads a trail's folder as the audit does, and keeps its lines for the test."""
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    with ExitStack() as frames:
-        yield lambda folder: frames.enter_context(kept(read_lines(spark, trail_files(folder, scratch))))
+def read(tmp_path: Path) -> Iterator[Callable[..., Facts]]:
+    """Reads the folders of trails as an audit without Spark does, until the end of the test."""
+    with ExitStack() as engines:
+
+        def facts(*folders: Path) -> Facts:
+            scratch = Path(tempfile.mkdtemp(dir=tmp_path))
+            engine = DuckEngine(scratch, "1g")
+            engines.callback(engine.close)
+            return Facts(engine, input_of_trails([trail_files(folder, scratch) for folder in folders]))
+
+        yield facts
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,28 +1,28 @@
-"""Each way to falsify a trail is found by `verify` and by the controls of integrity on Spark, with the same anchor."""
+"""Each way to falsify a trail is found by `verify` and by the controls of integrity, with the same anchor."""
 
 import hashlib
 import json
 import shutil
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as sf
 
-from spark_audit import kept_frame
-from spark_audit.audit_input import AuditInput, digests_in, input_of_trails
-from spark_audit.controls.control import Scope, all_of
+from spark_audit.audit_input import AuditInput, input_of_trails
+from spark_audit.controls.catalogue import CONTROLS
+from spark_audit.controls.digests import read_digests
 from spark_audit.controls.integrity import OF_INTEGRITY
+from spark_audit.engines.duck import DuckEngine
+from spark_audit.engines.engine import Engine
+from spark_audit.engines.spark import SparkEngine
 from spark_audit.judgement import Judgement
-from spark_audit.policy import Policy
-from spark_audit.policy_scope import PolicyScope
 from spark_audit.read import trail_files
 from spark_audit.verify import Anchor, Verdict, verify
-from tests.spark_audit.conftest import SignedTrail, TrailBuilder, signing_key
+from tests.spark_audit.conftest import Facts, SignedTrail, TrailBuilder, signing_key
 
 PER_SEGMENT: Final = 4
 #: No touch at all, and what only looks like an attack.
@@ -168,61 +168,56 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Attacked]:
     return trails
 
 
-def _audit_input(spark: SparkSession, trails: list[Attacked], scratch: Path, kept: str) -> AuditInput:
+def _audit_input(trails: list[Attacked], scratch: Path, kept: str) -> AuditInput:
     """The audit input of several trails, each beside what was kept of it."""
     audit_input = input_of_trails(
-        spark,
         [trail_files(each.signed.folder, scratch) for each in trails],
         verifications=tuple(verify(each.signed.folder, each.anchors[kept]) for each in trails),
     )
     if kept == "key":
         return replace(audit_input, public_key=trails[0].signed.public_key)
-    copies = [
-        digests_in(spark, each.anchors[kept].folder, max(each.anchors[kept].numbers)).withColumn(
-            "trail", sf.lit(str(each.signed.folder))
-        )
+    copies = {
+        str(each.signed.folder): read_digests(folder, max(each.anchors[kept].numbers))
         for each in trails
-        if each.anchors[kept].folder
-    ]
-    return replace(audit_input, copies=all_of(*copies)) if copies else audit_input
+        if (folder := each.anchors[kept].folder)
+    }
+    return replace(audit_input, copies=copies) if copies else audit_input
 
 
-def _subjects(spark: SparkSession, audit_input: AuditInput) -> list[tuple[str, str]]:
+def _subjects(engine: Engine, audit_input: AuditInput) -> list[tuple[str, str]]:
     """Control and subject of every violation of integrity."""
-    with ExitStack() as stack:
-        lines = stack.enter_context(kept_frame.kept(audit_input.lines))
-        frames = {Scope.LINES: lines, Scope.RECORDS: lines.where("is_record")}
-        judgement = Judgement(
-            spark=spark, audit_input=audit_input, frames=frames, scope=PolicyScope(), progress=lambda _line: None
-        )
-        stack.callback(judgement.close)
-        for control in Policy().controls():
-            if control.identifier in OF_INTEGRITY:
-                judgement.judge(control)
-        return [
-            (result.identifier, told.subject)
-            for result, frame in judgement.found
-            for told in (result.sample if len(result.sample) == result.violations else frame.collect())
-        ]
+    controls = [control for control in CONTROLS if control.identifier in OF_INTEGRITY]
+    facts = Facts(engine, audit_input)
+    Judgement(engine=engine, audit_input=facts.audit_input, controls=controls).results()
+    rows = engine.rows("SELECT control, subject FROM told ORDER BY control, subject")
+    return [(row["control"], row["subject"]) for row in rows]
 
 
 @pytest.fixture(scope="module")
-def found(
-    spark: SparkSession, attacked: dict[str, Attacked], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, dict[str, set[str]]]:
+def found(attacked: dict[str, Attacked], tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, set[str]]]:
     """By what was kept and by trail: the controls of integrity that find something, one audit for all the trails."""
     by_kept: dict[str, dict[str, set[str]]] = {}
     for kept in ("", "key", "copies"):
         asked = [name for name in attacked if kept in ("", NEEDED.get(name)) or name == NOTHING]
         of_kept = {name: attacked[name] for name in asked}
-        audit_input = _audit_input(spark, list(of_kept.values()), tmp_path_factory.mktemp("scratch"), kept)
-        subjects = _subjects(spark, audit_input)
+        scratch = tmp_path_factory.mktemp("scratch")
+        audit_input = _audit_input(list(of_kept.values()), scratch, kept)
+        with closing(DuckEngine(scratch, "1g")) as engine:
+            subjects = _subjects(engine, audit_input)
         by_kept[kept] = {
             name: {identifier for identifier, subject in subjects if trail.has(subject)}
             for name, trail in of_kept.items()
         }
         assert all(any(trail.has(subject) for trail in of_kept.values()) for _identifier, subject in subjects)
     return by_kept
+
+
+def test_spark_finds_the_same_attacks_as_duckdb(
+    spark: SparkSession, attacked: dict[str, Attacked], tmp_path: Path
+) -> None:
+    audit_input = _audit_input(list(attacked.values()), tmp_path, "")
+    with closing(SparkEngine(spark)) as on_spark, closing(DuckEngine(tmp_path, "1g")) as on_duckdb:
+        assert _subjects(on_spark, audit_input) == _subjects(on_duckdb, audit_input)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from pyspark.sql import SparkSession
 from rich.console import Console
 
 from gateway.audit_trail.exporter import export_pending
@@ -23,14 +22,13 @@ from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.rights import EXPORTER
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from spark_audit.__main__ import main
-from spark_audit.audit import audit
 from spark_audit.audit_input import input_of_trails
 from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.policy import Policy
 from spark_audit.read import trail_files
 from spark_audit.report import html, print_summary
 from spark_audit.result import AuditResult, Verdict
-from tests.spark_audit.conftest import policy_of, policy_text_of
+from tests.spark_audit.conftest import audited, policy_of, policy_text_of
 
 AT = 1_795_158_000_000_000
 PUBLISH = bytes.fromhex("32 09 0003 612f62 000a")
@@ -142,14 +140,19 @@ def test_a_clean_trail_ends_with_0_and_leaves_result_and_report(data: Path, host
     result = json.loads((out / "result.json").read_text())
     schema = json.loads((files("spark_audit.report") / "result.schema.json").read_text())
     jsonschema.Draft202012Validator(schema).validate(result)
-    assert (result["result_version"], result["verdict"]) == (2, "clean")
+    assert (result["result_version"], result["verdict"]) == (3, "clean")
     assert {(row["conversion"], row["status"], row["same_bytes"]) for row in result["conversions"]} == {
         ("packet_to_header", "match", True),
         ("header_to_header", "match", True),
         ("header_to_packet", "match", True),
     }
-    assert {control["identifier"]: control["status"] for control in result["controls"]} == {
-        control.identifier: "held" for control in CONTROLS
+    tested = {control["identifier"]: control["tested"] for control in result["controls"]}
+    assert [control["status"] for control in result["controls"]] == [
+        "held" if tested[control.identifier] else "nothing to test" for control in CONTROLS
+    ]
+    assert {name for name, count in tested.items() if not count} == {
+        *("qos.2", "qos.identifiers", "delivery.qos2", "operators.destroyed", "retained.deleted"),
+        *("passages", "passages.order", "conversion.table"),
     }
     assert result["balances"]["exchanges"] == [{"group": "1", "what": "put", "count": 1}]
     assert result["command"] == ["rfhbridge", "audit", "run", "--data", str(data), "--out", str(out)]
@@ -167,10 +170,10 @@ def test_a_clean_trail_ends_with_0_and_leaves_result_and_report(data: Path, host
     assert {path.suffix for path in hostile.iterdir()} == {".py"}, "nothing was imported from there or written"
 
 
-def _audited(spark: SparkSession, trail, tmp_path: Path, *controls: str) -> AuditResult:
+def _audited(trail, tmp_path: Path, *controls: str) -> AuditResult:
     """The result of some controls, or of all."""
-    audit_input = input_of_trails(spark, [trail_files(trail.write(), tmp_path)])
-    return audit(spark, audit_input, lambda _line: None, policy=policy_of(*controls) if controls else Policy())
+    audit_input = input_of_trails([trail_files(trail.write(), tmp_path)])
+    return audited(audit_input, tmp_path, policy=policy_of(*controls) if controls else Policy())
 
 
 def _put(trail, **changes: object) -> int:
@@ -200,7 +203,7 @@ def _put(trail, **changes: object) -> int:
     return trail.add("put", **fields | changes)
 
 
-def test_a_wrong_conversion_is_shown_with_its_bytes_and_a_hostile_one_without_markup(spark, trail, tmp_path) -> None:
+def test_a_wrong_conversion_is_shown_with_its_bytes_and_a_hostile_one_without_markup(trail, tmp_path) -> None:
     wrong = MQRFH2.replace(b"a/b", b"a/c")
     sequence = _put(trail, output=base64.b64encode(wrong).decode())
     _put(
@@ -211,7 +214,7 @@ def test_a_wrong_conversion_is_shown_with_its_bytes_and_a_hostile_one_without_ma
         output="not base64",
         dropped_fields=[["<b>", ""]],
     )
-    result = _audited(spark, trail, tmp_path)
+    result = _audited(trail, tmp_path)
     assert (result.verdict, result.verdict.exit_code) == (Verdict.VIOLATIONS, 1)
     (control,) = (control for control in result.controls if control.identifier == "conversion.reperformance")
     (found,) = control.sample
@@ -242,23 +245,23 @@ def test_a_wrong_conversion_is_shown_with_its_bytes_and_a_hostile_one_without_ma
     assert "<b>" not in page
 
 
-def test_conversions_of_which_none_can_be_judged_are_not_evaluable(spark, trail, tmp_path: Path) -> None:
+def test_conversions_of_which_none_can_be_judged_are_not_evaluable(trail, tmp_path: Path) -> None:
     _put(trail, input=base64.b64encode(b"\x36").decode())
-    result = _audited(spark, trail, tmp_path, "conversion.reperformance")
+    result = _audited(trail, tmp_path, "conversion.reperformance")
     assert (result.verdict, result.verdict.exit_code) == (Verdict.NOT_EVALUABLE, 2)
 
 
-def test_records_of_another_version_are_not_evaluable(spark, trail, tmp_path: Path) -> None:
+def test_records_of_another_version_are_not_evaluable(trail, tmp_path: Path) -> None:
     trail.add("started", version=2)
-    result = _audited(spark, trail, tmp_path)
+    result = _audited(trail, tmp_path)
     assert result.verdict is Verdict.NOT_EVALUABLE
     assert "another version" in result.reason
 
 
 @pytest.mark.parametrize("content", [b"text\n", b"\xff\n", b'{"temperature":21}\n'], ids=["text", "binary", "foreign"])
-def test_a_trail_without_a_record_is_not_evaluable(spark, trail, tmp_path: Path, content: bytes) -> None:
+def test_a_trail_without_a_record_is_not_evaluable(trail, tmp_path: Path, content: bytes) -> None:
     trail.lines.append(content)
-    assert _audited(spark, trail, tmp_path).verdict is Verdict.NOT_EVALUABLE
+    assert _audited(trail, tmp_path).verdict is Verdict.NOT_EVALUABLE
 
 
 @pytest.mark.parametrize("content", [None, b"", b'{"version":1'], ids=["no trail", "empty", "half a line"])
@@ -329,11 +332,11 @@ def test_an_interruption_while_the_audit_is_loaded_ends_it_without_a_word(data: 
     assert run.returncode == 130
 
 
-def test_a_bad_line_is_named_by_its_file_and_number(spark, trail, tmp_path: Path) -> None:
+def test_a_bad_line_is_named_by_its_file_and_number(trail, tmp_path: Path) -> None:
     trail.add("started")
     trail.lines.append(b"nonsense\n")
     trail.add("started")
-    result = _audited(spark, trail, tmp_path, "integrity.lines")
+    result = _audited(trail, tmp_path, "integrity.lines")
     (control,) = (control for control in result.controls if control.identifier == "integrity.lines")
     assert [violation.subject for violation in control.sample] == ["000000000001-20261120T07.jsonl, line 2"]
     assert [(violation.segment, violation.line) for violation in control.sample] == [(SEGMENT, 2)]

@@ -4,16 +4,12 @@ import base64
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from spark_audit.audit import audit
 from spark_audit.audit_input import input_of_trails
-from spark_audit.decrypted_headers import decryption_with
 from spark_audit.personal import PersonalKey
 from spark_audit.read import trail_files
-from spark_audit.report import figures
 from spark_audit.result import AuditResult, ControlStatus, Verdict
-from tests.spark_audit.conftest import policy_of
+from tests.spark_audit.conftest import audited, policy_of
 
 KEY = bytes(range(32))
 PUBLISH = bytes.fromhex("32 09 0003 612f62 000a")
@@ -49,15 +45,13 @@ def _put(trail, **fields: object) -> None:
 
 
 @pytest.fixture
-def audited(spark: SparkSession, trail, tmp_path: Path, monkeypatch):
+def opened(trail, tmp_path: Path):
     """Audits what was put, with a key or without."""
-    monkeypatch.setattr(figures, "with_figures", lambda result, _records: result)
 
     def run(key: bytes | None) -> AuditResult:
-        audit_input = input_of_trails(spark, [trail_files(trail.write(), tmp_path)])
+        audit_input = input_of_trails([trail_files(trail.write(), tmp_path)])
         controls = policy_of("integrity.chain", "conversion.reperformance", "conversion.reperformable")
-        decryption = decryption_with(key) if key else None
-        return audit(spark, audit_input, lambda _line: None, policy=controls, decryption=decryption)
+        return audited(audit_input, tmp_path, policy=controls, personal_key=key)
 
     return run
 
@@ -66,9 +60,9 @@ def _status(result: AuditResult) -> dict[str, tuple[ControlStatus, int]]:
     return {each.identifier: (each.status, each.violations) for each in result.controls if each.severity != "off"}
 
 
-def test_without_the_key_re_performance_is_not_evaluable_and_the_chain_holds(trail, audited) -> None:
+def test_without_the_key_re_performance_is_not_evaluable_and_the_chain_holds(trail, opened) -> None:
     _put(trail)
-    result = audited(None)
+    result = opened(None)
     assert result.verdict is Verdict.NOT_EVALUABLE
     assert "--personal-key" in result.reason
     status = _status(result)
@@ -76,18 +70,18 @@ def test_without_the_key_re_performance_is_not_evaluable_and_the_chain_holds(tra
     assert status["conversion.reperformance"][0] is ControlStatus.NOT_EVALUABLE
 
 
-def test_headers_are_opened_and_performed_again_with_the_key_alone(trail, audited) -> None:
+def test_headers_are_opened_and_performed_again_with_the_key_alone(trail, opened) -> None:
     """What lies elsewhere, or is damaged, the key does not open; what was never sealed needs none."""
     _put(trail)
     _put(trail, output=PersonalKey(KEY).sealed(MQRFH2.replace(b"a/b", b"a/c")))
     _put(trail, destination="PLANT")
     _put(trail, input="e:damaged")
     _put(trail, input=base64.b64encode(PUBLISH).decode(), output=base64.b64encode(MQRFH2).decode())
-    result = audited(KEY)
+    result = opened(KEY)
     assert _status(result)["conversion.reperformance"] == (ControlStatus.VIOLATED, 1)
     assert _status(result)["conversion.reperformable"] == (ControlStatus.VIOLATED, 2)
     (count,) = (each.count for each in result.conversions if each.status == "match")
     assert count == 2
-    with_another = _status(audited(bytes(32)))
+    with_another = _status(opened(bytes(32)))
     assert with_another["conversion.reperformable"] == (ControlStatus.VIOLATED, 4)
     assert with_another["conversion.reperformance"] == (ControlStatus.HELD, 0)

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from spark_audit.controls.reperformance import judged
 from spark_audit.decrypted_headers import in_clear
+from spark_audit.facts.conversions import Conversions
 from spark_audit.personal import PersonalKey
-from spark_audit.reperform.outcome import Status
+from spark_audit.reperform.outcome import Outcome, Status
 from tests.spark_audit.reperform.test_target import (
     FROM_TARGET,
     MATCHES,
@@ -54,16 +54,16 @@ def _keyed(case: dict[str, Any]) -> dict[str, Any]:
     return record | {side: KEY.sealed(record[side]) for side in ("input", "output")}
 
 
-def _judged(case: dict[str, Any]) -> dict[str, Any]:
+def _judged(case: dict[str, Any]) -> Outcome:
     record = _keyed(case)
-    return judged(record | in_clear(record, KEY))
+    return Conversions().again(record | in_clear(record, KEY)).outcome
 
 
 @pytest.mark.parametrize("case", MATCHES)
 def test_what_matches_in_clear_matches_with_the_key(case: str) -> None:
     expected = Status.NOT_REPERFORMABLE if case in CLOSED else Status.MATCH
     told = _judged(MATCHES[case])
-    assert told["status"] == expected, told
+    assert told.status == expected, told
 
 
 @pytest.mark.parametrize("case", PLANTED)
@@ -71,9 +71,9 @@ def test_what_differs_in_clear_differs_with_the_key(case: str) -> None:
     base, changes, _ = PLANTED[case]
     expected = Status.NOT_REPERFORMABLE if case in CLOSED else Status.DIFFERENCE
     told = _judged(MATCHES[base] | changes)
-    assert told["status"] == expected, told
+    assert told.status == expected, told
     if case in CLOSED:
-        assert "do not hold a name" in told["detail"]
+        assert "do not hold a name" in told.detail
 
 
 @pytest.mark.parametrize(
@@ -91,25 +91,25 @@ def test_a_narrower_filter_is_recognised_in_the_patterns_that_it_became(topic_fi
     topics = " ".join(f"MQPSTopic {pattern}" for pattern in patterns)
     header = mqrfh(f"MQPSCommand RegSub MQPSRegOpts CorrelAsId MQPSRegOpts InformIfRet MQPSQName Q {topics}")
     case = TO_TARGET | SUBSCRIBE | {"topic_filters": (topic_filter,), "output": header, "output_format": "MQHRF"}
-    assert _judged(case)["status"] == Status.MATCH
-    assert _judged(case | {"topic_filters": ("elsewhere",)})["status"] == Status.NOT_REPERFORMABLE
+    assert _judged(case).status == Status.MATCH
+    assert _judged(case | {"topic_filters": ("elsewhere",)}).status == Status.NOT_REPERFORMABLE
 
 
 def test_a_topic_that_an_alias_stands_for_is_recognised_in_both_directions() -> None:
     by_alias = {"protocol_level": 5, "topic": "a/b"}
     packet = bytes.fromhex("32 0a 0000 000a 03 230001")
     header = mqrfh2("<psc><Command>Publish</Command><Topic>a/b</Topic></psc>")
-    assert _judged(by_alias | {"input": packet, "output": header})["status"] == Status.MATCH
+    assert _judged(by_alias | {"input": packet, "output": header}).status == Status.MATCH
     wrong = mqrfh2("<psc><Command>Publish</Command><Topic>a/c</Topic></psc>")
-    assert _judged(by_alias | {"input": packet, "output": wrong})["status"] == Status.DIFFERENCE
+    assert _judged(by_alias | {"input": packet, "output": wrong}).status == Status.DIFFERENCE
     delivery = FROM_TARGET | by_alias | {"input": header, "output": packet}
-    assert _judged(delivery)["status"] == Status.MATCH
-    assert _judged(delivery | {"topic": "a/c"})["status"] == Status.DIFFERENCE
+    assert _judged(delivery).status == Status.MATCH
+    assert _judged(delivery | {"topic": "a/c"}).status == Status.DIFFERENCE
 
 
 def test_bytes_that_are_no_header_are_opened_and_told() -> None:
     told = _judged(TO_TARGET | {"output": b"no header"})
-    assert (told["status"], told["detail"][:25]) == (Status.DIFFERENCE, "the output cannot be read")
+    assert (told.status, told.detail[:25]) == (Status.DIFFERENCE, "the output cannot be read")
     for side in ("input", "output"):
         record = _keyed(TO_TARGET | {"output": mqrfh2(f"<psc>{REGSUB}</psc>")}) | {side: "e:damaged"}
         assert in_clear(record, KEY) == {}

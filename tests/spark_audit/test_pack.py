@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 
 from spark_audit import pack
-from spark_audit.audit import audit
 from spark_audit.audit_input import input_of_trails
 from spark_audit.pack import Evidence, PackError, write_pack
 from spark_audit.policy import Policy
 from spark_audit.read import trail_files
 from spark_audit.report import write_report
 from spark_audit.verify import Anchor, Verdict, verify_pack
-from tests.spark_audit.conftest import policy_text_of
+from tests.spark_audit.conftest import audited, policy_text_of
 
 FORMS = ["evidence.zip", "evidence.tar.gz"]
 
@@ -155,15 +154,15 @@ def test_the_lines_of_the_readme_find_a_touch(evidence, tmp_path) -> None:
 
 
 @pytest.fixture
-def reported(signed, spark, tmp_path: Path) -> Evidence:
+def reported(signed, tmp_path: Path) -> Evidence:
     """A trail with every file that an audit of it writes."""
     signed.records(3)
     signed.close()
     policy = tmp_path / "policy.toml"
     policy.write_text(policy_text_of("integrity.hash"))
     out = tmp_path / "report"
-    audit_input = input_of_trails(spark, [trail_files(signed.folder, tmp_path)])
-    result = audit(spark, audit_input, lambda _line: None, policy=Policy.load(policy), report_folder=out)
+    audit_input = input_of_trails([trail_files(signed.folder, tmp_path)])
+    result = audited(audit_input, tmp_path, policy=Policy.load(policy), report_folder=out)
     write_report(result, out)
     return Evidence(trail=signed.folder, policy=policy, results=out, code_version="0.1.0")
 

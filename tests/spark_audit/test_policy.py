@@ -2,14 +2,22 @@
 
 import hashlib
 import tomllib
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from spark_audit.audit_input import input_of_trails
+from spark_audit.controls import integrity
 from spark_audit.controls.catalogue import CONTROLS
-from spark_audit.controls.control import Severity, gateway_subject, violations
+from spark_audit.controls.control import Rule, Severity
+from spark_audit.engines.duck import DuckEngine
+from spark_audit.facts.reader import Reading
+from spark_audit.judgement import Judgement, make_tables
 from spark_audit.policy import Policy, PolicyError
 from spark_audit.policy_scope import PolicyScope
+from spark_audit.read import trail_files
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "audit-policy.toml"
 AT = 1_795_158_000_000_000
@@ -160,12 +168,21 @@ def _scoped_trail(trail) -> None:
     add("started", gateway="f" * 24)
 
 
-def test_a_scope_asks_for_its_records_and_for_what_it_cannot_place(trail, read) -> None:
+def test_a_scope_asks_for_its_records_and_for_what_it_cannot_place(trail, tmp_path: Path) -> None:
     _scoped_trail(trail)
-    records = read(trail.write())
-    found = violations(records, subject=gateway_subject(), detail=gateway_subject())
-    found = found.unionByName(found.limit(1).selectExpr("'' gateway", "99L sequence", "subject", "detail"))
-    told = {
-        case: {row["sequence"] for row in scope.within(found, records).collect()} for case, (scope, _) in SCOPES.items()
-    }
+    every = replace(
+        integrity.HASHES,
+        rule=Rule(
+            query="SELECT gateway, sequence, '' AS subject, '' AS detail FROM records UNION ALL SELECT '', 99, '', ''"
+        ),
+    )
+    audit_input = input_of_trails([trail_files(trail.write(), tmp_path)])
+    told: dict[str, set[int]] = {}
+    for place, (case, (scope, _sequences)) in enumerate(SCOPES.items()):
+        (scratch := tmp_path / str(place)).mkdir()
+        with closing(DuckEngine(scratch, "1g")) as engine:
+            engine.read(audit_input.pieces, Reading(scope=scope), audit_input.text_bytes)
+            make_tables(engine)
+            Judgement(engine=engine, audit_input=audit_input, controls=(every,), scope=scope).results()
+            told[case] = {row["sequence"] for row in engine.rows("SELECT sequence FROM told")}
     assert told == {case: sequences for case, (_, sequences) in SCOPES.items()}

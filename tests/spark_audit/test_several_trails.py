@@ -3,17 +3,12 @@
 import shutil
 from pathlib import Path
 
-import pytest
-from pyspark.sql import SparkSession
-
-from spark_audit.audit import audit
 from spark_audit.audit_input import input_of_trails
 from spark_audit.period import EVERYTHING, Period
 from spark_audit.read import trail_files
-from spark_audit.report import figures
 from spark_audit.result import AuditResult, ControlStatus, Verdict
 from spark_audit.verify import verify
-from tests.spark_audit.conftest import GATEWAY, SignedTrail, TrailBuilder, policy_of, signing_key
+from tests.spark_audit.conftest import GATEWAY, SignedTrail, TrailBuilder, audited, policy_of, signing_key
 
 OTHER_GATEWAY = "ff" * 12
 #: 2026-11-20 07:00 UTC.
@@ -23,23 +18,14 @@ IN = {"direction": "in", "client": "boiler", "session_epoch": 1, "packet_type": 
 INTEGRITY = ("integrity.lines", "integrity.hash", "integrity.chain", "integrity.sequence", "integrity.batch")
 
 
-@pytest.fixture(autouse=True)
-def without_figures(monkeypatch) -> None:
-    """The sums of a report have tests of their own, and take longer than the controls."""
-    monkeypatch.setattr(figures, "with_figures", lambda result, _records: result)
-
-
-def _audited(
-    spark: SparkSession, scratch: Path, *folders: Path, controls: tuple[str, ...], period: Period = EVERYTHING
-) -> AuditResult:
+def _audited(scratch: Path, *folders: Path, controls: tuple[str, ...], period: Period = EVERYTHING) -> AuditResult:
     scratch.mkdir(exist_ok=True)
     audit_input = input_of_trails(
-        spark,
         [trail_files(folder, scratch, period=period) for folder in folders],
         period=period,
         verifications=tuple(verify(folder) for folder in folders),
     )
-    return audit(spark, audit_input, lambda _line: None, policy=policy_of(*controls))
+    return audited(audit_input, scratch, policy=policy_of(*controls))
 
 
 def _violations(result: AuditResult) -> dict[str, list[tuple[str, int]]]:
@@ -50,7 +36,7 @@ def _violations(result: AuditResult) -> dict[str, list[tuple[str, int]]]:
     }
 
 
-def test_segments_of_the_same_name_are_those_of_their_gateways(spark, tmp_path: Path) -> None:
+def test_segments_of_the_same_name_are_those_of_their_gateways(tmp_path: Path) -> None:
     """Two trails are whole, and the third lacks a segment that each of the others has."""
     folders: list[Path] = []
     for gateway in (GATEWAY, OTHER_GATEWAY, "fe" * 12):
@@ -62,7 +48,7 @@ def test_segments_of_the_same_name_are_those_of_their_gateways(spark, tmp_path: 
         folders.append(signed.folder)
     (folders[1] / "000000000001-20261120T07.jsonl").unlink()
     controls = (*INTEGRITY, "integrity.digests", "integrity.agreement", "conservation")
-    found = _audited(spark, tmp_path / "scratch", *folders, controls=controls)
+    found = _audited(tmp_path / "scratch", *folders, controls=controls)
     assert (found.scope.gateway_count, found.scope.segment_count) == (3, 5)
     violations = _violations(found)
     assert violations["integrity.sequence"] == [(OTHER_GATEWAY, 3)]
@@ -70,7 +56,7 @@ def test_segments_of_the_same_name_are_those_of_their_gateways(spark, tmp_path: 
     assert "integrity.agreement" not in violations, "verify finds the missing segment too"
 
 
-def test_a_trail_and_the_one_that_begins_late_behind_it_are_a_gap_and_no_doubles(spark, tmp_path: Path) -> None:
+def test_a_trail_and_the_one_that_begins_late_behind_it_are_a_gap_and_no_doubles(tmp_path: Path) -> None:
     """The remedy for a lost key: the same gateway numbers its records from 1 again, in a new folder."""
     before, later = (TrailBuilder(tmp_path / name / "trail") for name in ("before", "later"))
     for batch in (1, 2):
@@ -81,16 +67,14 @@ def test_a_trail_and_the_one_that_begins_late_behind_it_are_a_gap_and_no_doubles
     later.add("put", batch=5, exchange=3, **IN)
     folders = [trail.write() for trail in (before, later)]
     controls = (*INTEGRITY, "integrity.restored", "integrity.agreement", "conservation")
-    found = _audited(spark, tmp_path / "scratch", *folders, controls=controls)
+    found = _audited(tmp_path / "scratch", *folders, controls=controls)
     assert _violations(found) == {"integrity.restored": [(GATEWAY, 1)]}
     shutil.copytree(folders[0], tmp_path / "copy" / "trail")
-    doubled = _audited(
-        spark, tmp_path / "scratch", folders[0], tmp_path / "copy" / "trail", controls=("integrity.sequence",)
-    )
+    doubled = _audited(tmp_path / "scratch", folders[0], tmp_path / "copy" / "trail", controls=("integrity.sequence",))
     assert _violations(doubled)["integrity.sequence"], "a trail and its copy are doubles"
 
 
-def test_what_is_open_at_the_edges_of_a_period_is_pending(spark, trail, tmp_path: Path) -> None:
+def test_what_is_open_at_the_edges_of_a_period_is_pending(trail, tmp_path: Path) -> None:
     def segment(day: int) -> None:
         trail.write(f"{day:012d}-202611{19 + day}T07.jsonl")
         trail.lines.clear()
@@ -111,7 +95,7 @@ def test_what_is_open_at_the_edges_of_a_period_is_pending(spark, trail, tmp_path
         segment(day)
     period = Period(from_us=SEVEN_US + 3 * DAY_US - 1, until_us=SEVEN_US + 3 * DAY_US + 1)
     controls = (*INTEGRITY, "integrity.agreement", "qos.1", "conservation")
-    result = _audited(spark, tmp_path / "scratch", trail.folder, controls=controls, period=period)
+    result = _audited(tmp_path / "scratch", trail.folder, controls=controls, period=period)
     numbers = {control: [sequence for _gateway, sequence in told] for control, told in _violations(result).items()}
     assert numbers == {"qos.1": [7], "conservation": [9]}
     assert (result.scope.segment_count, result.scope.from_us, result.scope.until_us) == (
@@ -122,11 +106,11 @@ def test_what_is_open_at_the_edges_of_a_period_is_pending(spark, trail, tmp_path
     (agreement,) = (each for each in result.controls if each.identifier == "integrity.agreement")
     assert agreement.status is ControlStatus.NOT_EVALUABLE
     nothing = Period(from_us=SEVEN_US + DAY_US // 2, until_us=SEVEN_US + DAY_US // 2 + 1)
-    assert _audited(spark, tmp_path / "scratch", trail.folder, controls=(), period=nothing).verdict.exit_code == 2
+    assert _audited(tmp_path / "scratch", trail.folder, controls=(), period=nothing).verdict.exit_code == 2
 
 
 def test_compressed_segments_are_the_same_trail_and_those_that_retention_removed_no_gap(
-    spark, signed: SignedTrail, tmp_path: Path
+    signed: SignedTrail, tmp_path: Path
 ) -> None:
     for _segment in range(4):
         signed.records(2)
@@ -135,5 +119,5 @@ def test_compressed_segments_are_the_same_trail_and_those_that_retention_removed
     signed.compress(2)
     signed.compress(3)
     controls = (*INTEGRITY, "integrity.digests", "integrity.agreement")
-    result = _audited(spark, tmp_path / "scratch", signed.folder, controls=controls)
+    result = _audited(tmp_path / "scratch", signed.folder, controls=controls)
     assert (_violations(result), result.verdict, result.scope.records) == ({}, Verdict.CLEAN, 6)

@@ -60,7 +60,7 @@ class Streaming:
             out=folder / "out",
             history_hours=history_hours,
             policy=policy,
-            decryption=None,
+            personal_key=None,
             progress=lambda _line: None,
         )
 
@@ -92,7 +92,7 @@ def _told(out: Path) -> list[dict[str, Any]]:
 @pytest.fixture(autouse=True)
 def without_figures(monkeypatch) -> None:
     """The sums of a report have tests of their own, and take longer than the controls."""
-    monkeypatch.setattr(figures, "with_figures", lambda result, _records: result)
+    monkeypatch.setattr(figures, "with_figures", lambda result, _engine: result)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 import typer
 
 from gateway.cli.audit.pending_notes import export_pending
-from gateway.cli.audit.spark_process import audited, exit_code_of, spark_command, spark_environment
+from gateway.cli.audit.spark_process import audited, duckdb_environment, exit_code_of, spark_command, spark_environment
 from gateway.cli.audit.trails import CONFIGURED, data_folders
 from gateway.cli.settings_options import ConfigOption, data_folder
 from spark_audit.options import COMMANDS, Kind, Option
@@ -33,14 +33,15 @@ Values = Mapping[str, Any]
 
 
 def run(values: Values) -> int:
-    """Judge trails by every control, on Spark.
+    """Judge trails by every control, on Spark or DuckDB.
 
     The audit performs every conversion again. It writes result.json, report.html, junit.xml, audit.sarif, and every
     violation to exceptions.parquet. First it writes notes that wait on the audit queue to the trail; a running gateway
     does this itself. With a period the audit also reads the day before and after, and reports open cases at the edges
     as pending. Exit code 0 clean, 1 violations, 2 not evaluable, 3 wrong use.
     """
-    environment = spark_environment(values["remote"])
+    is_on_duckdb = values["engine"] == "duckdb"
+    environment = duckdb_environment() if is_on_duckdb else spark_environment(values["remote"])
     if values["parquet"] is not None and (values["data"] or values["trail"]):
         raise typer.BadParameter("name --parquet or trails, not both")
     folders = () if values["parquet"] else _data_folders(values)

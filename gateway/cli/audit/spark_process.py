@@ -1,4 +1,4 @@
-"""Commands that need Spark run `python -m spark_audit` as a process of its own.
+"""Commands on Spark or DuckDB run `python -m spark_audit` as a process of its own.
 
 The gateway's process never loads Spark.
 """
@@ -34,7 +34,7 @@ def spark_environment(remote: str = "") -> dict[str, str]:
     """The environment of the Spark process. Raises CommandFailed if PySpark is missing, or Java without a remote."""
     if importlib.util.find_spec("pyspark") is None:
         raise CommandFailed("PySpark is not installed (make audit installs it, or: pip install 'rfhbridge[audit]')")
-    environment = os.environ | {_SAFE_PATH: "1"}
+    environment = _safe_environment()
     noted = Path(sys.prefix) / _JAVA_HOME_NOTE
     if "JAVA_HOME" not in environment and noted.is_file():
         environment["JAVA_HOME"] = noted.read_text(encoding="utf-8").strip()
@@ -44,6 +44,17 @@ def spark_environment(remote: str = "") -> dict[str, str]:
         where = "on the path" if home is None else f"in JAVA_HOME {home}"
         raise CommandFailed(f"there is no Java {where} (make audit installs Java 17, or set JAVA_HOME)")
     return environment
+
+
+def duckdb_environment() -> dict[str, str]:
+    """The environment of an audit on DuckDB, which needs no Java. Raises CommandFailed if DuckDB is missing."""
+    if importlib.util.find_spec("duckdb") is None:
+        raise CommandFailed("DuckDB is not installed (make audit installs it, or: pip install 'rfhbridge[audit]')")
+    return _safe_environment()
+
+
+def _safe_environment() -> dict[str, str]:
+    return os.environ | {_SAFE_PATH: "1"}
 
 
 def spark_command(name: str, values: Mapping[str, object]) -> list[str]:

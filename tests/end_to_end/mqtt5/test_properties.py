@@ -266,14 +266,15 @@ def test_a_will_with_properties_survives_a_kill_of_the_gateway(plant: Plant, new
 
 
 @pytest.mark.timeout(600)
-def test_the_audit_predicts_every_conversion_of_all_this(plant: Plant, proof_scale: str, tmp_path: Path) -> None:
-    """Must be the last one: it stops the gateway. The audit on Spark is part of the full form alone."""
+def test_the_audit_predicts_every_conversion_of_all_this(plant: Plant, tmp_path: Path) -> None:
+    """Must be the last one: it stops the gateway."""
     assert plant.gateway.stop() == 0, plant.gateway.log
     assert "Traceback" not in plant.gateway.log
     trail = sorted((plant.gateway.data / "trail").glob("*.jsonl"))
     records = [orjson.loads(line) for path in trail for line in path.read_bytes().splitlines()]
     outcomes = judged(records)
     assert [outcome for _, outcome in outcomes if outcome.status is not Status.MATCH] == []
-    if proof_scale == "full":
-        done = rfhbridge("audit", "run", "--data", plant.gateway.data, "--out", tmp_path, timeout=None)
-        assert done.returncode == 0, done.stdout + done.stderr
+    done = rfhbridge(
+        "audit", "run", "--engine", "duckdb", "--data", plant.gateway.data, "--out", tmp_path, timeout=None
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

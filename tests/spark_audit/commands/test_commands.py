@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from pyspark.sql import SparkSession
 from spark_audit import spark_session
 from spark_audit.__main__ import main
 from spark_audit.commands import run as run_command
+from spark_audit.engines.spark import SparkEngine
 from spark_audit.report import figures
 from spark_audit.verify import Verification
 from tests.spark_audit.conftest import TrailBuilder, policy_text_of
@@ -42,7 +45,7 @@ def in_this_spark(spark: SparkSession, monkeypatch) -> None:
     def of_tests(*_values: object) -> Iterator[SparkSession]:
         yield spark
 
-    for name in ("ingest", "stream", "run"):
+    for name in ("ingest", "stream", "engines"):
         monkeypatch.setattr(f"spark_audit.commands.{name}.spark_session", of_tests)
     monkeypatch.setattr(figures, "with_figures", lambda result, _records: result)
 
@@ -245,15 +248,55 @@ def test_stream_says_each_batch_and_goes_past_a_trail_that_cannot_be_read(tmp_pa
     assert main(command) == 1
 
 
-def test_a_segment_that_spark_cannot_read_is_not_evaluable(tmp_path: Path, spark, trail, monkeypatch, capsys) -> None:
+#: Runs a command where neither PySpark nor its bridge to Java can be imported.
+WITHOUT_PYSPARK = (
+    "import sys; sys.modules |= {'pyspark': None, 'py4j': None}; import spark_audit.ingest.audit_input\n"
+    "from spark_audit.__main__ import main; sys.exit(main(sys.argv[1:]))"
+)
+
+
+def test_duckdb_needs_no_pyspark(tmp_path: Path, trail) -> None:
+    trail.add("session", client="boiler", session_epoch=1, event="opened")
+    command = [*_command("run", tmp_path), "--engine", "duckdb", "--json", "--trail", str(trail.write())]
+    ended = subprocess.run([sys.executable, "-c", WITHOUT_PYSPARK, *command], capture_output=True, check=False)
+    result = json.loads(ended.stdout)
+    assert (ended.returncode, result["verdict"], result["engine"]) == (0, "clean", "duckdb"), ended.stderr
+    assert "--engine" in result["command"]
+    assert _modes(tmp_path / "to") == OWNERS_ALONE
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_missing_duckdb_is_told_in_one_line(tmp_path: Path, trail, monkeypatch, capsys) -> None:
+    trail.add("session", client="boiler", session_epoch=1, event="opened")
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    monkeypatch.delitem(sys.modules, "spark_audit.engines.duck", raising=False)
+    command = [*_command("run", tmp_path), "--engine", "duckdb", "--json", "--trail", str(trail.write())]
+    assert main(command) == 2
+    reason = json.loads(capsys.readouterr().out)["reason"]
+    assert reason.startswith("DuckDB is not there: ")
+    assert reason.endswith("(install rfhbridge[audit])")
+
+
+def test_a_segment_that_cannot_be_decompressed_is_not_evaluable(tmp_path: Path, trail, capsys) -> None:
     trail.add("accepted")
     trail.write()
     data = gzip.compress((trail.folder / SEGMENT).read_bytes(), mtime=0)
     (trail.folder / SEGMENT).unlink()
     (trail.folder / f"{SEGMENT}.gz").write_bytes(data[:-9])
+    command = [*_command("run", tmp_path), "--engine", "duckdb", "--trail", str(trail.folder), "--json"]
+    assert main(command) == 2
+    told = capsys.readouterr()
+    result = json.loads(told.out)
+    assert (result["verdict"], result["reason"]) == ("not evaluable", "no line of the trail is an audit record")
+    assert "Traceback" not in told.err
+
+
+def test_an_error_of_spark_is_not_evaluable(tmp_path: Path, spark, trail, monkeypatch, capsys) -> None:
+    trail.add("accepted")
     monkeypatch.setattr(spark_session, "start_session", lambda *_values, **_named: spark)
     monkeypatch.setattr(SparkSession, "stop", lambda _session: None)
-    assert main([*_command("run", tmp_path), "--trail", str(trail.folder), "--json"]) == 2
+    monkeypatch.setattr(SparkEngine, "read", lambda *_values: spark.sql("no query"))
+    assert main([*_command("run", tmp_path), "--trail", str(trail.write()), "--json"]) == 2
     told = capsys.readouterr()
     result = json.loads(told.out)
     assert result["verdict"] == "not evaluable"

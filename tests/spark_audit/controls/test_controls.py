@@ -8,13 +8,14 @@ from spark_audit.controls import (
     conservation,
     deliveries,
     incoming_exchanges,
+    integrity,
     operations,
     passages,
     retained,
     timeliness,
-    values,
 )
 from spark_audit.controls.control import Control
+from spark_audit.report import figures
 
 SUM, OTHER_SUM = "ab" * 32, "cd" * 32
 SECOND = 1_000_000
@@ -324,7 +325,7 @@ CASES: dict[str, tuple[Control, Callable[..., set[int]]]] = {
     "retained": (retained.CONTROL, _retained),
     "passages": (passages.CONTROL, _passages),
     "order of passages": (passages.ORDER, _order),
-    "reasons": (values.REASONS, _reasons),
+    "reasons": (integrity.REASONS, _reasons),
     "timeliness": (timeliness.CONTROL, _timeliness),
     "clock": (timeliness.CLOCK, _clock),
     "changes": (operations.CHANGES, _changes),
@@ -338,7 +339,7 @@ CASES: dict[str, tuple[Control, Callable[..., set[int]]]] = {
 def test_a_control_finds_its_planted_faults_and_nothing_else(story, read, case: str) -> None:
     control, plant = CASES[case]
     faults = plant(story)
-    found = control.find(read(story.trail.write()).where("is_record")).collect()
+    found = read(story.trail.write()).found(control)
     assert {row["sequence"] for row in found} == faults
     assert all(row["subject"] and row["detail"] for row in found)
 
@@ -352,10 +353,10 @@ def test_the_balances_count_every_exchange_and_every_copy_once(story, read) -> N
     story.received(70, "aa"), story.received(71, "bb"), story.delivered(3, 1, 71)
     story.add("dropped", message_id=_message(51), reason="expired")
     story.add("put", message_id=_message(60), source_message_id=_message(50), queue="Q", conversion="service")
-    records = read(story.trail.write())
-    exchanges = {(row["qos"], row["end"]): row["count"] for row in conservation.exchange_balance(records).collect()}
-    copies = {(row["queue"], row["end"]): row["count"] for row in conservation.copy_balance(records).collect()}
-    assert exchanges == {(1, "put"): 1, (1, "refused"): 1, (2, "pending"): 1}
+    balances = figures.balances(read(story.trail.write()).engine)
+    exchanges = {(row.group, row.what): row.count for row in balances.exchanges}
+    copies = {(row.group, row.what): row.count for row in balances.copies}
+    assert exchanges == {("1", "put"): 1, ("1", "refused"): 1, ("2", "pending"): 1}
     assert copies == {
         ("Q", "delivered"): 1,
         ("Q", "dropped"): 1,
@@ -372,7 +373,7 @@ def test_the_balance_of_passages_counts_what_was_put_for_a_target_once(story, re
     story.forwarded(1), story.forwarded(2)
     story.add("dead_lettered", message_id=_message(2), reason_code=3072)  # refused by the broker after the put
     story.add("dead_lettered", message_id=_message(3), reason_code=2030)
-    rows = passages.passage_balance(read(story.trail.write())).collect()
-    ends = {row["end"]: row["count"] for row in rows if row["destination"] == "CENTRAL"}
+    rows = figures.balances(read(story.trail.write()).engine).passages
+    ends = {row.what: row.count for row in rows if row.group == "CENTRAL"}
     assert ends == {"forwarded": 2, "dead_lettered": 1, "pending": 1}
     assert len(rows) == len(ends)

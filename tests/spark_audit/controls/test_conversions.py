@@ -7,8 +7,6 @@ import pytest
 
 from spark_audit.controls import reperformance
 from spark_audit.controls.catalogue import CONTROLS
-from spark_audit.controls.control import Control, Scope
-from spark_audit.kept_frame import kept
 
 LARGEST = 2**63 - 1
 FOLLOWING = bytes.fromhex("22020000 b8040000")
@@ -48,6 +46,11 @@ PACKET = SERVED | {
     "packet_type": 3,
     "input_format": "MQTT",
     "payload_bytes": 2,
+    "topic": "a/b",
+    "qos": 1,
+    "retain": True,
+    "packet_identifier": 10,
+    "persistent": True,
 }
 
 
@@ -60,15 +63,12 @@ def _put(trail, fields: dict[str, object], before: bytes, after: bytes, **change
 NEAR_MISSES: tuple[tuple[dict[str, object], bytes, bytes], ...] = (
     (SERVED, _mqrfh("MQPSCommand Publish MQPSTopic a/b"), _mqrfh2(" ", COMMAND, "  ", TOPIC, " ")),
     (SERVED, _mqrfh("MQPSCommand Publish MQPSPubOpts RetainPub MQPSTopic a/b"), _mqrfh2(COMMAND, RETAIN, TOPIC)),
-    (PACKET | {"payload_bytes": 0}, PUBLISH, _mqrfh2(COMMAND, TOPIC)),
+    (PACKET | {"payload_bytes": 0}, b"\x33\x07" + PUBLISH[2:], _mqrfh2(COMMAND, TOPIC)),
 )
 
 
-def _found(control: Control, frame) -> set[int]:
-    return {row["sequence"] for row in control.find(frame).collect()}
-
-
-def test_each_fault_of_a_conversion_is_found_by_the_control_that_names_its_rule(trail, read) -> None:
+def plant_conversions(trail) -> dict[str, int]:
+    """Right conversions, and wrong ones by what is wrong with them."""
     served = _mqrfh("MQPSCommand Publish MQPSStreamName S MQPSTopic a/b")
     dropped = {"dropped_fields": [["MQPSStreamName", "no row in the table"]]}
     _put(trail, SERVED, served, _mqrfh2(COMMAND, TOPIC), **dropped)
@@ -80,18 +80,33 @@ def test_each_fault_of_a_conversion_is_found_by_the_control_that_names_its_rule(
     report = _put(trail, SERVED, served, _mqrfh2(COMMAND, TOPIC))
     retain = _put(trail, PACKET, PUBLISH, _mqrfh2(COMMAND, TOPIC))
     unreadable = _put(trail, SERVED, b"RFH ", _mqrfh2(COMMAND, TOPIC))
-    records = read(trail.write()).where("is_record")
-    with kept(reperformance.reperformed(records)) as outcomes:
-        assert _found(reperformance.FIELDS, outcomes) == {field, support}  # a name that has no row, too
-        assert _found(reperformance.SUPPORT, outcomes) == {support}
-        assert _found(reperformance.REPORT, outcomes) == {report}
-        assert _found(reperformance.RETAIN, outcomes) == {retain}
-        assert _found(reperformance.CONTROL, outcomes) == {field, support, report, retain}
-        assert _found(reperformance.UNREADABLE, outcomes) == {unreadable}
-        shown = {row["sequence"]: row for row in outcomes.collect()}
-        assert [shown[number]["status"] for number in range(3, 3 + len(NEAR_MISSES))] == ["match"] * len(NEAR_MISSES)
-        assert base64.b64decode(shown[field]["expected"]) == _mqrfh2(COMMAND, TOPIC)
-        assert shown[field]["byte_offset"] == _mqrfh2(COMMAND, TOPIC).index(b"a/b") + 2
+    other_bytes = _put(trail, PACKET | {"qos": 2}, PUBLISH, _mqrfh2(COMMAND, RETAIN, TOPIC))
+    return {
+        "field": field,
+        "support": support,
+        "report": report,
+        "retain": retain,
+        "unreadable": unreadable,
+        "bytes": other_bytes,
+    }
+
+
+def test_each_fault_of_a_conversion_is_found_by_the_control_that_names_its_rule(trail, read) -> None:
+    wrong = plant_conversions(trail)
+    field, support, report, retain = (wrong[name] for name in ("field", "support", "report", "retain"))
+    facts = read(trail.write())
+    assert facts.sequences(reperformance.FIELDS) == {field, support}  # a name that has no row, too
+    assert facts.sequences(reperformance.SUPPORT) == {support}
+    assert facts.sequences(reperformance.REPORT) == {report}
+    assert facts.sequences(reperformance.RETAIN) == {retain}
+    assert facts.sequences(reperformance.CONTROL) == {field, support, report, retain}
+    assert facts.sequences(reperformance.UNREADABLE) == {wrong["unreadable"]}
+    assert facts.sequences(reperformance.BYTES) == {wrong["bytes"]}
+    status = {row["sequence"]: row["status"] for row in facts.engine.rows("SELECT sequence, status FROM records")}
+    assert [status[number] for number in range(3, 3 + len(NEAR_MISSES))] == ["match"] * len(NEAR_MISSES)
+    shown = {row["sequence"]: row for row in facts.engine.rows("SELECT * FROM evidence")}
+    assert base64.b64decode(shown[field]["expected"]) == _mqrfh2(COMMAND, TOPIC)
+    assert shown[field]["byte_offset"] == _mqrfh2(COMMAND, TOPIC).index(b"a/b") + 2
 
 
 #: Values of the right type that no gateway writes.
@@ -136,9 +151,9 @@ def hostile(trail):
     _surrogate(trail)
     lines = trail.lines
     trail.sequence = LARGEST - 1
-    trail.add("started", batch=LARGEST)
+    trail.add("started", batch=LARGEST, at_us=1)
     trail.sequence = -LARGEST - 2
-    trail.add("started", batch=-LARGEST - 1)
+    trail.add("started", batch=-LARGEST - 1, at_us=1)
     wrong_types = ({"qos": "1"}, {"exchange": 1.5}, {"exchanges": {}}, {"sequence": 2**70}, {"kind": 5}, {"batch": []})
     for changes in wrong_types:
         text = {"version": 1, "sequence": 1, "batch": 1, "gateway": "f" * 24, "kind": "put"} | changes
@@ -147,12 +162,8 @@ def hostile(trail):
 
 
 def test_hostile_records_are_violations_and_no_dead_jobs(hostile, read) -> None:
-    rows = read(hostile.write())
-    records = rows.where("is_record")
-    with kept(reperformance.reperformed(records)) as outcomes:
-        frames = {Scope.LINES: rows, Scope.RECORDS: records, Scope.CONVERSIONS: outcomes}
-        judged = [control for control in CONTROLS if control.scope in frames]
-        found = {control.identifier: control.find(frames[control.scope]).count() for control in judged}
+    facts = read(hostile.write())
+    found = {control.identifier: len(facts.found(control)) for control in CONTROLS if control.rule.query}
     assert found["integrity.lines"] == 6
     assert found["conversion.reperformable"] + found["conversion.reperformance"] == 11
     for identifier in ("integrity.values", "integrity.sequence", "integrity.batch", "reasons", "qos.1", "timeliness"):

@@ -3,20 +3,24 @@
 import hashlib
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from spark_audit.audit_input import input_of_trails
 from spark_audit.controls import digests, integrity
-from spark_audit.kept_frame import kept
-from spark_audit.period import AROUND_US, Period
+from spark_audit.controls.catalogue import CONTROLS
+from spark_audit.controls.control import Control
+from spark_audit.controls.digests import segments_of
+from spark_audit.engines.duck import DuckEngine
+from spark_audit.judgement import Judgement
+from spark_audit.period import AROUND_US, EVERYTHING, Period
 from spark_audit.read import trail_files
 from spark_audit.verify import Verdict, verify
-from tests.spark_audit.conftest import SignedTrail, TrailBuilder, signing_key
+from tests.spark_audit.conftest import Facts, SignedTrail, TrailBuilder, signing_key
 
 PER_SEGMENT = 3
 
@@ -110,17 +114,23 @@ TOUCHES: dict[str, tuple[Callable[..., object], str]] = {
 }
 
 
-def _frame(spark, signed, rows: DataFrame, **how: object) -> DataFrame:
-    return digests.beside_segments(digests.read_digests(spark, str(signed.digests)), rows, **how)
+def _details(facts: Facts, control: Control = digests.CONTROL, **changes: Any) -> list[str]:
+    """What a control says, with something else in the audit input."""
+    facts.audit_input = replace(facts.audit_input, **changes)
+    return [f"{row['subject']}: {row['detail']}" for row in facts.found(control)]
 
 
-def _details(frame: DataFrame, control=digests.CONTROL) -> list[str]:
-    return [f"{row['subject']}: {row['detail']}" for row in control.find(frame).collect()]
+def _of_segments(signed: SignedTrail, facts: Facts, *places: int, due: Period | None = EVERYTHING) -> list[str]:
+    """What is found where only some segments are read."""
+    there = segments_of(facts.engine).get("", {})
+    read = {signed.segments[place - 1]: there[signed.segments[place - 1]] for place in places}
+    trail = digests.TrailToJudge(name="", digests=digests.read_digests(signed.digests), segments=read, due=due)
+    return sorted(f"{row['subject']}: {row['detail']}" for row in trail.findings())
 
 
-def test_a_signed_trail_is_whole_with_a_rotation_and_a_quiet_time(spark, whole, read) -> None:
-    own = digests.read_digests(spark, str(whole.digests))
-    assert _details(_frame(spark, whole, read(whole.folder), copies=own, public_key=whole.public_key)) == []
+def test_a_signed_trail_is_whole_with_a_rotation_and_a_quiet_time(whole, read) -> None:
+    own = {"": digests.read_digests(whole.digests)}
+    assert _details(read(whole.folder), copies=own, public_key=whole.public_key) == []
 
 
 @pytest.fixture(scope="module")
@@ -136,15 +146,14 @@ def touched(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def told(
-    spark: SparkSession, touched: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, tuple[list[str], list[str]]]:
-    """By touch: what the control of digests says of its trail, and those of hashes and links; all in one frame."""
+def told(touched: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[str], list[str]]]:
+    """By touch: what the control of digests says of its trail, and those of hashes and links; all read together."""
     scratch = tmp_path_factory.mktemp("scratch")
-    audit_input = input_of_trails(spark, [trail_files(folder, scratch) for folder in touched.values()])
-    with kept(audit_input.lines) as rows, kept(digests.beside_segments(audit_input.digests, rows)) as frame:
-        of_digests, records = _details(frame), rows.where("is_record")
-        of_lines = _details(records, integrity.HASHES) + _details(records, integrity.CHAIN)
+    engine = DuckEngine(scratch, "1g")
+    facts = Facts(engine, input_of_trails([trail_files(folder, scratch) for folder in touched.values()]))
+    of_digests = _details(facts)
+    of_lines = _details(facts, integrity.HASHES) + _details(facts, integrity.CHAIN)
+    engine.close()
     for line in of_digests + of_lines:
         assert any(line.startswith(f"{folder}/") for folder in touched.values()), line
     return {
@@ -163,70 +172,82 @@ def test_each_touch_is_found_by_spark_and_by_verify(touched, told, touch: str) -
     assert is_found == (touch not in ("nothing", "cut tail and its digest"))
 
 
-def test_several_trails_in_one_frame_are_told_apart(spark, whole, read) -> None:
-    rows, own = read(whole.folder), digests.read_digests(spark, str(whole.digests))
-    both_rows = rows.selectExpr("*", "'east' trail").unionByName(
-        rows.where(~sf.col("segment").startswith("000000000002")).selectExpr("*", "'west' trail")
-    )
-    both = own.selectExpr("*", "'east' trail").unionByName(own.selectExpr("*", "'west' trail"))
-    assert _details(digests.beside_segments(both, both_rows)) == [
-        f"west/{whole.segments[1]}: it is missing: its digest is there"
-    ]
+def test_several_trails_that_are_read_together_are_told_apart(whole, read, tmp_path: Path) -> None:
+    west = shutil.copytree(whole.folder, tmp_path / "west")
+    (west / f"{whole.segments[1]}.jsonl").unlink()
+    assert _details(read(whole.folder, west)) == [f"{west}/{whole.segments[1]}: it is missing: its digest is there"]
 
 
-def test_a_tail_that_was_cut_with_its_digest_is_shown_by_the_copies(spark, whole, read, tmp_path: Path) -> None:
+def test_a_tail_that_was_cut_with_its_digest_is_shown_by_the_copies(whole, read, tmp_path: Path) -> None:
     copies = shutil.copytree(whole.digests, tmp_path / "copies")
     _dropped(3, cut=(5,))(whole)
-    frame = _frame(spark, whole, read(whole.folder), copies=digests.read_digests(spark, str(copies)))
-    assert _details(frame) == ["digests/000000000005.digest: it is missing, though there is a copy of it"]
+    told = _details(read(whole.folder), copies={"": digests.read_digests(copies)})
+    assert told == ["digests/000000000005.digest: it is missing, though there is a copy of it"]
 
 
-def test_a_trail_that_was_signed_by_another_is_shown_by_the_key(spark, whole, read) -> None:
-    frame = _frame(spark, whole, read(whole.folder), public_key=hashlib.sha256(b"another").hexdigest())
-    assert _details(frame) == ["digests: none is signed by the public key that was given"]
+def test_a_trail_that_was_signed_by_another_is_shown_by_the_key(whole, read) -> None:
+    told = _details(read(whole.folder), public_key=hashlib.sha256(b"another").hexdigest())
+    assert told == ["digests: none is signed by the public key that was given"]
 
 
-def test_what_retention_removed_is_not_missing_and_what_it_kept_is(spark, whole, read) -> None:
+def test_what_retention_removed_is_not_missing_and_what_it_kept_is(whole, read) -> None:
     whole.remove(2)
-    rows = read(whole.folder)
-    assert _details(_frame(spark, whole, rows)) == []
+    facts = read(whole.folder)
+    assert _details(facts) == []
     assert verify(whole.folder).verdict is Verdict.INTACT
-    (told,) = _details(_frame(spark, whole, rows.limit(0)))
+    (told,) = _of_segments(whole, facts)
     assert told == f"{whole.segments[2]}: it is missing: its digest is there"
 
 
-def test_segments_outside_of_the_period_are_not_missing_and_those_within_are(spark, whole, read) -> None:
+def test_segments_outside_of_the_period_are_not_missing_and_those_within_are(whole, read) -> None:
     whole.records(1), whole.close(), whole.records(1), whole.close()
-    rows = read(whole.folder).where(sf.substring("segment", 12, 1).isin("2", "4"))
+    facts = read(whole.folder)
     missing = "it is missing: its digest is there"
-    assert _details(_frame(spark, whole, rows, due=None)) == [f"{whole.segments[2]}: {missing}"]
+    assert _of_segments(whole, facts, 2, 4, due=None) == [f"{whole.segments[2]}: {missing}"]
     eleven_us = 1_795_158_000_000_000 + 4 * 3_600_000_000
     ends_before_the_last = Period(from_us=eleven_us + AROUND_US, until_us=eleven_us - AROUND_US)
-    assert _details(_frame(spark, whole, rows, due=ends_before_the_last)) == [f"{whole.segments[2]}: {missing}"]
+    assert _of_segments(whole, facts, 2, 4, due=ends_before_the_last) == [f"{whole.segments[2]}: {missing}"]
     with_the_last = Period(from_us=eleven_us + AROUND_US, until_us=eleven_us - AROUND_US + 1)
-    assert sorted(_details(_frame(spark, whole, rows, due=with_the_last))) == [
+    assert _of_segments(whole, facts, 2, 4, due=with_the_last) == [
         f"{whole.segments[2]}: {missing}",
         f"{whole.segments[4]}: {missing}",
     ]
 
 
-def test_a_trail_without_digests_is_a_violation_only_where_the_policy_wants_them(spark, trail, read) -> None:
+def test_a_trail_without_digests_is_a_violation_only_where_the_policy_wants_them(trail, read) -> None:
     trail.add("started")
-    frame = digests.beside_segments(digests.no_digests(spark), read(trail.write()))
-    assert _details(frame) == []
-    assert len(_details(frame, digests.CONTROL.with_values({"required": True}))) == 1
+    facts = read(trail.write())
+    assert _details(facts) == []
+    assert len(_details(facts, digests.CONTROL.with_values({"required": True}))) == 1
 
 
-def test_a_segment_behind_the_last_digest_waits_for_its_own(spark, whole, read) -> None:
+def test_a_segment_behind_the_last_digest_waits_for_its_own(whole, read) -> None:
     _dropped(cut=(5,))(whole)
-    assert _details(_frame(spark, whole, read(whole.folder))) == []
+    assert _details(read(whole.folder)) == []
 
 
-def test_two_verdicts_that_differ_are_told_with_the_trails_name(spark) -> None:
-    told = [("east", 0, 0, "whole"), ("west", 2, 7, "violated"), ("north", 1, 0, "whole"), ("south", 0, 3, "line 4")]
-    found = integrity.AGREEMENT.find(integrity.verdicts(spark, told)).collect()
-    assert {row["subject"] for row in found} == {"trail north", "trail south"}
-    assert any("verify 3: line 4" in row["detail"] for row in found)
+#: What the controls find, and what verify finds; and whether the two disagree.
+VERDICTS: tuple[tuple[str, Verdict, bool], ...] = (
+    ("whole", Verdict.INTACT, False),
+    ("cut", Verdict.VIOLATED, False),
+    ("cut", Verdict.INTACT, True),
+    ("whole", Verdict.VIOLATED, True),
+)
+
+
+@pytest.mark.parametrize(("state", "said", "is_told"), VERDICTS)
+def test_two_verdicts_that_differ_are_told(whole, read, state: str, said: Verdict, is_told: bool) -> None:
+    if state == "cut":
+        _cut_tail(whole)
+    facts = read(whole.folder)
+    verification = replace(
+        verify(whole.folder), verdict=said, reason="line 4", problem_count=int(said is Verdict.VIOLATED)
+    )
+    audit_input = replace(facts.audit_input, verifications=(verification,))
+    judgement = Judgement(engine=facts.engine, audit_input=audit_input, controls=CONTROLS)
+    (result,) = [each for each in judgement.results() if each.identifier == integrity.AGREEMENT.identifier]
+    assert [(told.subject, "line 4" in told.detail) for told in result.sample] == [("trail trail", True)] * is_told
+    assert result.tested == 1
 
 
 def test_the_verdict_of_spark_is_that_of_all_controls_of_integrity() -> None:

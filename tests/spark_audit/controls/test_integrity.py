@@ -3,15 +3,15 @@
 from collections.abc import Callable
 
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
 
-from spark_audit.controls import integrity, values
+from spark_audit.audit_input import input_of_trails
+from spark_audit.controls import integrity
 from spark_audit.controls.control import Control
-from spark_audit.kept_frame import kept
+from spark_audit.engines.duck import DuckEngine
 from spark_audit.policy import Policy
-from spark_audit.read import read_trails, trail_files
+from spark_audit.read import trail_files
 from spark_audit.verify import Verdict, verify
-from tests.spark_audit.conftest import TrailBuilder
+from tests.spark_audit.conftest import Facts, TrailBuilder
 
 CONTROLS = {
     control.identifier: control
@@ -39,12 +39,8 @@ TOUCHES: dict[str, tuple[Callable[[Lines], Lines], dict[str, set[int]]]] = {
 }
 
 
-def _rows(control: Control, frame: DataFrame) -> list[Row]:
-    return control.find(frame if control.identifier == "integrity.lines" else frame.where("is_record")).collect()
-
-
-def _found(control: Control, frame: DataFrame) -> set[int]:
-    return {row["sequence"] or 0 for row in _rows(control, frame)}
+def _found(control: Control, facts: Facts) -> set[int]:
+    return facts.sequences(control)
 
 
 @pytest.fixture(scope="module")
@@ -72,17 +68,16 @@ def _touch_of(touched: dict[str, TrailBuilder], subject: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def found(
-    spark: SparkSession, touched: dict[str, TrailBuilder], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, dict[str, set[int]]]:
-    """By touch and control the sequences of everything that is found in these trails, which are one frame."""
+def found(touched: dict[str, TrailBuilder], tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, set[int]]]:
+    """By touch and control the sequences of everything that is found in these trails, which are read together."""
     scratch = tmp_path_factory.mktemp("scratch")
-    lines = read_trails(spark, [trail_files(trail.folder, scratch) for trail in touched.values()])
-    with kept(lines) as frame:
-        told = [(name, row) for name, control in CONTROLS.items() for row in _rows(control, frame)]
+    engine = DuckEngine(scratch, "1g")
+    facts = Facts(engine, input_of_trails([trail_files(trail.folder, scratch) for trail in touched.values()]))
+    told = [(name, row) for name, control in CONTROLS.items() for row in facts.found(control)]
+    engine.close()
     by_touch: dict[str, dict[str, set[int]]] = {touch: {} for touch in touched}
     for name, row in told:
-        by_touch[_touch_of(touched, row["subject"])].setdefault(name, set()).add(row["sequence"] or 0)
+        by_touch[_touch_of(touched, row["subject"])].setdefault(name, set()).add(row["sequence"])
     return by_touch
 
 
@@ -131,7 +126,7 @@ def test_a_trail_that_says_why_it_begins_late_is_no_gap_and_is_told_until_a_poli
     trail.add("accepted", batch=5)
     frame = read(trail.write())
     assert {name: _found(control, frame) for name, control in CONTROLS.items()} == {name: set() for name in CONTROLS}
-    (told,) = integrity.RESTORED.find(frame.where("is_record")).collect()
+    (told,) = frame.found(integrity.RESTORED)
     verification = verify(trail.folder)
     (restoration,) = verification.restorations
     assert verification.verdict is Verdict.RESTORED
@@ -139,7 +134,7 @@ def test_a_trail_that_says_why_it_begins_late_is_no_gap_and_is_told_until_a_poli
     assert restoration.record in told["detail"]
     policy = Policy.parse(f'[[restore]]\nrecord = "{restoration.record}"\n'.encode())
     (named,) = [each for each in policy.controls() if each.identifier == integrity.RESTORED.identifier]
-    assert named.find(frame.where("is_record")).collect() == []
+    assert frame.found(named) == []
     assert verify(trail.folder, accepted=policy.accepted).verdict is Verdict.INTACT
 
 
@@ -171,14 +166,13 @@ def test_a_trail_whose_older_segments_were_removed_is_whole_from_its_first_recor
 
 def test_two_trails_in_one_frame_are_two_chains(trail, read, tmp_path) -> None:
     trail.add("accepted"), trail.add("accepted")
-    first = read(trail.write())
+    first = trail.write()
     trail.folder, trail.lines, trail.sequence, trail.head = tmp_path / "other", [], 0, "0" * 64
     trail.add("accepted", gateway="f" * 24)
     trail.lines.append(b"text\n")
-    second = read(trail.write())
-    frame = first.selectExpr("*", "'east' trail").unionByName(second.selectExpr("*", "'west' trail"))
-    assert _found(integrity.CHAIN, frame) == set()
-    (line,) = integrity.LINES.find(frame).collect()
+    facts = read(first, trail.write())
+    assert _found(integrity.CHAIN, facts) == set()
+    (line,) = facts.found(integrity.LINES)
     assert line["subject"].endswith(", line 2")
 
 
@@ -212,7 +206,7 @@ def test_values_that_no_field_has_are_found_and_the_last_ones_that_it_has_are_no
     wrong = {_add(trail, changes) for changes in WRONG_VALUES}
     for changes in RIGHT_VALUES:
         _add(trail, changes)
-    found = values.CONTROL.find(read(trail.write())).collect()
+    found = read(trail.write()).found(integrity.VALUES)
     assert {row["sequence"] for row in found} == wrong
     assert {row["detail"] for row in found if row["sequence"] == 3} == {"accepted: client is missing"}
 

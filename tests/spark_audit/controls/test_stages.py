@@ -1,16 +1,14 @@
 """The stages of a message, as one control compares them: what differs between two records, or is told of nothing."""
 
+from collections.abc import Callable
+
+import pytest
+
 from spark_audit.controls import stages
 from spark_audit.controls.control import Control
 
 SUM, OTHER_SUM = "ab" * 32, "cd" * 32
 LANE = {"correlation_id": "52" * 24}
-
-
-def _found(read, story, control: Control) -> set[int]:
-    told = control.find(read(story.trail.write()).where("is_record")).collect()
-    assert all(row["subject"] and row["detail"] for row in told)
-    return {row["sequence"] for row in told}
 
 
 def _flow(story, number: int, qos: int = 1, **changes: dict[str, object]) -> dict[str, int]:
@@ -30,7 +28,8 @@ def _flow(story, number: int, qos: int = 1, **changes: dict[str, object]) -> dic
     return {stage: add(**changes.get(stage, {})) for stage, add in told.items()}
 
 
-def test_a_stage_that_says_something_else_than_the_one_before_is_found(story, read) -> None:
+def _otherwise(story) -> set[int]:
+    """A message whose stages agree: right. A stage that says something else than the one before it: the faults."""
     _flow(story, 1)
     wrong = [
         ("put", _flow(story, 2, put={"topic": "a/c"}, copied={"topic": "a/c"}, delivered={"topic": "a/c"})),
@@ -45,10 +44,11 @@ def test_a_stage_that_says_something_else_than_the_one_before_is_found(story, re
         ("acknowledged", _flow(story, 11, acknowledged={"message_id": _message(1)})),
         ("acknowledged", _flow(story, 12, acknowledged={"packet_identifier": 99})),
     ]
-    assert _found(read, story, stages.STAGES) == {told[stage] for stage, told in wrong}
+    return {told[stage] for stage, told in wrong}
 
 
-def test_what_stands_twice_in_front_of_its_cause_or_without_one_is_found(story, read) -> None:
+def _twice(story) -> set[int]:
+    """What stands twice, in front of its cause, or without one: the faults."""
     topic = {"topic": "a/b"}
     story.add("put", command="RegSub", direction="in", client="screen", session_epoch=2, message_id=_message(1), **LANE)
     right = {"is_retained": False, **topic, **LANE}
@@ -68,6 +68,9 @@ def test_what_stands_twice_in_front_of_its_cause_or_without_one_is_found(story, 
     lost = {"direction": "out", "client": "screen", "session_epoch": 2, "queue": "Q", "reason": "ended"}
     story.copied(8, 58, **topic)
     story.add("dropped", message_id=_message(58), **lost), story.add("dropped", message_id=_message(91), queue="APP")
+    letter = {"direction": "in", "client": "boiler", "session_epoch": 1, "exchange": 2, "reason_code": 2053}
+    story.add("dead_lettered", message_id=_message(2), dead_letter_id=_message(95), queue="HELD", **letter)
+    story.add("dead_lettered", message_id=_message(95), dead_letter_id=_message(96), queue="DEAD", **letter)
     nowhere = story.add("dropped", message_id=_message(90), **lost)
     unknown = story.forwarded(92)
     story.add("put", conversion="service", message_id=_message(70), source_message_id=_message(80), queue="OUT")
@@ -76,11 +79,11 @@ def test_what_stands_twice_in_front_of_its_cause_or_without_one_is_found(story, 
     story.add("refused", command="RegSub", message_id=_message(1), **refused)
     other = story.add("refused", command="DeregSub", message_id=_message(1), **refused)
     ended = story.add("dropped", message_id=_message(57), **lost)
-    faults = {second, early, again, without, twice, nowhere, unknown, served, other, ended}
-    assert _found(read, story, stages.STAGES) == faults
+    return {second, early, again, without, twice, nowhere, unknown, served, other, ended}
 
 
-def test_an_exchange_that_is_missing_between_two_others_is_found(story, read) -> None:
+def _missing(story) -> set[int]:
+    """Numbers that begin anew with a run: right. An exchange that is missing between two others: the fault."""
     story.started()
     for exchange in (1, 2, 4):
         last = story.accepted(exchange, 1)
@@ -88,8 +91,24 @@ def test_an_exchange_that_is_missing_between_two_others_is_found(story, read) ->
     story.add("dropped", direction="in", client="boiler", session_epoch=1, exchange=5, reason="full")
     story.started()
     story.accepted(1_000_000, 1), story.accepted(1_000_001, 1)
-    assert _found(read, story, stages.NUMBERS) == {last}
+    return {last}
 
 
 def _message(number: int) -> str:
     return f"52464842{'0a' * 12}{number:016x}"
+
+
+CASES: dict[str, tuple[Control, Callable[..., set[int]]]] = {
+    "another value": (stages.STAGES, _otherwise),
+    "twice, too early, of nothing": (stages.STAGES, _twice),
+    "missing exchanges": (stages.NUMBERS, _missing),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_stages_that_do_not_agree_are_found_and_nothing_else(story, read, case: str) -> None:
+    control, plant = CASES[case]
+    faults = plant(story)
+    found = read(story.trail.write()).found(control)
+    assert {row["sequence"] for row in found} == faults
+    assert all(row["subject"] and row["detail"] for row in found)

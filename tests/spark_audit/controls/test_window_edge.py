@@ -4,8 +4,8 @@ from spark_audit.controls import conservation, deliveries, incoming_exchanges
 from spark_audit.controls.control import Control
 
 
-def _found(control: Control, records) -> set[int]:
-    return {row["sequence"] for row in control.find(records).collect()}
+def _found(control: Control, facts) -> set[int]:
+    return facts.sequences(control)
 
 
 def _message(number: int) -> str:

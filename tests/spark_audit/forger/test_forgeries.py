@@ -1,18 +1,20 @@
 """Wrong trails that only their meaning gives away: a control finds each, or the table says why none does."""
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from spark_audit.audit import audit
 from spark_audit.audit_input import input_of_trails
 from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.controls.control import Severity
+from spark_audit.engines.duck import DuckEngine
+from spark_audit.engines.engine import Engine
+from spark_audit.engines.spark import SparkEngine
 from spark_audit.policy import Policy
 from spark_audit.read import TrailFiles
-from spark_audit.report import figures
 from spark_audit.verify import Anchor, Verdict, verify
 from tests.ibm_mq_stand_in.process import why_unavailable
 from tests.spark_audit.conftest import SignedTrail, policy_of
@@ -20,7 +22,7 @@ from tests.spark_audit.forger import true_trails
 from tests.spark_audit.forger.forgery import Forgery, Record, forged, forgeries, sealed
 
 TRUE: dict[str, Callable[[Path], list[Record]]] = {"plant": true_trails.plant, "central": true_trails.central}
-#: What `verify` asks of each trail alone, and what Spark asks of it elsewhere (test_attacks.py).
+#: What `verify` asks of each trail alone, and what the audit asks of it elsewhere (test_attacks.py).
 OF_ONE_TRAIL = ("integrity.hash", "integrity.chain", "integrity.digests", "integrity.agreement")
 ERRORS = {each.identifier for each in CONTROLS if each.severity is Severity.ERROR}
 
@@ -53,26 +55,25 @@ def trails(
 
 
 @pytest.fixture(scope="module")
-def found(
-    spark: SparkSession, trails: dict[str, SignedTrail], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, set[str]]:
-    """By trail the controls that find an error in it. One audit reads all the segments, each of another gateway."""
-    folder = tmp_path_factory.mktemp("audited")
-    (folder / "trail").mkdir()
+def found(trails: dict[str, SignedTrail], tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """By trail the controls that find an error in it, on DuckDB."""
+    with closing(DuckEngine(tmp_path_factory.mktemp("duck"), "1g")) as engine:
+        return _found_on(engine, trails, tmp_path_factory.mktemp("audited"))
+
+
+def _found_on(engine: Engine, trails: dict[str, SignedTrail], folder: Path) -> dict[str, set[str]]:
+    """One audit reads all the segments, each of another gateway."""
     segments = []
     for number, signed in enumerate(trails.values(), start=1):
         (segment,) = signed.folder.glob("*.jsonl")
-        segments.append(folder / "trail" / f"{number:012d}-20261120T07.jsonl")
+        segments.append(folder / f"{number:012d}-20261120T07.jsonl")
         segments[-1].hardlink_to(segment)
-    files = TrailFiles(folder=folder / "trail", segments=tuple(segments), torn=())
+    files = TrailFiles(folder=folder, segments=tuple(segments), torn=())
     asked = policy_of(*(each.identifier for each in Policy().controls() if each.identifier not in OF_ONE_TRAIL))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "with_figures", lambda result, _records: result)
-        result = audit(spark, input_of_trails(spark, [files]), lambda _line: None, policy=asked, report_folder=folder)
-    told = spark.read.parquet(str(folder / result.exceptions)).select("gateway", "control").distinct().collect()
+    audit(engine, input_of_trails([files]), lambda _line: None, policy=asked)
     names = {signed.gateway: name for name, signed in trails.items()}
     by_trail: dict[str, set[str]] = {name: set() for name in trails}
-    for row in told:
+    for row in engine.rows("SELECT DISTINCT gateway, control FROM told"):
         if row["control"] in ERRORS:
             by_trail[names[row["gateway"]]].add(row["control"])
     return by_trail
@@ -87,8 +88,14 @@ def test_the_true_trails_raise_no_alarm(true: dict[str, list[Record]], found: di
     assert {name: found[name] for name in true if found[name]} == {}
 
 
+@pytest.mark.proof
 def test_each_wrong_trail_is_found_by_its_control_or_by_none_as_the_table_says(
-    rows: list[Forgery], found: dict[str, set[str]]
+    rows: list[Forgery],
+    found: dict[str, set[str]],
+    trails: dict[str, SignedTrail],
+    tmp_path: Path,
+    proof_scale: str,
+    request: pytest.FixtureRequest,
 ) -> None:
     missed = [
         f"{row.identifier}: {row.control} must find it; found by {sorted(found[row.identifier]) or 'none'}"
@@ -101,3 +108,6 @@ def test_each_wrong_trail_is_found_by_its_control_or_by_none_as_the_table_says(
         if row.not_found and found[row.identifier]
     ]
     assert missed + better == []
+    if proof_scale == "full":
+        with closing(SparkEngine(request.getfixturevalue("spark"))) as engine:
+            assert _found_on(engine, trails, tmp_path) == found

@@ -2,19 +2,21 @@
 
 import gzip
 import json
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_audit import read
-from spark_audit.audit import audit
-from spark_audit.audit_input import input_of_trails
+from spark_audit.audit_input import ALONE, input_of_trails
 from spark_audit.controls import digests
 from spark_audit.controls.catalogue import CONTROLS
-from spark_audit.ingest import ingestion
+from spark_audit.engines.duck import DuckEngine
+from spark_audit.ingest import ingestion, warehouse
 from spark_audit.ingest.audit_input import input_of_parquet, selected
 from spark_audit.ingest.ingestion import ChangedSegment, NotATrail, compacted, copy_digests, new_segments, small_files
 from spark_audit.ingest.manifest import Manifest, UnusableManifest
@@ -22,10 +24,8 @@ from spark_audit.ingest.segments import Measuring
 from spark_audit.ingest.warehouse import Damaged, InUse, writing_to
 from spark_audit.period import EVERYTHING, Period
 from spark_audit.read import trail_files
-from spark_audit.record import FIELDS
-from spark_audit.report import figures
 from spark_audit.verify.source import DamagedSegment
-from tests.spark_audit.conftest import GATEWAY, SignedTrail, TrailBuilder, policy_of
+from tests.spark_audit.conftest import GATEWAY, Facts, SignedTrail, TrailBuilder, audited, policy_of
 
 OTHER_GATEWAY = "ff" * 12
 DAY_US = 86_400_000_000
@@ -34,12 +34,6 @@ SECOND = "000000000002-20261120T08.jsonl"
 OF_SOME_CONTROLS = policy_of(
     *(each.identifier for each in CONTROLS if each.identifier.startswith(("integrity.", "conversion.reperform")))
 )
-
-
-@pytest.fixture(autouse=True)
-def without_figures(monkeypatch) -> None:
-    """The sums of a report have tests of their own, and take longer than the controls."""
-    monkeypatch.setattr(figures, "with_figures", lambda result, _records: result)
 
 
 def _ingest(spark: SparkSession, to: Path, *trails: Path) -> Manifest:
@@ -189,9 +183,9 @@ def test_an_audit_of_parquet_finds_what_an_audit_of_the_trails_finds(spark, trai
     other.write()
     _ingest(spark, tmp_path / "to", folder, other.folder)
     trails = [trail_files(each, tmp_path / "data") for each in (folder, other.folder)]
-    parquet = input_of_parquet(spark, tmp_path / "to", selected(tmp_path / "to", EVERYTHING))
-    of_trails = audit(spark, input_of_trails(spark, trails), _silent, policy=OF_SOME_CONTROLS)
-    of_parquet = audit(spark, parquet, _silent, policy=OF_SOME_CONTROLS)
+    parquet = input_of_parquet(tmp_path / "to", selected(tmp_path / "to", EVERYTHING))
+    of_trails = audited(input_of_trails(trails), tmp_path, policy=OF_SOME_CONTROLS)
+    of_parquet = audited(parquet, tmp_path, policy=OF_SOME_CONTROLS)
     found = {
         control.identifier: (control.status, [(each.gateway, each.sequence) for each in control.sample])
         for control in of_trails.controls
@@ -205,41 +199,42 @@ def test_an_audit_of_parquet_finds_what_an_audit_of_the_trails_finds(spark, trai
     assert (of_parquet.scope.lines, of_parquet.scope.records) == (of_trails.scope.lines, of_trails.scope.records)
 
 
-def _of_digests(spark: SparkSession, folder: Path) -> list[str]:
+def _of_digests(folder: Path, scratch: Path) -> list[str]:
     """What the control of digests finds in what was ingested."""
-    audit_input = input_of_parquet(spark, folder, selected(folder, EVERYTHING))
-    assert audit_input.digests is not None
-    found = digests.find(digests.beside_segments(audit_input.digests, audit_input.lines), required=False).collect()
+    with closing(DuckEngine(Path(mkdtemp(dir=scratch)), "1g")) as engine:
+        found = Facts(engine, input_of_parquet(folder, selected(folder, EVERYTHING))).found(digests.CONTROL)
     return [f"{row['subject']}: {row['detail']}" for row in found]
 
 
-def test_parquet_of_an_earlier_version_is_read_beside_that_of_this_one(spark, trail, tmp_path, monkeypatch) -> None:
+def test_parquet_of_an_earlier_version_is_read_beside_that_of_this_one(spark, trail, tmp_path) -> None:
     folder, to = _segments(trail, 2), tmp_path / "to"
-    with monkeypatch.context() as earlier:
-        earlier.setattr(read, "FIELDS", tuple(field for field in FIELDS if field.name not in ("operator", "messages")))
-        _ingest(spark, to, folder)
+    (file,) = _ingest(spark, to, folder).files
+    pq.write_table(pq.read_table(to / file.path).drop_columns(["operator", "messages"]), to / file.path)
+    with writing_to(to) as manifest:
+        replace(manifest, files=(warehouse._described(to, to / file.path),)).save(to)
     trail.add("operated", command="CLEAR QLOCAL", operator="anna", messages=3)
     trail.write(SECOND)
     manifest = _ingest(spark, to, folder)
     rows = [(1, None, None), (2, None, None), (3, "anna", 3)]
-    assert _operators(spark, to) == rows
+    assert _operators(to) == rows
     compacted(spark, to, manifest, manifest.files)
-    assert _operators(spark, to) == rows
+    assert _operators(to) == rows
 
 
-def _operators(spark: SparkSession, folder: Path) -> list[tuple[object, ...]]:
-    lines = input_of_parquet(spark, folder, selected(folder, EVERYTHING)).lines.orderBy("sequence")
-    return [tuple(row) for row in lines.select("sequence", "operator", "messages").collect()]
+def _operators(folder: Path) -> list[tuple[object, ...]]:
+    pieces = input_of_parquet(folder, selected(folder, EVERYTHING)).pieces
+    records = sorted((line.record for piece in pieces for line in piece.lines()), key=lambda each: each["sequence"])
+    return [tuple(map(record.get, ("sequence", "operator", "messages"))) for record in records]
 
 
 def test_a_last_segment_that_was_taken_away_before_is_missed_by_its_digest(spark, signed, tmp_path: Path) -> None:
     for _ in range(2):
         signed.records(2), signed.close()
     _ingest(spark, tmp_path / "whole", signed.folder)
-    assert _of_digests(spark, tmp_path / "whole") == []
+    assert _of_digests(tmp_path / "whole", tmp_path) == []
     (signed.folder / f"{signed.segments[1]}.jsonl").unlink()
     _ingest(spark, tmp_path / "cut", signed.folder)
-    assert _of_digests(spark, tmp_path / "cut") == [f"{signed.segments[1]}: it is missing: its digest is there"]
+    assert _of_digests(tmp_path / "cut", tmp_path) == [f"{signed.segments[1]}: it is missing: its digest is there"]
 
 
 @pytest.mark.parametrize("ending", [".open", ".jsonl", ".jsonl.gz"])
@@ -252,11 +247,7 @@ def test_a_segment_that_is_closed_while_others_are_measured_is_not_missing(
     monkeypatch.setattr(Measuring, "closed_segments", lambda _self, _folder: iter(measured))
     _ingest(spark, tmp_path / "to", signed.folder)
     assert [path.name for path in (tmp_path / "to" / "digests" / GATEWAY).iterdir()] == ["000000000001.digest"]
-    assert _of_digests(spark, tmp_path / "to") == []
-
-
-def _silent(_line: str) -> None:
-    return
+    assert _of_digests(tmp_path / "to", tmp_path) == []
 
 
 def test_a_period_reads_only_what_lies_around_it(spark, trail, tmp_path: Path) -> None:
@@ -267,9 +258,10 @@ def test_a_period_reads_only_what_lies_around_it(spark, trail, tmp_path: Path) -
     _ingest(spark, tmp_path / "to", trail.folder)
     noon_us = 1_795_158_000_000_000 + 3 * DAY_US
     selection = selected(tmp_path / "to", Period(from_us=noon_us))
-    audit_input = input_of_parquet(spark, tmp_path / "to", selection)
-    assert sorted(row["sequence"] for row in audit_input.lines.collect()) == [3, 4, 5]
-    assert (audit_input.is_whole, audit_input.cut) == (False, {GATEWAY})
+    audit_input = input_of_parquet(tmp_path / "to", selection)
+    lines = (line for piece in audit_input.pieces for line in piece.lines())
+    assert sorted(line.record["sequence"] for line in lines) == [3, 4, 5]
+    assert (audit_input.is_whole, audit_input.cut) == (False, {ALONE})
     with pytest.raises(Damaged, match="nothing of the period"):
         selected(tmp_path / "to", Period(until_us=noon_us - 30 * DAY_US))
 
@@ -367,9 +359,9 @@ def test_a_trail_that_begins_late_is_another_than_the_one_before(spark, trail, t
     assert [new_segments(folder, manifest, Measuring()).segments for folder in (before, late)] == [(), ()]
     (late / FIRST).unlink()
     assert new_segments(late, manifest, Measuring()).segments == (), "its first segment may be removed by retention"
-    audit_input = input_of_parquet(spark, to, selected(to, EVERYTHING))
+    audit_input = input_of_parquet(to, selected(to, EVERYTHING))
     names = ("integrity.chain", "integrity.sequence", "integrity.batch", "integrity.restored")
-    found = audit(spark, audit_input, _silent, policy=policy_of(*names))
+    found = audited(audit_input, tmp_path, policy=policy_of(*names))
     told = {control.identifier: control.violations for control in found.controls if control.violations}
     assert told == {"integrity.restored": 1}
 

@@ -41,6 +41,12 @@ WILL = {"packet_type": 1, "topic": "a/b", "input": bytes.fromhex("0003 612f62 02
 ASKED = {"command": "RegSub", "packet_type": 8, "output": psc("<Command>RegSub</Command><Topic>a/b</Topic>")}
 REGISTER = ASKED | {"topic": "a/b", "input": bytes.fromhex("0003 612f62 01")}
 SHARED = REGISTER | {"input": b"\x00\x0c$share/g/a/b\x01"}
+TREE = REGISTER | {
+    "topic": "a a/*",
+    "input": bytes.fromhex("0003 612f23 01"),
+    "output": mqrfh("MQPSCommand RegSub MQPSTopic a MQPSTopic a/*"),
+    "output_format": "MQHRF",
+}
 END = {"command": "DeregSub", "packet_type": 14, "topic": "", "output": psc("<Command>DeregSub</Command>")}
 
 RIGHT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -53,6 +59,7 @@ RIGHT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "will": (WILL, {"persistent": True}),
     "SUBSCRIBE": (REGISTER, {}),
     "SUBSCRIBE of a group": (SHARED, {}),
+    "SUBSCRIBE of two patterns": (TREE, {}),
     "asked by the gateway": (ASKED | {"topic": "a/b"}, {}),
     "end of a session": (END, {}),
     "unreadable packet": (PUT | {"input": b"\x36"}, OF_PUBLISH),
@@ -78,6 +85,7 @@ WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "persistence of a will": (WILL, {"persistent": False}, "persistent"),
     "filter of a SUBSCRIBE": (REGISTER | {"topic": "a/c"}, {}, "topic"),
     "filter of a group": (SHARED | {"topic": "a/c"}, {}, "topic"),
+    "filter of two patterns": (TREE | {"topic": "a a/b"}, {}, "topic"),
     "topic that the gateway asked for": (ASKED | {"topic": "a/c"}, {}, "topic"),
 }
 

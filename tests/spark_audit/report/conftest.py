@@ -87,7 +87,8 @@ def control(identifier: str, *found: Violation, **changes: object) -> ControlRes
         "source": "QoS levels and flows (ac10850_)",
         "violations": len(found),
         "sample": found,
-        "seconds": 0.25,
+        "tested": 9,
+        "items": "exchanges",
     }
     return ControlResult(**(fields | changes))  # type: ignore[arg-type]  # the fields are those of ControlResult
 
@@ -150,6 +151,7 @@ def result() -> AuditResult:
             control("conversion.options", not_evaluable=HOSTILE),
             control("retained", severity="off"),
             control("conservation"),
+            control("passages", tested=0),
         ),
         conversions=(ConversionCount(conversion=HOSTILE, status="match", same_bytes=False, count=3),),
         dropped_fields=(DroppedField(name=HOSTILE, reason=HOSTILE, count=12_345),),
@@ -173,6 +175,8 @@ def result() -> AuditResult:
         policy_sha256="12" * 32,
         policy_text=f'[scope]\ntopics = ["plant/#"]  # {HOSTILE}\n',
         exceptions=EXCEPTIONS_FOLDER,
+        engine="spark",
+        seconds=(("reading", 1.0), ("judging", 0.5)),
         versions=(("rfhbridge", "0.1.0"), ("record", "1")),
         limits="What a chain does not show.",
     )

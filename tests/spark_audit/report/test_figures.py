@@ -1,18 +1,20 @@
-"""The sums on Spark: counted from a trail written line by line, with what a hostile or damaged one may hold."""
+"""The sums of a report: counted from a trail written line by line, with what a hostile or damaged one may hold."""
 
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
+from spark_audit.engines.engine import VIOLATION, Engine
 from spark_audit.record import Kind
 from spark_audit.report import figures
 from spark_audit.report.evidence import with_evidence
 from spark_audit.report.exceptions import write_exceptions
 from spark_audit.report.latency import latencies
-from spark_audit.result import ControlResult, Count, DroppedField, Latency, PersonalData, Violation, Volume
-from tests.spark_audit.conftest import GATEWAY, SEGMENT, TrailBuilder
+from spark_audit.result import Count, DroppedField, Latency, PersonalData, Violation, Volume
+from tests.spark_audit.conftest import GATEWAY, SEGMENT, Facts, TrailBuilder
 from tests.spark_audit.report.conftest import control
 
 SECOND_US = 1_000_000
@@ -22,7 +24,7 @@ PUBACK, PUBREC, PUBCOMP = 4, 5, 7
 
 
 @pytest.fixture
-def story(trail: TrailBuilder, read: Callable[[Path], DataFrame]) -> DataFrame:
+def story(trail: TrailBuilder, read: Callable[..., Facts]) -> Engine:
     """Three exchanges in, three out, a channel, a dropped field; a doubled, a missing and a foreign line."""
     at = {"at_us": NOON_US}
     who = {"direction": "in", "client": "boiler", "session_epoch": 1}
@@ -64,10 +66,10 @@ def story(trail: TrailBuilder, read: Callable[[Path], DataFrame]) -> DataFrame:
     trail.lines.append(trail.lines[1])
     del trail.lines[7]
     trail.lines.append(b"nonsense\n")
-    return read(trail.write())
+    return read(trail.write()).engine
 
 
-def test_scope_counts_lines_segments_gateways_and_what_is_missing(story: DataFrame) -> None:
+def test_scope_counts_lines_segments_gateways_and_what_is_missing(story: Engine) -> None:
     scope = figures.scope(story, size_bytes=7, torn_files=("a.torn",))
     assert (scope.lines, scope.records, scope.lines_set_aside, scope.bytes) == (17, 16, 1, 7)
     assert (scope.segment_count, scope.gateway_count, scope.torn_files) == (1, 1, ("a.torn",))
@@ -79,15 +81,14 @@ def test_scope_counts_lines_segments_gateways_and_what_is_missing(story: DataFra
     assert (scope.first_at_us, scope.last_at_us) == (NOON_US, 2**62)
 
 
-def test_proofs_tell_the_ends_of_each_qos_in_both_directions(story: DataFrame) -> None:
-    records = story.where("is_record")
+def test_proofs_tell_the_ends_of_each_qos_in_both_directions(story: Engine) -> None:
     exchanges = (
         Count(group="1", what="put", count=1),
         Count(group="1", what="pending", count=1),
         Count(group="2", what="put", count=1),
     )
     nought, one, two = figures.qos_proofs(
-        records, exchanges, (control("qos.1", violations=5), control("delivery.qos1", violations=2))
+        story, exchanges, (control("qos.1", violations=5), control("delivery.qos1", violations=2))
     )
     assert (nought.delivered, nought.completed, nought.unanswered) == (1, 0, 0)
     assert (one.accepted, one.put, one.pending, one.acknowledged, one.violations) == (2, 1, 1, 1, 7)
@@ -96,8 +97,8 @@ def test_proofs_tell_the_ends_of_each_qos_in_both_directions(story: DataFrame) -
     assert (two.delivered, two.completed, two.unanswered) == (1, 0, 1)
 
 
-def test_latencies_are_taken_between_the_two_records_of_a_step(story: DataFrame) -> None:
-    found = {(row.step, row.qos): row for row in latencies(story.where("is_record"))}
+def test_latencies_are_taken_between_the_two_records_of_a_step(story: Engine) -> None:
+    found = {(row.step, row.qos): row for row in latencies(story)}
     assert {key: (row.count, row.max_us) for key, row in found.items()} == {
         ("acknowledged after accepted", 1): (1, 2_000),
         ("acknowledged after accepted", 2): (1, 9_000),
@@ -110,8 +111,8 @@ def test_latencies_are_taken_between_the_two_records_of_a_step(story: DataFrame)
     )
 
 
-def test_volumes_are_counted_by_the_minute(story: DataFrame) -> None:
-    volumes = figures.volumes(story.where("is_record"), NOON_US, NOON_US + 120 * SECOND_US)
+def test_volumes_are_counted_by_the_minute(story: Engine) -> None:
+    volumes = figures.volumes(story, NOON_US, NOON_US + 120 * SECOND_US)
     assert volumes.interval_s == 60
     assert volumes.intervals == (
         Volume(at_us=NOON_US, accepted=4, put=2, delivered=0, forwarded=1, ended_otherwise=0),
@@ -119,8 +120,8 @@ def test_volumes_are_counted_by_the_minute(story: DataFrame) -> None:
     )
 
 
-def test_times_that_are_none_make_no_more_intervals_than_others(story: DataFrame) -> None:
-    volumes = figures.volumes(story.where("is_record"), -(2**63), 2**63 - 1)
+def test_times_that_are_none_make_no_more_intervals_than_others(story: Engine) -> None:
+    volumes = figures.volumes(story, -(2**63), 2**63 - 1)
     assert len(volumes.intervals) == 2
     assert sum(row.accepted for row in volumes.intervals) == 4
 
@@ -133,8 +134,8 @@ def test_an_interval_is_one_that_people_read_easily(period_s: int, interval_s: i
     assert figures.interval_for(period_s) == interval_s
 
 
-def test_dropped_fields_are_counted_by_name_and_reason(story: DataFrame) -> None:
-    assert figures.dropped_fields(story.where("is_record")) == (
+def test_dropped_fields_are_counted_by_name_and_reason(story: Engine) -> None:
+    assert figures.dropped_fields(story) == (
         DroppedField(name="MQPSStreamName", reason="no place", count=2),
         DroppedField(name="MQPSUser", reason="a tie", count=1),
     )
@@ -150,22 +151,20 @@ def test_dropped_fields_are_counted_by_name_and_reason(story: DataFrame) -> None
     ],
 )
 def test_whether_clients_are_keyed_is_seen_in_the_records(
-    spark: SparkSession, clients: list[str | None], personal_data: PersonalData
+    trail: TrailBuilder, read: Callable[..., Facts], clients: list[str | None], personal_data: PersonalData
 ) -> None:
-    records = spark.createDataFrame([(client,) for client in clients], "client string")
-    assert figures.personal_data(records) is personal_data
+    for client in clients:
+        trail.add("session", client=client)
+    assert figures.personal_data(read(trail.write()).engine) is personal_data
 
 
 def _found(sequence: int, subject: str = "message") -> Violation:
     return Violation(gateway=GATEWAY, sequence=sequence, subject=subject, detail="wrong")
 
 
-def test_a_finding_gets_its_file_and_line_and_one_without_a_record_what_it_names(
-    spark: SparkSession, story: DataFrame
-) -> None:
-    outcomes = spark.createDataFrame([], "gateway string, sequence long, byte_offset long, expected string")
+def test_a_finding_gets_its_file_and_line_and_one_without_a_record_what_it_names(story: Engine) -> None:
     place = Violation(gateway="", sequence=0, subject=f"{SEGMENT}, line 17", detail="no record")
-    (result,) = with_evidence((control("any", _found(2), _found(16), _found(99), place),), story, outcomes)
+    (result,) = with_evidence((control("any", _found(2), _found(16), _found(99), place),), story)
     assert [(found.segment, found.line) for found in result.sample] == [
         (SEGMENT, 2),
         (SEGMENT, 15),
@@ -175,29 +174,33 @@ def test_a_finding_gets_its_file_and_line_and_one_without_a_record_what_it_names
     assert [found.evidence for found in result.sample] == [None] * 4
 
 
-def _read_back(spark: SparkSession, folder: Path) -> list[tuple[object, ...]]:
-    rows = spark.read.parquet(str(folder)).select("control", "severity", "gateway", "sequence", "subject", "detail")
-    return sorted(tuple(row) for row in rows.collect())
+def _read_back(folder: Path) -> list[tuple[object, ...]]:
+    names = ("control", "severity", "gateway", "sequence", "subject", "detail")
+    partitioning = ds.partitioning(pa.schema([("control", pa.string())]), flavor="hive")
+    rows = ds.dataset(folder, format="parquet", partitioning=partitioning).to_table().to_pylist()
+    return sorted(tuple(row[name] for name in names) for row in rows)
 
 
-def test_every_violation_is_written_by_control_not_only_the_sample(spark: SparkSession, tmp_path: Path) -> None:
-    many = spark.range(1, 61).selectExpr(
-        f"'{GATEWAY}' AS gateway", "id AS sequence", "'message' AS subject", "CAST(NULL AS STRING) AS detail"
+def test_every_violation_is_written_by_control_not_only_the_sample(story: Engine, tmp_path: Path) -> None:
+    many = [{"control": "qos.1", "gateway": GATEWAY, "sequence": n, "subject": "message"} for n in range(1, 61)]
+    many.append(many[0] | {"control": "timeliness", "sequence": 7, "subject": "a/\u202e\x00b", "detail": "wrong"})
+    rows = [{"detail": ""} | row for row in many]
+    story.give("told", pa.Table.from_pylist(rows, schema=VIOLATION))
+    results = (
+        control("qos.1", _found(1), violations=60),
+        control("timeliness", _found(7), severity="warning"),
+        control("conservation"),
     )
-    found: list[tuple[ControlResult, DataFrame]] = [
-        (control("qos.1", _found(1), violations=60), many),
-        (control("timeliness", _found(7, "a/\u202e\x00b"), severity="warning"), many),
-        (control("conservation"), many.limit(0)),
-    ]
-    name = write_exceptions(spark, found, tmp_path)
-    written = _read_back(spark, tmp_path / name)
+    name = write_exceptions(story, results, tmp_path)
+    written = _read_back(tmp_path / name)
     assert len(written) == 61
     assert written[0] == ("qos.1", "error", GATEWAY, 1, "message", "")
     assert written[-1] == ("timeliness", "warning", GATEWAY, 7, "a/\u202e\x00b", "wrong")
     assert sorted(path.name for path in (tmp_path / name).glob("control=*")) == ["control=qos.1", "control=timeliness"]
 
 
-def test_without_a_violation_the_data_set_is_there_and_empty(spark: SparkSession, tmp_path: Path) -> None:
-    write_exceptions(spark, [(control("qos.1", _found(1)), spark.range(0))], tmp_path)
-    name = write_exceptions(spark, [(control("conservation"), spark.range(0))], tmp_path)
-    assert _read_back(spark, tmp_path / name) == []
+def test_without_a_violation_the_data_set_is_there_and_empty(story: Engine, tmp_path: Path) -> None:
+    story.give("told", VIOLATION.empty_table())
+    write_exceptions(story, [control("qos.1", _found(1))], tmp_path)
+    name = write_exceptions(story, [control("conservation")], tmp_path)
+    assert _read_back(tmp_path / name) == []

@@ -34,7 +34,7 @@ def test_the_result_holds_everything_and_passes_its_schema(
     result: AuditResult, valid: Callable[[str], dict[str, object]], tmp_path: Path
 ) -> None:
     document = valid(write_report(result, tmp_path)[-1].read_text())
-    assert (document["result_version"], document["verdict"]) == (2, "violations")
+    assert (document["result_version"], document["verdict"]) == (3, "violations")
     assert document["reason"] == HOSTILE
     assert document["versions"] == {"rfhbridge": "0.1.0", "record": "1"}
 

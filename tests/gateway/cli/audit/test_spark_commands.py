@@ -330,6 +330,24 @@ def test_missing_pyspark_says_what_to_install(rfhbridge, monkeypatch, data_folde
     assert ended.stderr.count("\n") == 1
 
 
+def test_the_audit_on_duckdb_asks_for_no_java_and_no_pyspark(rfhbridge, monkeypatch, spark, data_folder, tmp_path):
+    data_folder.mkdir()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
+    monkeypatch.setattr(
+        "gateway.cli.audit.spark_process.importlib.util.find_spec", lambda name: name == "duckdb" or None
+    )
+    assert rfhbridge("audit", "run", "--data", data_folder, "--engine", "duckdb").exit_code == 0
+    assert spark.command[-2:] == ("--engine", "duckdb")
+
+
+def test_missing_duckdb_says_what_to_install(rfhbridge, monkeypatch, data_folder):
+    monkeypatch.setattr("gateway.cli.audit.spark_process.importlib.util.find_spec", lambda _name: None)
+    ended = rfhbridge("audit", "run", "--data", data_folder, "--engine", "duckdb")
+    assert (ended.exit_code, ended.stdout) == (2, b"")
+    assert "DuckDB is not installed" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
 def test_missing_java_says_what_to_install(rfhbridge, monkeypatch, data_folder, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
     ended = rfhbridge("audit", "run", "--data", data_folder)

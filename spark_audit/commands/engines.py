@@ -1,12 +1,12 @@
-"""Spark for the length of a command. An interruption waits during its start.
+"""An engine for the length of a command: Spark or DuckDB. An interruption waits during the start of Spark.
 
-It is stopped at the end, unless killed.
+Spark is stopped at the end, unless killed. DuckDB runs in this process.
 """
 
 import argparse
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +15,12 @@ from spark_audit.interruption import Interruption
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from spark_audit.engines.engine import Engine
     from spark_audit.spark_session import SparkPlace
 
 
-class SparkFailed(Exception):
-    """There is no Java, nobody answers at the master or the remote, or Spark gave up. The text says which."""
+class EngineFailed(Exception):
+    """There is no Java, nobody answers at the master or the remote, or an engine gave up. The text says which."""
 
 
 def place_of(options: argparse.Namespace) -> "SparkPlace":
@@ -40,7 +41,7 @@ def scratch_folder() -> Iterator[Path]:
 def spark_session(
     scratch: Path, trail_bytes: int, place: "SparkPlace", interruption: Interruption
 ) -> Iterator["SparkSession"]:
-    """A session. Raises SparkFailed, also for errors while it is used."""
+    """A session. Raises EngineFailed, also for errors while it is used."""
     from spark_audit.spark_session import start_session
 
     try:
@@ -49,16 +50,46 @@ def spark_session(
     except _errors_of_spark(OSError, ImportError) as error:
         where = place.remote or place.master
         hint = f"at {where}" if where else "(it needs Java 17 or 21)"
-        raise SparkFailed(f"Spark does not start {hint}: {_reason(error)}") from None
+        raise EngineFailed(f"Spark does not start {hint}: {_reason(error)}") from None
     try:
         yield spark
     except _errors_of_spark() as error:
         if interruption.has_come:
             raise
-        raise SparkFailed(f"Spark gave up: {_reason(error)}") from error
+        raise EngineFailed(f"Spark gave up: {_reason(error)}") from error
     finally:
         if not interruption.has_come:
             spark.stop()
+
+
+@contextmanager
+def spark_engine(
+    scratch: Path, trail_bytes: int, place: "SparkPlace", interruption: Interruption
+) -> Iterator["Engine"]:
+    """Spark as an engine. Raises EngineFailed."""
+    from spark_audit.engines.spark import SparkEngine
+
+    with spark_session(scratch, trail_bytes, place, interruption) as spark:
+        engine = SparkEngine(spark)
+        yield engine
+        engine.close()
+
+
+@contextmanager
+def duck_engine(scratch: Path, memory: str) -> Iterator["Engine"]:
+    """DuckDB as an engine. Raises EngineFailed, also for what goes wrong while it is used."""
+    try:
+        import duckdb
+
+        from spark_audit.engines.duck import DuckEngine
+    except ImportError as error:
+        raise EngineFailed(f"DuckDB is not there: {error} (install rfhbridge[audit])") from None
+    folder = Path(tempfile.mkdtemp(dir=scratch))
+    try:
+        with closing(DuckEngine(folder, memory)) as engine:
+            yield engine
+    except duckdb.Error as error:
+        raise EngineFailed(f"DuckDB gave up: {str(error).splitlines()[0]}") from error
 
 
 def _errors_of_spark(*others: type[Exception]) -> tuple[type[Exception], ...]:

@@ -1,0 +1,134 @@
+"""DuckDB as the engine of an audit: processes beside this one read the facts, DuckDB asks them in this one.
+
+Nothing is downloaded: DuckDB's extensions are switched off, and files are read and written through pyarrow.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from spark_audit.engines.engine import Row
+from spark_audit.facts.pieces import Piece
+from spark_audit.facts.reader import FactReader, Reading
+from spark_audit.facts.tables import TABLES, schema_of
+
+#: Text that one process is worth.
+_PROCESS_BYTES: Final = 16 * 1024 * 1024
+_ROWS: Final = 2_000
+_FORMAT: Final = ".arrow"
+
+
+class DuckEngine:
+    """An engine in this process; files that it needs stand in `scratch`. `memory` is what DuckDB may take, as 2g."""
+
+    name = "duckdb"
+
+    def __init__(self, scratch: Path, memory: str) -> None:
+        self._scratch = scratch
+        unit = {"k": "KB", "m": "MB", "g": "GB", "t": "TB"}[memory[-1].lower()]
+        self._database = duckdb.connect(
+            str(scratch / "facts.duckdb"),
+            config={
+                "memory_limit": memory[:-1] + unit,
+                "temp_directory": str(scratch / "spilled"),
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+            },
+        )
+
+    @property
+    def versions(self) -> tuple[tuple[str, str], ...]:
+        """See Engine."""
+        return (("duckdb", version("duckdb")),)
+
+    def read(self, pieces: Sequence[Piece], reading: Reading, text_bytes: int) -> None:
+        """See Engine."""
+        folder = self._scratch / "facts"
+        folder.mkdir()
+        processes = max(1, min(os.cpu_count() or 1, len(pieces), text_bytes // _PROCESS_BYTES + 1))
+        work = partial(_write_facts, reading=reading, folder=folder)
+        if processes == 1:
+            for task in enumerate(pieces):
+                work(task)
+        else:
+            with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+                for _done in pool.map(work, enumerate(pieces)):
+                    pass
+        for table in TABLES:
+            files = sorted(map(str, folder.glob(f"{table}-*{_FORMAT}")))
+            facts = (
+                ds.dataset(files, schema=schema_of(table), format="ipc") if files else schema_of(table).empty_table()
+            )
+            self._make(table, facts)
+        shutil.rmtree(folder)
+
+    def _make(self, name: str, rows: object) -> None:
+        self._database.register("given", rows)
+        self._database.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM given")
+        self._database.unregister("given")
+
+    def keep(self, name: str, query: str) -> None:
+        """See Engine."""
+        self._database.execute(f"CREATE OR REPLACE TABLE {name} AS {query}")
+
+    def keep_few(self, name: str, query: str) -> None:
+        """See Engine."""
+        self.keep(name, query)
+
+    def give(self, name: str, table: pa.Table) -> None:
+        """See Engine."""
+        self._make(name, table)
+
+    def rows(self, query: str) -> list[Row]:
+        """See Engine."""
+        return list(self.each(query))
+
+    def each(self, query: str) -> Iterator[Row]:
+        """See Engine."""
+        cursor = self._database.cursor()
+        cursor.execute(query)
+        names = [column[0] for column in cursor.description]
+        while rows := cursor.fetchmany(_ROWS):
+            for row in rows:
+                yield dict(zip(names, row, strict=True))
+
+    def write(self, query: str, folder: Path) -> None:
+        """See Engine."""
+        shutil.rmtree(folder, ignore_errors=True)
+        rows = self._database.sql(query).to_arrow_reader(_ROWS)
+        partitioning = ds.partitioning(pa.schema([("control", pa.string())]), flavor="hive")
+        ds.write_dataset(rows, folder, format="parquet", partitioning=partitioning)
+
+    def close(self) -> None:
+        """See Engine."""
+        self._database.close()
+
+
+_READERS: dict[Reading, FactReader] = {}
+
+
+def _write_facts(task: tuple[int, Piece], *, reading: Reading, folder: Path) -> None:
+    """Reads a piece in a process that may read others; a file for each table that has rows."""
+    number, piece = task
+    if reading not in _READERS:
+        _READERS.clear()
+        _READERS[reading] = FactReader(reading)
+    writers: dict[str, pa.RecordBatchFileWriter] = {}
+    try:
+        for table, batch in _READERS[reading].facts(piece.lines()):
+            if table not in writers:
+                writers[table] = pa.ipc.new_file(folder / f"{table}-{number:08d}{_FORMAT}", batch.schema)
+            writers[table].write_batch(batch)
+    finally:
+        for writer in writers.values():
+            writer.close()

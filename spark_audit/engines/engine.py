@@ -1,0 +1,68 @@
+"""What an audit asks of an engine: to read facts, to keep tables, to answer queries, to write findings."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+
+from spark_audit.facts.pieces import Piece
+from spark_audit.facts.reader import Reading
+
+Row = dict[str, Any]
+#: Columns of a violation.
+VIOLATION: Final = pa.schema(
+    [
+        ("control", pa.string()),
+        ("gateway", pa.string()),
+        ("sequence", pa.int64()),
+        ("subject", pa.string()),
+        ("detail", pa.string()),
+    ]
+)
+
+
+class Engine(Protocol):
+    """An engine with tables of its own, by name. Names and queries are ours; values never stand in a query."""
+
+    @property
+    def name(self) -> str:
+        """How a result names it."""
+        ...
+
+    @property
+    def versions(self) -> tuple[tuple[str, str], ...]:
+        """Its library and version."""
+        ...
+
+    def read(self, pieces: Sequence[Piece], reading: Reading, text_bytes: int) -> None:
+        """Makes the tables of facts from pieces, which hold about so many bytes of text."""
+        ...
+
+    def keep(self, name: str, query: str) -> None:
+        """Makes a table from a query, once."""
+        ...
+
+    def keep_few(self, name: str, query: str) -> None:
+        """The same for a query that gives few rows or none, unless much is wrong."""
+        ...
+
+    def give(self, name: str, table: pa.Table) -> None:
+        """Makes a table from rows."""
+        ...
+
+    def rows(self, query: str) -> list[Row]:
+        """All rows of a query that gives few."""
+        ...
+
+    def each(self, query: str) -> Iterator[Row]:
+        """The rows of a query that may give many, a part of them at a time."""
+        ...
+
+    def write(self, query: str, folder: Path) -> None:
+        """Writes rows as Parquet, in a folder for each value of the column `control`; replaces what is there."""
+        ...
+
+    def close(self) -> None:
+        """Lets go of all tables."""
+        ...

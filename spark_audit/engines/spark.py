@@ -1,0 +1,132 @@
+"""Spark as the engine of an audit: facts are read by its Python workers, tables are temporary views.
+
+What comes from few rows is kept in the plans of the queries, for Spark makes such plans faster; what comes from many is
+kept on the disk, whose pages the system holds in memory while there is room. (In Java's own memory ten million records
+left too little to sort with, in 2 GB.)
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from spark_audit.engines.engine import Row
+from spark_audit.facts.pieces import Piece
+from spark_audit.facts.reader import FactReader, Reading
+from spark_audit.facts.tables import TABLES
+
+_FACT: Final = "fact"
+#: Of all tables, each column once: workers give one frame.
+_WIDE: Final = pa.schema(
+    {_FACT: pa.string()} | {name: kind for columns in TABLES.values() for name, kind in columns.items()}
+)
+#: Text of which the facts are few rows.
+_FEW_BYTES: Final = 1024 * 1024
+#: Rows that a plan may hold.
+_FEW_ROWS: Final = 10_000
+#: Text that one task reads.
+_TASK_BYTES: Final = 16 * 1024 * 1024
+_ON_DISK: Final = StorageLevel.DISK_ONLY
+
+
+class SparkEngine:
+    """An engine on a Spark session, which it leaves running."""
+
+    name = "spark"
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._kept: list[DataFrame] = []
+        self._are_few = False
+
+    @property
+    def versions(self) -> tuple[tuple[str, str], ...]:
+        """See Engine."""
+        return (("pyspark", version("pyspark")),)
+
+    def read(self, pieces: Sequence[Piece], reading: Reading, text_bytes: int) -> None:
+        """See Engine."""
+        self._are_few = text_bytes < _FEW_BYTES
+        tasks = max(1, min(len(pieces), text_bytes // _TASK_BYTES + 1))
+        numbers = self._spark.range(0, len(pieces), 1, tasks)
+        wide = numbers.mapInArrow(partial(_read, pieces=tuple(pieces), reading=reading), from_arrow_schema(_WIDE))
+        if self._are_few:
+            rows = wide.toArrow()
+            for table, columns in TABLES.items():
+                told = rows.filter(pa.compute.equal(rows[_FACT], table)).select(list(columns))
+                self.give(table, told)
+            return
+        self._kept.append(wide.persist(_ON_DISK))
+        for table, columns in TABLES.items():
+            wide.where(f"{_FACT} = '{table}'").select(*columns).createOrReplaceTempView(table)
+
+    def keep(self, name: str, query: str) -> None:
+        """See Engine."""
+        frame = self._spark.sql(query)
+        if self._are_few:
+            self.give(name, frame.toArrow())
+        else:
+            self.take(name, frame)
+
+    def keep_few(self, name: str, query: str) -> None:
+        """See Engine. Rules over rows that stand in the plan, or over none, cost little."""
+        self.keep(name, query)
+        if not self._are_few:
+            rows = self._spark.table(name)
+            if rows.count() <= _FEW_ROWS:
+                self.give(name, rows.toArrow())
+
+    def take(self, name: str, frame: DataFrame) -> None:
+        """Makes a table from a frame, once."""
+        self._kept.append(frame.persist(_ON_DISK))
+        frame.createOrReplaceTempView(name)
+
+    def give(self, name: str, table: pa.Table) -> None:
+        """See Engine."""
+        self._spark.createDataFrame(table).createOrReplaceTempView(name)
+
+    def rows(self, query: str) -> list[Row]:
+        """See Engine."""
+        return [row.asDict() for row in self._spark.sql(query).collect()]
+
+    def each(self, query: str) -> Iterator[Row]:
+        """See Engine."""
+        return (row.asDict() for row in self._spark.sql(query).toLocalIterator())
+
+    def write(self, query: str, folder: Path) -> None:
+        """See Engine. The folder must be one that all workers see."""
+        self._spark.sql(query).write.mode("overwrite").partitionBy("control").parquet(str(folder))
+
+    def close(self) -> None:
+        """See Engine."""
+        for frame in self._kept:
+            frame.unpersist()
+        self._kept.clear()
+
+
+def _read(
+    batches: Iterable[pa.RecordBatch], *, pieces: tuple[Piece, ...], reading: Reading
+) -> Iterator[pa.RecordBatch]:
+    """The facts of the pieces whose numbers come in, in the columns of all tables."""
+    reader = FactReader(reading)
+    for numbers in batches:
+        for number in numbers.column(0).to_pylist():
+            for table, batch in reader.facts(pieces[number].lines()):
+                yield _widened(table, batch)
+
+
+def _widened(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+    there = {name: batch.column(name) for name in batch.schema.names}
+    there[_FACT] = pa.array([table]).take(pa.array([0] * batch.num_rows))
+    columns = [there.get(column.name) for column in _WIDE]
+    filled = [
+        pa.nulls(batch.num_rows, column.type) if values is None else values
+        for values, column in zip(columns, _WIDE, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(filled, schema=_WIDE)

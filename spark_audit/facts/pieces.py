@@ -1,0 +1,151 @@
+"""Pieces: what one task reads of a trail. A segment is cut into pieces of some size; Parquet is read file by file.
+
+A piece begins behind the first line feed at or after its first byte and ends with the line that its last byte is in, so
+each line is in one piece. A compressed segment is one piece. Memory holds a block and the longest line.
+"""
+
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, Protocol
+
+import pyarrow.parquet as pq
+
+from spark_audit.facts.lines import Line, hash_of, parsed, shown
+from spark_audit.record import FIELDS
+from spark_audit.verify.source import BLOCK_BYTES, COMPRESSED, LONGEST_LINE_BYTES
+
+#: Large enough to pay for a task, small enough to spread a segment of 64 MiB over two.
+PIECE_BYTES: Final = 32 * 1024 * 1024
+_ROWS: Final = 2_000
+_FIELD_NAMES: Final = tuple(field.name for field in FIELDS)
+_PLACED: Final = ("trail", "segment", "block", "place", "is_record", "actual_hash", "line")
+
+
+class Piece(Protocol):
+    """What a task is given: it gives lines."""
+
+    def lines(self) -> Iterator[Line]:
+        """Every line, in the order in which it stands. Raises OSError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentPiece:
+    """Bytes `start` to `end` of a segment of text; of a compressed one all. `end` 0: to the end."""
+
+    trail: str
+    path: Path
+    start: int = 0
+    end: int = 0
+
+    def lines(self) -> Iterator[Line]:
+        """See Piece."""
+        segment = self.path.name
+        for place, data in enumerate(self._raw()):
+            record = parsed(data)
+            text = shown(data) if record is None else None
+            yield Line(self.trail, segment, self.start, place, record, hash_of(data), text)
+
+    def _raw(self) -> Iterator[bytes]:
+        with self.path.open("rb") as file:
+            if not self.path.name.endswith(COMPRESSED):
+                yield from _lines_between(file, self.start, self.end)
+                return
+            try:
+                with gzip.GzipFile(fileobj=file) as text:
+                    yield from (line for line, _length in _lines_of(iter(lambda: text.read(BLOCK_BYTES), b"")))
+            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+                yield f"what follows cannot be decompressed: {error}".encode()
+
+
+def pieces_of(trail: str, paths: Iterable[Path], piece_bytes: int = PIECE_BYTES) -> list[SegmentPiece]:
+    """The pieces of segments. Raises OSError."""
+    pieces: list[SegmentPiece] = []
+    for path in paths:
+        size = path.stat().st_size
+        starts = [0] if path.name.endswith(COMPRESSED) else list(range(0, max(size, 1), piece_bytes))
+        ends = [*starts[1:], 0]
+        pieces += [
+            SegmentPiece(trail=trail, path=path, start=start, end=end) for start, end in zip(starts, ends, strict=True)
+        ]
+    return pieces
+
+
+def _lines_between(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
+    """The lines that begin at `start` or later and before `end`, 0 for no end."""
+    offset = 0
+    if start:
+        file.seek(start - 1)
+        offset = start - 1 + _skipped(file)
+        if end and offset >= end:
+            return
+        file.seek(offset)
+    for line, length in _lines_of(iter(lambda: file.read(BLOCK_BYTES), b"")):
+        yield line
+        offset += length + 1
+        if end and offset >= end:
+            return
+
+
+def _skipped(file: BinaryIO) -> int:
+    """Bytes up to and with the next line feed, or to the end."""
+    skipped = 0
+    while data := file.read(BLOCK_BYTES):
+        found = data.find(b"\n")
+        if found >= 0:
+            return skipped + found + 1
+        skipped += len(data)
+    return skipped
+
+
+def _lines_of(blocks: Iterator[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Lines without their line feeds, and their length in bytes; of one that is too long to be held, its beginning."""
+    held: list[bytes] = []
+    length = 0
+    for data in blocks:
+        first, *others = data.split(b"\n")
+        if length <= LONGEST_LINE_BYTES:
+            held.append(first)
+        length += len(first)
+        if others:
+            yield b"".join(held), length
+            for line in others[:-1]:
+                yield line, len(line)
+            held, length = [others[-1]], len(others[-1])
+    if length:
+        yield b"".join(held), length
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetPiece:
+    """A file of lines that `ingest` made, and of each trail the first and last segment (stems) that are read.
+
+    `is_named`: several trails are read, and lines bear the name of theirs.
+    """
+
+    path: Path
+    segments: Mapping[str, tuple[str, str]]
+    is_named: bool
+
+    def lines(self) -> Iterator[Line]:
+        """See Piece."""
+        with pq.ParquetFile(self.path) as file:
+            there = set(file.schema_arrow.names)
+            fields = [name for name in _FIELD_NAMES if name in there]
+            for batch in file.iter_batches(batch_size=_ROWS, columns=[*fields, *_PLACED]):
+                for row in batch.to_pylist():
+                    if (line := self._line(row, fields)) is not None:
+                        yield line
+
+    def _line(self, row: dict[str, object], fields: list[str]) -> Line | None:
+        trail, segment, block, place, is_record, actual_hash, text = (row[name] for name in _PLACED)
+        ends = self.segments.get(str(trail))
+        stem = str(segment).partition(".")[0]
+        if ends is None or not ends[0] <= stem <= ends[1]:
+            return None
+        record = {name: row[name] for name in fields if row[name] is not None} if is_record else None
+        name = str(trail) if self.is_named else ""
+        return Line(name, segment, block, place, record, actual_hash, text)  # type: ignore[arg-type]

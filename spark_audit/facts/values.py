@@ -1,0 +1,90 @@
+"""What is wrong with one record by itself: values that do not exist, fields that are missing, and reasons.
+
+A line whose fields are of the wrong type is no record at all (lines.py). Here are the right types with values that do
+not exist: an unknown kind, QoS 3, number 0, a hash that is none; and fields that are missing. Without what its kind
+must hold a record would slip past every other control.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from spark_audit.facts.lines import Record
+from spark_audit.record import EVENTS, FIELDS, KINDS, Kind
+
+#: Fields that other controls compare with the bytes of the line (integrity.hash, integrity.chain).
+_HASHES: Final = ("prev", "hash")
+#: Characters of a value, and of all that is wrong, that are told.
+_VALUE_SHOWN: Final = 64
+_DETAIL_SHOWN: Final = 400
+_UNEXPLAINED: Final = "a field was not copied, without a name or a reason"
+_NAMELESS: Final = "refused or dead-lettered without a reason code"
+_WORDLESS: Final = "dropped without a reason"
+_NEED_A_CODE: Final = frozenset((Kind.REFUSED, Kind.DEAD_LETTERED))
+
+_BOUNDS: Final = {row.name: row.bounds for row in FIELDS if row.bounds}
+_WORDS: Final[dict[str, frozenset[str]]] = {
+    **{row.name: frozenset(row.values) for row in FIELDS if row.values},
+    "kind": frozenset(Kind),
+    "event": frozenset(event for events in EVENTS.values() for event in events),
+}
+_HEX: Final = {
+    row.name: re.compile(f"[0-9a-f]{{{row.digits}}}").fullmatch
+    for row in FIELDS
+    if row.digits and row.name not in _HASHES
+}
+_NEEDED: Final = {row.kind.value: row.required for row in KINDS}
+
+
+class _Plan(NamedTuple):
+    """What is to be checked of records of a kind with these fields, and what they lack."""
+
+    bounded: tuple[tuple[str, int, int], ...]
+    worded: tuple[tuple[str, frozenset[str]], ...]
+    hex_digits: tuple[tuple[str, Callable[[str], object]], ...]
+    missing: tuple[str, ...]
+
+
+@lru_cache(maxsize=5_000)
+def _plan_of(kind: str, names: tuple[str, ...]) -> _Plan:
+    return _Plan(
+        bounded=tuple((name, *_BOUNDS[name]) for name in names if name in _BOUNDS),
+        worded=tuple((name, _WORDS[name]) for name in names if name in _WORDS),
+        hex_digits=tuple((name, _HEX[name]) for name in names if name in _HEX),
+        missing=tuple(name for name in _NEEDED.get(kind, ()) if name not in names),
+    )
+
+
+def wrong_values(record: Record) -> str:
+    """What is wrong with a record's values, and which of its fields are missing; "" where nothing is."""
+    if None in record.values():  # the same as if it were left out
+        record = {name: value for name, value in record.items() if value is not None}
+    kind = record["kind"]
+    plan = _plan_of(kind, tuple(record))
+    wrong = [name for name, lowest, highest in plan.bounded if not lowest <= record[name] <= highest]
+    wrong += [name for name, words in plan.worded if record[name] not in words]
+    wrong += [name for name, is_right in plan.hex_digits if not is_right(record[name])]
+    if not wrong and not plan.missing:
+        return ""
+    told = [f"{name} is {_shown(record[name])}" for name in wrong] + [f"{name} is missing" for name in plan.missing]
+    return f"{kind}: {', '.join(told)}"[:_DETAIL_SHOWN]
+
+
+def _shown(value: object) -> str:
+    return str(value)[:_VALUE_SHOWN]
+
+
+def unexplained(record: Record) -> Iterator[str]:
+    """Why a record that leaves out a field, refuses, dead-letters or drops does not say why."""
+    kind = record["kind"]
+    if (dropped := record.get("dropped_fields")) and any(map(_is_unexplained, dropped)):
+        yield _UNEXPLAINED
+    if kind in _NEED_A_CODE and not record.get("reason_code"):
+        yield _NAMELESS
+    if kind == Kind.DROPPED and not (record.get("reason") or "").strip(" "):
+        yield _WORDLESS
+
+
+def _is_unexplained(pair: list[str | None] | None) -> bool:
+    return pair is None or len(pair) != 2 or not all(word and word.strip(" ") for word in pair)

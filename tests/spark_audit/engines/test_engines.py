@@ -1,0 +1,95 @@
+"""Every planted fault on both engines: they find the same, count the same, and sum up the same."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_audit.audit import audit
+from spark_audit.audit_input import AuditInput, input_of_trails
+from spark_audit.controls.catalogue import CONTROLS
+from spark_audit.engines import spark as spark_module
+from spark_audit.engines.duck import DuckEngine
+from spark_audit.engines.engine import Engine
+from spark_audit.engines.spark import SparkEngine
+from spark_audit.policy import Policy
+from spark_audit.read import trail_files
+from tests.spark_audit.conftest import TrailBuilder
+from tests.spark_audit.controls.conftest import Story
+from tests.spark_audit.controls.test_controls import CASES
+from tests.spark_audit.controls.test_conversions import HOSTILE, plant_conversions
+from tests.spark_audit.controls.test_stages import CASES as STAGES
+
+STORIES = (*CASES.values(), *STAGES.values())
+#: Controls of digests and verdicts: test_attacks.py asks them on both engines.
+ELSEWHERE = {"integrity.digests", "integrity.agreement"}
+#: What two audits of the same trail may say otherwise: when and with what they were made.
+MAY_DIFFER = ("audited_at", "engine", "seconds", "versions")
+POLICY = b'[control."delivery.qos1"]\novertaken_by_messages = 2\n'
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> AuditInput:
+    """A trail for each fault, each of a gateway of its own, and one of hostile records."""
+    folder = tmp_path_factory.mktemp("planted")
+    trails: list[Path] = []
+    for number, (_control, plant) in enumerate(STORIES, start=1):
+        builder = TrailBuilder(folder / f"{number}" / "trail")
+        story = Story(_OfGateway(builder, f"{number:024x}"))
+        plant(story)
+        trails.append(builder.write())
+    hostile = TrailBuilder(folder / "hostile" / "trail")
+    for fields in HOSTILE:
+        hostile.add(**fields)
+    hostile.add("restored", event="rolled_back")
+    hostile.lines += [b"text\n", hostile.lines[-1].replace(b"rolled_back", b"rolled_BACK")]
+    trails.append(hostile.write())
+    converted = TrailBuilder(folder / "converted" / "trail")
+    plant_conversions(_OfGateway(converted, "f" * 24))
+    for number in (2, 1):  # swapped lines
+        converted.lines[-number], converted.lines[-3] = converted.lines[-3], converted.lines[-number]
+    trails.append(converted.write())
+    return input_of_trails([trail_files(each, folder) for each in trails])
+
+
+class _OfGateway:
+    """A trail whose records are of a gateway unless they say another."""
+
+    def __init__(self, trail: TrailBuilder, gateway: str) -> None:
+        self.trail, self.gateway = trail, gateway
+
+    def add(self, kind: str, **fields: Any) -> int:
+        return self.trail.add(kind, **{"gateway": self.gateway} | fields)
+
+
+def _told(engine: Engine, audit_input: AuditInput) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The result without what may differ, and every violation in order."""
+    result = audit(engine, audit_input, lambda _line: None, policy=Policy.parse(POLICY))
+    rows = engine.rows("SELECT * FROM told ORDER BY control, gateway, sequence, subject, detail")
+    return {name: value for name, value in result.as_dict().items() if name not in MAY_DIFFER}, rows
+
+
+@pytest.fixture(scope="module")
+def on_duckdb(planted: AuditInput, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list[Any]]:
+    with closing(DuckEngine(tmp_path_factory.mktemp("duck"), "1g")) as engine:
+        return _told(engine, planted)
+
+
+@pytest.mark.proof
+def test_spark_says_what_duckdb_says(
+    spark: SparkSession, planted: AuditInput, on_duckdb: Any, monkeypatch: pytest.MonkeyPatch, proof_scale: str
+) -> None:
+    """Other tests on Spark read trails of few bytes, whose tables stand in the plans."""
+    for few_bytes in (0, spark_module._FEW_BYTES) if proof_scale == "full" else (0,):
+        monkeypatch.setattr(spark_module, "_FEW_BYTES", few_bytes)
+        with closing(SparkEngine(spark)) as engine:
+            result, rows = _told(engine, planted)
+        assert rows == on_duckdb[1]
+        assert result == on_duckdb[0]
+
+
+def test_every_control_finds_a_planted_fault(on_duckdb: tuple[dict[str, Any], list[Any]]) -> None:
+    found = {row["control"] for row in on_duckdb[1]}
+    assert {control.identifier for control in CONTROLS} - found == ELSEWHERE
