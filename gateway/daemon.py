@@ -210,6 +210,7 @@ class Daemon:
         self._watching = (
             asyncio.create_task(self._access_files.watch(bridge)),
             asyncio.create_task(listeners.watch()),
+            asyncio.create_task(files.watch()),
         )
         first = opened[0].address
         _log.info("gateway started host=%s port=%s data=%s", first.host, first.port, str(settings.data))

@@ -5,7 +5,7 @@ the gateway starts, and one when the gateway has taken up a change of it. A file
 which anybody can compare with a copy. A private key is told by its public key. A file with secrets (passwords, hashes
 of them, keys that sign) is told by an HMAC under a key of the store: equal files are seen to be equal, and nobody can
 try guesses. This key is made at the first start and stands in the store alone (StateKind.GATEWAY,
-`deciding-files-key`, 32 bytes).
+`deciding-files-key`, 32 bytes). The keys of the trail are told too: when they are made, changed or removed.
 """
 
 import hashlib
@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from gateway.access.reloading import Reloading, WatchedFile
 from gateway.access.text_file import MAXIMUM_FILE_BYTES
 from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.plan import TrailPlan
 from gateway.config import ConfigurationError, Settings
 from mappings import table
 from mq_adapters.embedded.engine import Engine
@@ -27,6 +29,8 @@ from spark_audit.record import HashedBy
 KEY_ROW: Final = b"deciding-files-key"
 _KEY_BYTES: Final = 32
 _PRIVATE: Final = b"PRIVATE KEY-----"
+#: Keys of the trail, which the exporter reads, and nobody takes up while the gateway runs.
+_TRAIL_KEYS: Final = ("audit.signing_key", "audit.personal_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,13 @@ def _named_by(settings: Settings) -> Iterator[tuple[str, str | Path, Callable[[b
         for place, certificate, key in ((name, tls.certificate, tls.key), *named):
             yield f"{place}.certificate", certificate, _in_clear
             yield f"{place}.key", key, _private_key
+    if settings.audit.enabled:
+        plan = TrailPlan.of(settings)
+        yield from zip(_TRAIL_KEYS, (plan.signing_key, plan.personal_key), (_private_key, _secret), strict=True)
+
+
+def _nothing_to_take_up() -> Callable[[], None]:
+    return lambda: None
 
 
 class DecidingFiles:
@@ -100,6 +111,9 @@ class DecidingFiles:
         self._key = engine.state(StateKind.GATEWAY, KEY_ROW) or b""
         #: What the trail has of each file.
         self._told: dict[DecidingFile, _Hash] = {}
+        keys = (file.path for file in self._files if file.setting in _TRAIL_KEYS)
+        self._keys = Reloading(WatchedFile(path, _nothing_to_take_up) for path in keys)
+        self._keys.on_read = self.read
 
     def started(self) -> None:
         """The gateway has read all files."""
@@ -110,18 +124,31 @@ class DecidingFiles:
             self._engine.submit(unit)
         self._tell("started", self._hashes(self._files))
 
+    async def watch(self) -> None:
+        """Looks at the keys of the trail, until it is cancelled."""
+        await self._keys.run()
+
     def read(self, paths: Iterable[Path]) -> Callable[[], None]:
         """The gateway has read these files again. Runs in a thread; returns what is done when it takes them up."""
         read = set(paths)
-        hashes = self._hashes([each for each in self._files if each.path in read])
-        return lambda: self._tell("changed", hashes)
+        files = [each for each in self._files if each.path in read]
+        hashes = self._hashes(files)
+        gone = [each for each in files if not each.path.exists()]
+
+        def tell() -> None:
+            self._tell("changed", hashes)
+            self._tell("removed", {file: self._told[file] for file in gone if file in self._told})
+
+        return tell
 
     def _tell(self, event: str, hashes: dict[DecidingFile, _Hash]) -> None:
         unit, now_us = self._engine.begin(), self._engine.now_us()
         for file, (how, digest) in hashes.items():
-            if self._told.get(file) != (how, digest):
-                self._told[file] = how, digest
+            is_there = event != "removed"
+            if self._told.pop(file, None) != (how, digest) or not is_there:
                 unit.notes.append((NoteKind.FILE_READ, now_us, event, file.setting, file.path.name, str(how), digest))
+            if is_there:
+                self._told[file] = how, digest
         if unit.notes:
             unit.notes_are_due = True
             self._engine.submit(unit)

@@ -189,11 +189,13 @@ KINDS: Final = (
     ),
     RecordKind(
         Kind.FILE_READ,
-        "A file decides from now on: configuration, access list, users, keys, certificates, mapping tables.",
+        "A file decides from now on: configuration, access list, users, keys, certificates, mapping tables, and the"
+        " keys of the trail.",
         ("event", "setting", "file", "hashed_by", "file_hash"),
         {
             "started": "the gateway started with it",
-            "changed": "the gateway took up a change of it while it ran",
+            "changed": "the gateway took up a change of it while it ran; a key of the trail was made or replaced",
+            "removed": "a key of the trail is no longer there; the hash is that of the key which was",
         },
     ),
     RecordKind(

@@ -97,8 +97,7 @@ def test_a_gateway_that_is_stopped_as_soon_as_it_stands_closes_its_trail(gateway
     assert _endings_of_the_trail(gateway) == {".jsonl"}
     assert [record["kind"] for record in _records(gateway) if record["kind"] != "stock"] == [
         "started",
-        "file_read",
-        "file_read",
+        *("file_read",) * 3,
     ]
 
 

@@ -240,8 +240,12 @@ def test_every_file_that_decides_is_told_at_the_start_and_at_each_change(
         ),
         f"{listener}.certificate": ("gateway.pem", "sha256", hashlib.sha256(certificate.read_bytes())),
         f"{listener}.key": ("gateway.key", "public_key", hashlib.sha256(public_key_of(key.read_bytes()))),
+        "audit.signing_key": (
+            *("trail-key.pem", "public_key"),
+            hashlib.sha256(public_key_of((watched.gateway.data / "trail-key.pem").read_bytes())),
+        ),
     }
-    second = {setting: row for event, setting, *row in told[-9:] if event == "started"}
+    second = {setting: row for event, setting, *row in told[-10:] if event == "started"}
     by_users = second.pop("access.password_file")
     assert second == {setting: [file, how, each.hexdigest()] for setting, (file, how, each) in expected.items()}
     changes = [row for row in told if row[0] == "changed"]
@@ -251,3 +255,21 @@ def test_every_file_that_decides_is_told_at_the_start_and_at_each_change(
     assert (at_start[3], len({at_start[4], changes[1][4]})) == ("hmac", 2), "the same file has the same hash"
     assert by_users == ["users", "hmac", changes[1][4]], "after a restart too"
     assert by_users[2] != hashlib.sha256(users.read_bytes()).hexdigest()
+
+
+def test_a_key_of_the_trail_that_is_removed_or_put_back_is_told_while_the_gateway_runs(
+    new_gateway: StartGateway, tmp_path: Path
+) -> None:
+    watched = Watched(new_gateway, tmp_path, "keyed")
+    key = watched.gateway.data / "trail-personal.key"
+    kept = key.read_bytes()
+    key.unlink()
+    watched.gateway.wait_for_log("file read again", file="trail-personal.key")
+    key.write_bytes(kept)
+    key.chmod(0o600)
+    watched.gateway.wait_for_log("file read again", count=2, file="trail-personal.key")
+    assert watched.gateway.stop() == 0
+    told = [row for row in _files(watched) if row[1] == "audit.personal_key"]
+    assert [row[0] for row in told] == ["started", "removed", "changed"]
+    assert len({row[4] for row in told}) == 1
+    assert told[0][4] != hashlib.sha256(kept).hexdigest()

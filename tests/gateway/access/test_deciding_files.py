@@ -7,9 +7,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from gateway.access.deciding_files import DecidingFile, files_of, public_key_of
+from gateway.access.deciding_files import DecidingFile, DecidingFiles, files_of, public_key_of
 from gateway.config import Settings
 from gateway.config.settings import known_keys
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import Note
 from spark_audit.record import HashedBy
 from tests.gateway.access.jwt_vectors import ec_key, pem
 
@@ -37,14 +39,16 @@ key = "named.key"
 [[application]]
 name = "billing"
 browse = ["*"]
+[audit]
+personal_data = "keyed"
 [[target]]
 name = "PLANT"
 connections = ["mq1.example.com(1414)"]
 user = "bridge"
 password_file = "password"
 """
-#: Keys that name files which are made by the gateway, or which IBM MQ reads.
-OF_OTHERS = {"audit.signing_key", "audit.personal_key", "target.key_repository"}
+#: A key that names files which IBM MQ reads.
+OF_OTHERS = {"target.key_repository"}
 
 
 @pytest.fixture
@@ -84,6 +88,8 @@ def test_each_key_that_names_a_file_has_its_files(named: dict[str, list[Deciding
         ("listener.tls.tls.certificate", b"-----BEGIN CERTIFICATE-----", HashedBy.SHA256),
         ("listener.tls.tls.certificate", b"-----BEGIN CERTIFICATE-----\n" + PRIVATE, HashedBy.HMAC),
         ("listener.tls.tls.key", PRIVATE, HashedBy.PUBLIC_KEY),
+        ("audit.signing_key", PRIVATE, HashedBy.PUBLIC_KEY),
+        ("audit.personal_key", bytes(32), HashedBy.HMAC),
     ],
 )
 def test_a_file_with_a_secret_is_never_hashed_in_clear(
@@ -95,3 +101,26 @@ def test_a_file_with_a_secret_is_never_hashed_in_clear(
 def test_a_private_key_has_the_fingerprint_of_its_certificate() -> None:
     assert hashlib.sha256(public_key_of(PRIVATE)).hexdigest() != hashlib.sha256(PRIVATE).hexdigest()
     assert b"PRIVATE" not in public_key_of(PRIVATE)
+
+
+def test_a_key_of_the_trail_is_told_when_it_is_replaced_removed_and_there_again(tmp_path: Path) -> None:
+    settings = Settings.model_validate({"data": str(tmp_path), "audit": {"personal_data": "keyed"}})
+    key, engine = tmp_path / "trail-personal.key", Engine.open(tmp_path / "data")
+    notes: list[Note] = []
+
+    def seal(_batch: int, added: list[Note]) -> bytes:
+        notes.extend(added)
+        return b"notes"
+
+    engine.seal_notes = seal
+    key.write_bytes(bytes(32))
+    files = DecidingFiles(settings, None, engine)
+    files.started()
+    for data in (bytes(32), b"1" * 32, None, b"1" * 32):
+        key.unlink() if data is None else key.write_bytes(data)
+        files.read((key,))()
+    engine.close()
+    told = [(note[2], note[5], note[6]) for note in notes if note[3] == "audit.personal_key"]
+    assert [event for event, *_ in told] == ["started", "changed", "removed", "changed"]
+    assert {how for _, how, _ in told} == {"hmac"}
+    assert told[0][2] != told[1][2] == told[2][2] == told[3][2]
