@@ -59,9 +59,9 @@ class ApplicationWork:
         application = unit.application or _NOBODY
         if application.is_owner and any(queue.name == CHANNEL_STATE_QUEUE for queue, _ in unit.puts):
             return
-        number = self._engine.number() if unit.is_explicit and (unit.puts or unit.removals) else 0
-        who = (application.name, application.operator, number)
         gets, puts = list(self._gets(unit)), list(self._puts(unit))
+        number = self._engine.number() if unit.is_explicit and (gets or puts) else 0
+        who = (application.name, application.operator, number)
         unit.notes += (self._note(NoteKind.MQGET, who, queue, message) for queue, message in gets)
         unit.notes += (self._note(NoteKind.MQPUT, who, queue, message) for queue, message in puts)
         unit.notes += self._redriven(unit)

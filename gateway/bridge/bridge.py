@@ -119,6 +119,7 @@ class Bridge:
         )
         engine.counters.in_hand = lambda: self.paused_publishers.publishes
         self._slow_reading = SlowReading(sessions.budgets, self.paused_publishers, now_s)
+        self.charge_application = self._slow_reading.charge_application
         self._call_soon = call_soon
         self._outdated = OutdatedRights(sessions, deliver=to_mqtt.deliver, goes_on=self._goes_on, call_soon=call_soon)
         self._filter_pacing = FilterPacing(
@@ -430,12 +431,6 @@ class Bridge:
     def _charge_notes(self, session: ClientSession, notes: Iterable[Note]) -> None:
         if self._engine.seal_notes is not None:
             self._slow_reading.charge_trail(session.account, trail_bytes(notes))
-
-    def charge_application(self, operator: str, notes: Sequence[Note]) -> float:
-        """Charges the notes of an MQ application's work. Returns the seconds for which it must not be read."""
-        if self._engine.seal_notes is None:
-            return 0.0
-        return self._slow_reading.charge_application(operator, trail_bytes(notes))
 
     def _next_in_line_goes_on(self) -> bool:
         return self._goes_on() and self.paused_publishers.first_goes_on(LINE)

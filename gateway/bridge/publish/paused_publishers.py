@@ -20,6 +20,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Final
 
+from gateway.audit_trail.notes import trail_bytes
 from gateway.bridge.publish.pauses import Pauses
 from gateway.bridge.publish.publish import Intake, is_repeat
 from gateway.bridge.publish.publish_command import ToMq
@@ -40,6 +41,7 @@ from gateway.mqtt.events import (
     ReleaseReceived,
 )
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import Note
 
 #: Events of a paused link that count even after it has ended, because they change flows of its session.
 _STILL_COUNTS: Final = (DeliveryAcknowledged, DeliveryReceived, DeliveryCompleted, DeliveryRefused, ReleaseReceived)
@@ -243,9 +245,9 @@ class SlowReading:
         if self._budgets.spend(account, 0, 0, 0, self._now_s(), trail_bytes=trail_bytes) > 0:
             self.trail_is_ahead = True
 
-    def charge_application(self, operator: str, trail_bytes: int) -> float:
-        """Charges the records that an MQ application causes. Returns the seconds for which it must not be read."""
-        return self._budgets.spend_application(operator, trail_bytes, self._now_s())
+    def charge_application(self, operator: str, notes: Sequence[Note]) -> float:
+        """Charges the notes of an MQ application's work. Returns the seconds for which it must not be read."""
+        return self._budgets.spend_application(operator, trail_bytes(notes), self._now_s())
 
     def pause(self, link: MqttLink, account: Account, wait_s: float, topics: int) -> None:
         """Charges the new topics of a read, and does not read its link for as long as it must not be read."""

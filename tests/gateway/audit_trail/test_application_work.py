@@ -128,10 +128,12 @@ def test_batches_for_the_trail_and_states_of_channels_are_no_work_of_application
     engine.ensure(CHANNEL_STATE_QUEUE, "")
     Application(engine, operator="ann").put("ORDERS", _message(b"x"), lambda: None)
     noted.clear()
+    next_number = engine.next_sequence
     exporter = Application(engine, rights=EXPORTER)
     exporter.begin()
     assert exporter.take_batch(AUDIT_QUEUE, most_messages=9, most_bytes=10_000)
     exporter.commit(lambda: None)
+    assert engine.next_sequence == next_number, "else the gateway would take stock of nothing for ever"
     Application(engine).put(CHANNEL_STATE_QUEUE, _message(b"state"), lambda: None)
     engine.tick()
     assert noted == []

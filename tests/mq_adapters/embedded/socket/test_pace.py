@@ -37,6 +37,7 @@ def gateway_with(data_folder: Path) -> Iterator[Callable[[Charged], GatewayThrea
         gateway = GatewayThread(data_folder, charge=charged)
         started.append(gateway)
         gateway.call(lambda: gateway.engine.define("ORDERS"))
+        gateway.engine.seal_notes = lambda _batch, _notes: b"notes"
         gateway.call(lambda: gateway.engine.on_application_unit.append(lambda unit: unit.notes.append(NOTE)))
         return gateway
 
