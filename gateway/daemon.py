@@ -53,6 +53,7 @@ from gateway.free_space import FreeSpace
 from gateway.limits.admission import Admission
 from gateway.limits.refusals import Refusals
 from gateway.listener import Listeners, OpenListener, cannot_listen
+from gateway.operations.inventory import Inventory
 from gateway.operations.rollback import check_trail
 from gateway.private_process import forbid_inspection
 from gateway.rescue_folder import ready_rescue_folder
@@ -127,6 +128,7 @@ class Daemon:
         self._space: FreeSpace | None = None
         self._clock: ClockWatch | None = None
         self._stock_takes: StockTakes | None = None
+        self._inventory: Inventory | None = None
 
     async def run(self, ready: Ready) -> int:
         """Serves until SIGTERM or SIGINT; returns the exit code. `ready(listeners)`: the ports are open."""
@@ -310,6 +312,8 @@ class Daemon:
             set_aside=set_aside,
         )
         self._broker.attach()
+        if settings.audit.enabled:
+            self._inventory = Inventory(engine, broker.read_subscription)
         self._conversion = ConversionService(engine, settings.conversion, notes, call_soon=call_soon)
         sessions = Sessions(engine, settings.mqtt, access=self._access_files.access)
         dialect = Dialect(settings.header)
@@ -389,6 +393,8 @@ class Daemon:
                 self._conversion.tick()
             if self._channels is not None:
                 self._channels.tick()
+            if self._inventory is not None:
+                self._inventory.tick()
             engine.tick()
             await listeners.end_silence()
             if self._space is not None:

@@ -60,6 +60,7 @@ class Fragments:
             Form.NAMES: lambda names: f"[{','.join(map(shown.name, names))}]",
             Form.RANGES: lambda ranges: f"[{','.join(f'[{first},{last}]' for first, last in ranges)}]",
             Form.DEPTHS: self._depths,
+            **self._rows(),
             Form.PAIRS: lambda pairs: f"[{','.join(f'[{json_text(one)},{json_text(two)}]' for one, two in pairs)}]",
         }
 
@@ -102,6 +103,24 @@ class Fragments:
             return lambda values: f'{label}{values[place]:016x}"' if values[place] else ""
         needed = places[-1]  # a stream's style is told with its stream
         return lambda values: label + text(values[place]) if values[needed] else ""
+
+    def _rows(self) -> dict[Form, Callable[[Any], str]]:
+        """The forms of rows: how each of their columns is written, always as a text."""
+        name, words = self._name, self._shown.words
+
+        def correl_id(value: bytes) -> str:
+            return f'"{self._shown.identifier(value)}"'
+
+        def message_id(value: int) -> str:
+            return f'{self._message_prefix}{value:016x}"'
+
+        columns: dict[Form, tuple[Callable[[Any], str], ...]] = {
+            Form.SESSIONS: (name, _number, name, _number, json_text),
+            Form.FILTERS: (_number, name, _number),
+            Form.REGISTRATIONS: (json_text, correl_id, json_text, name, json_text, words, _number),
+            Form.RETAINED: (json_text, name, json_text, message_id, _number, _digest),
+        }
+        return {form: partial(_rows_text, texts) for form, texts in columns.items()}
 
     def _message_ids(self, numbers: Sequence[int]) -> str:
         texts = [f'{self._message_prefix}{number:016x}"' for number in numbers]
@@ -148,6 +167,19 @@ class Fragments:
             if len(name) <= LONGEST_KEPT:
                 self._names[name] = found
         return found
+
+
+def _number(value: int) -> str:
+    return f'"{value}"'
+
+
+def _digest(value: bytes) -> str:
+    return f'"{digest_text(value)}"'
+
+
+def _rows_text(columns: Sequence[Callable[[Any], str]], rows: Sequence[Sequence[Any]]) -> str:
+    texts = (",".join([text(value) for text, value in zip(columns, row, strict=True)]) for row in rows)
+    return f"[{','.join([f'[{text}]' for text in texts])}]"
 
 
 def _publish(header: int, level: int, published: int = -1, granted: int = -1) -> Fragment:

@@ -24,6 +24,7 @@ from mq_adapters.broker.publish import InputQueue
 from mq_adapters.broker.responses import Responder
 from mq_adapters.broker.retained import RetainedPublications
 from mq_adapters.broker.subscribers import SubscriberCommands
+from mq_adapters.broker.subscription import Subscription, unpack_subscription
 from mq_adapters.broker.subscriptions import MayAdd, SubscriptionRegistry
 from mq_adapters.broker.topic_permissions import TopicPermissions
 from mq_adapters.broker.topic_spaces import SCHEME_OF, BrokerDialect, TopicSpaces
@@ -155,6 +156,10 @@ class Broker:
     def retained_bytes(self) -> int:
         """The rows of all retained publications together."""
         return self._retained.size_bytes
+
+    def read_subscription(self, key: bytes, row: bytes) -> Subscription:
+        """A subscription from its row in the store."""
+        return unpack_subscription(key, row, self._spaces)
 
     def limit_retained_copies(self, may_copy: MayCopy) -> None:
         """From now on `may_copy` decides about each copy that a RegSub or ReqUpdate brings."""

@@ -359,9 +359,9 @@ class Engine:
             self._fail(error)
             raise
 
-    def each_state(self, kind: StateKind, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+    def each_state(self, kind: StateKind, prefix: bytes = b"", *, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Those whose key begins with a prefix, one after another: for values that are large together."""
-        return self._store.each_state(kind, prefix)
+        return self._store.each_state(kind, prefix, start=start)
 
     def commit_now(self) -> None:
         """Commits the units submitted in this turn of the event loop. Call it before work that takes long."""

@@ -36,6 +36,25 @@ class Form(Enum):
         "array<array<string>>",
         "list of [CorrelId, messages, microseconds]; CorrelIds as keyed hashes where personal data is keyed",
     )
+    SESSIONS = (
+        "array<array<string>>",
+        "list of [client, session epoch, user, protocol level, 'connected' or 'away']; names as keyed hashes where"
+        " personal data is keyed",
+    )
+    FILTERS = (
+        "array<array<string>>",
+        "list of [session epoch, topic filter, granted QoS]; filters as keyed hashes where personal data is keyed",
+    )
+    REGISTRATIONS = (
+        "array<array<string>>",
+        "list of [queue, CorrelId, stream, topic, subscription point, content filter, registration options];"
+        " CorrelIds and topics as keyed hashes, content filters encrypted where personal data is keyed",
+    )
+    RETAINED = (
+        "array<array<string>>",
+        "list of [topic space, topic, subscription point, MsgId of the publication, length of its payload, SHA-256 of"
+        " its payload]; topics as keyed hashes where personal data is keyed",
+    )
     CORRELATION_ID = ("string", "hex digits; a keyed hash where personal data is keyed")
     MQ_FORMAT = ("string", "Format of an MQ header without its blanks")
     NAMES = ("array<string>", "list of texts; keyed hashes where personal data is keyed")
@@ -284,6 +303,11 @@ FIELDS: Final = (
         digits=64,
     ),
     Field("depths", Form.DEPTHS, "CorrelId, messages, and time at which the oldest was put, of subscribers"),
+    Field("entries", Form.NUMBER, "entries of the record; in `complete` those of the whole inventory", "", _COUNTED),
+    Field("sessions", Form.SESSIONS, "MQTT sessions"),
+    Field("filters", Form.FILTERS, "subscriptions of MQTT sessions"),
+    Field("registrations", Form.REGISTRATIONS, "subscriptions of the broker, those of MQTT sessions too"),
+    Field("retained_publications", Form.RETAINED, "retained publications"),
     Field("prev", Form.HEX, "hash of the record before", digits=64),
     Field("hash", Form.HEX, "hash of this record", digits=64),
 )

@@ -35,6 +35,7 @@ class Kind(StrEnum):
     FILE_READ = "file_read"
     MQPUT = "mqput"
     MQGET = "mqget"
+    INVENTORY = "inventory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +212,20 @@ KINDS: Final = (
         " in `operated`; a browse takes nothing and has no record.",
         ("message_id", "queue", "payload_sha256"),
         _NO_EVENTS,
+    ),
+    RecordKind(
+        Kind.INVENTORY,
+        "What lasts: once a day, and when old segments are removed. Each entry is true at its place in the trail, and"
+        " what changes later has a record of its own. An audit that begins at `begun` knows the state at `complete`.",
+        ("event", "entries"),
+        {
+            "begun": "an inventory begins",
+            "sessions": "sessions of MQTT clients",
+            "filters": "topic filters of sessions",
+            "registrations": "subscriptions of the broker",
+            "retained": "retained publications",
+            "complete": "nothing is left to tell; without this record the gateway ended first",
+        },
     ),
 )
 

@@ -71,6 +71,7 @@ class NoteKind(IntEnum):
     FILE_READ = 27
     MQPUT = 28
     MQGET = 29
+    INVENTORY = 30
 
 
 _CLIENT: Final = ("client", "session_epoch")
@@ -129,6 +130,7 @@ _MQI: Final = (
     *(_MESSAGE, _if_any("correlation_id", "correl_id"), *_values("queue", "persistent"), _PAYLOAD),
     *map(_if_any, (*_APPLICATION, "unit_of_work")),
 )
+_LASTING: Final = ("sessions", "filters", "registrations", "retained_publications")
 _PUT_OF_PUBLISH: Final = RecordOf(
     Kind.PUT,
     (_INCOMING, _PUBLISH, _MESSAGE, Part(Rule.MQTT_BYTES, ("input_format", "input"), ("header",)), _PAYLOAD),
@@ -409,6 +411,12 @@ NOTES: Final = (
         "An MQ application got a message from a queue, and has removed it.",
         _MQI_ITEMS,
         (RecordOf(Kind.MQGET, _MQI),),
+    ),
+    Note(
+        NoteKind.INVENTORY,
+        "Rows of the store, read between two commits.",
+        ("event", "entries", *_LASTING),
+        (RecordOf(Kind.INVENTORY, (*_values("event", "entries"), *map(_if_any, _LASTING))),),
     ),
 )
 

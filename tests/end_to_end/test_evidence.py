@@ -92,6 +92,13 @@ def test_a_trail_that_was_tended_and_killed_is_anchored_by_the_first_key_and_the
     records = [json.loads(line) for path in sorted((tmp_path / "SECOND").glob("*.jsonl*")) for line in _lines(path)]
     told = [(record["client"], record["exchange"]) for record in records if record.get("command") == "Publish"]
     assert len(told) == len(set(told)) == 3 * EACH_TIME
+    orders = {record["command"]: record["reason"] for record in records if record["kind"] == "operated"}
+    assert set(orders) == {"audit key rotate", "trail retention"}
+    assert orders["trail retention"].startswith("keep_days is 1e-06: segment ")
+    assert orders["audit key rotate"] == " hands over to ".join(said["public_keys"])  # type: ignore[arg-type]
+    assert "begun" in {record["event"] for record in records if record["kind"] == "inventory"}
+    keys = {record["file_hash"] for record in records if record.get("setting") == "audit.signing_key"}
+    assert len(keys) == 2
 
 
 @pytest.mark.timeout(600)

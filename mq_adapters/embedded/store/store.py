@@ -182,11 +182,11 @@ class Store:
         rows = self._read("SELECT key, value, checksum FROM state WHERE space = ? AND key = ?", (kind, key))
         return checked_state(kind, rows[0])[1] if rows else None
 
-    def each_state(self, kind: int, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values of a kind, for keys with that prefix, one after another: together they may be large."""
+    def each_state(self, kind: int, prefix: bytes = b"", *, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values of a kind, for keys with that prefix, from `start` on. Together they may be large."""
         statement = "SELECT key, value, checksum FROM state WHERE space = ? AND key >= ? ORDER BY key"
         try:
-            for row in self._reader.execute(statement, (kind, prefix)):
+            for row in self._reader.execute(statement, (kind, max(prefix, start))):
                 if not row[0].startswith(prefix):
                     return
                 yield checked_state(kind, row)

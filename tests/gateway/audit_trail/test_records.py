@@ -509,6 +509,10 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(
         (NoteKind.FILE_READ, AT, "changed", "access.access_file", "access.toml", "sha256", bytes(32)),
         (NoteKind.MQPUT, AT, "orders", "anna", 7, "ANNA", "Q", 308, CORREL_ID, True, 2, DIGEST),
         (NoteKind.MQGET, AT, "orders", "anna", 0, "", "Q", 308, bytes(24), False, 2, DIGEST),
+        (NoteKind.INVENTORY, AT, "sessions", 1, (("boiler", 5, "anna", 4, "away"),), (), (), ()),
+        (NoteKind.INVENTORY, AT, "filters", 1, (), ((5, "a/#", 1),), (), ()),
+        (NoteKind.INVENTORY, AT, "registrations", 1, (), (), (("Q", CORREL_ID, "S", "a/#", "", "", 1),), ()),
+        (NoteKind.INVENTORY, AT, "retained", 1, (), (), (), (("S", "a/b", "", 300, 2, DIGEST),)),
     )
     order = [field.name for field in FIELDS]
     for record in records:

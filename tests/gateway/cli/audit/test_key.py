@@ -5,10 +5,13 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
+import ormsgpack
 import pytest
 
 from gateway.audit_trail.segment import SIGNING_KEY_NAME, Trail
 from gateway.audit_trail.signing_key import next_key_path
+from mq_adapters.embedded.direct import Direct
+from mq_adapters.system_queues import AUDIT_QUEUE
 from spark_audit.verify import Anchor, Verdict, verify
 
 GATEWAY = "0102030405060708090a0b0c"
@@ -51,6 +54,17 @@ def test_new_key_takes_over_and_the_old_one_has_signed_it(rfhbridge, data_folder
         opened.finish(GATEWAY)
     assert verify(trail, Anchor(public_key=new)).public_keys == (old, new)
     assert {path.name for path in data_folder.iterdir()} == {"trail", SIGNING_KEY_NAME, "trail-key.pub"}
+
+
+def test_a_rotation_is_told_with_both_keys_where_there_is_a_store(rfhbridge, data_folder, trail):
+    old = _shown(rfhbridge, data_folder)
+    assert rfhbridge("queue", "define", "ORDERS", "--data", data_folder).exit_code == 0
+    new = rfhbridge("audit", "key", "rotate", "--data", data_folder).text.strip()
+    with Direct(data_folder) as queue_manager:
+        batches = [ormsgpack.unpackb(message.body) for message in queue_manager.browse(AUDIT_QUEUE)]
+    notes = [note for _, _, packed, _ in batches for note in ormsgpack.unpackb(packed)]
+    assert [note[3] for note in notes] == ["queue define", "audit key rotate"]
+    assert notes[-1][7] == f"{old} hands over to {new}"
 
 
 def test_rotation_waits_for_a_gateway_that_has_the_trail(rfhbridge, data_folder, trail, monkeypatch):
