@@ -14,4 +14,4 @@ def _count_changes() -> None:
 
 
 if __name__ == "__main__":
-    fork_server.main(_count_changes)
+    fork_server.main(_count_changes, has_nurseries=False)

@@ -18,6 +18,7 @@ from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.wire import WireClient
 from tests.processes.forked import fresh
+from tests.processes.nursery import children_of
 
 ACCEPTED = "20 02 00 00"
 SESSION_PRESENT = "20 02 01 00"
@@ -147,11 +148,8 @@ def test_nothing_stale_prevents_a_start_after_kill_9(gateway: Gateway, connect: 
 
 def test_an_exporter_that_was_killed_leaves_no_gap_in_the_trail(gateway: Gateway, connect: Connect) -> None:
     _until_trail_exists(gateway)
-    children = Path(f"/proc/{gateway.process_identifier}/task/{gateway.process_identifier}/children")
-    if not children.exists():
-        pytest.skip("the kernel does not tell the children of a process")
-    (exporter,) = children.read_text().split()
-    os.kill(int(exporter), signal.SIGKILL)
+    (exporter,) = children_of(gateway.process_identifier)
+    os.kill(exporter, signal.SIGKILL)
     gateway.wait_for_log("exporter ended")
     client = _connected(connect, gateway, "work")
     client.send("publishes", "32 08 0003 'a/b' 0001 'A'")

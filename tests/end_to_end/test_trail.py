@@ -19,6 +19,7 @@ from spark_audit.verify import Anchor, Verdict, verify
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import PATIENCE_S, Gateway
 from tests.end_to_end.wire import WireClient
+from tests.processes.nursery import children_of
 
 ACCEPTED = "20 02 00 00"
 #: More than any disk of a test machine has free.
@@ -51,15 +52,12 @@ def _publish(client: WireClient, numbers: range) -> None:
 
 
 def _exporter(gateway: Gateway) -> int:
-    children = Path(f"/proc/{gateway.process_identifier}/task/{gateway.process_identifier}/children")
-    if not children.exists():
-        pytest.skip("the kernel does not tell the children of a process")
     deadline_s = time.monotonic() + PATIENCE_S
-    while not (exporters := children.read_text().split()):  # one that was killed is started again after a while
+    while not (exporters := children_of(gateway.process_identifier)):  # one that was killed is started again later
         assert time.monotonic() < deadline_s, gateway.log
         time.sleep(0.02)
     (exporter,) = exporters
-    return int(exporter)
+    return exporter
 
 
 def _until_it_exports(gateway: Gateway) -> None:

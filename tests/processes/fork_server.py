@@ -10,18 +10,16 @@ import atexit
 import contextlib
 import gc
 import importlib
-import io
-import json
 import os
-import resource
 import runpy
 import select
 import socket
-import struct
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Final, Self, TextIO
+from typing import Final
+
+from tests.processes.nursery import with_nursery
+from tests.processes.runs import LONGEST_REQUEST, NUMBER, STATUS, STREAMS, Run
 
 #: Loaded here once, so that no run has to.
 LOADED: Final = (
@@ -36,43 +34,6 @@ LOADED: Final = (
     "spark_audit.verify",
     "tests.written_headers",
 )
-LONGEST_REQUEST: Final = 100_000
-STREAMS: Final = 3
-STATUS: Final = struct.Struct("<i")
-NUMBER: Final = struct.Struct("<i")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """What is to be run, and what it inherits."""
-
-    module: str
-    arguments: list[str]
-    environment: dict[str, str]
-    folder: str
-    open_files: tuple[int, int]
-    starts_session: bool
-
-    @classmethod
-    def from_json(cls, text: bytes) -> Self:
-        return cls(**json.loads(text))
-
-    def to_json(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
-
-    def begin(self, streams: list[int]) -> None:
-        """Makes this process the one that is asked for; nothing but the module is left to run."""
-        if self.starts_session:
-            os.setsid()
-        for number, stream in enumerate(streams):
-            os.dup2(stream, number)
-            os.close(stream)
-        _open_streams()
-        os.chdir(self.folder)
-        os.environ.clear()
-        os.environ.update(self.environment)
-        resource.setrlimit(resource.RLIMIT_NOFILE, self.open_files)
-        sys.argv = [self.module, *self.arguments]
 
 
 class Server:
@@ -130,20 +91,6 @@ class Server:
             os.close(told)
 
 
-def _open_streams() -> None:
-    """Standard streams as Python makes them at its start, for what the descriptors are now."""
-    sys.stdin = sys.__stdin__ = _reopened(sys.stdin, "rb")
-    sys.stdout = sys.__stdout__ = _reopened(sys.stdout, "wb")
-    sys.stderr = sys.__stderr__ = _reopened(sys.stderr, "wb")
-
-
-def _reopened(stream: TextIO, mode: str) -> TextIO:
-    is_raw = isinstance(stream.buffer, io.RawIOBase)  # with PYTHONUNBUFFERED
-    file = open(stream.fileno(), mode, buffering=0 if is_raw else -1, closefd=False)  # noqa: SIM115
-    is_by_lines = file.isatty() or (stream is sys.stderr and not is_raw)
-    return io.TextIOWrapper(file, stream.encoding, stream.errors, line_buffering=is_by_lines, write_through=is_raw)
-
-
 class Ending:
     """How a run ends: as Python ends, without taking apart all that the server has loaded.
 
@@ -175,8 +122,8 @@ class Ending:
         os._exit(self.exit_code & 0xFF)
 
 
-def main(prepare: Callable[[], None] = lambda: None) -> None:
-    """`prepare`: is called in each run before its module."""
+def main(prepare: Callable[[], None] = lambda: None, *, has_nurseries: bool = True) -> None:
+    """`prepare`: is called in each run before its module. `has_nurseries`: whether gateways fork their exporters."""
     ending = Ending()
     for name in LOADED:
         importlib.import_module(name)
@@ -187,7 +134,7 @@ def main(prepare: Callable[[], None] = lambda: None) -> None:
         if run is None:
             return
     prepare()
-    ending.run(run)
+    ending.run(with_nursery(run) if has_nurseries else run)
 
 
 if __name__ == "__main__":

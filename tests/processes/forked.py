@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, AnyStr, Final, Self
 
-from tests.processes.fork_server import NUMBER, STATUS, Run
+from tests.processes.runs import NUMBER, STATUS, Run
 
 #: Far above what a command takes, for machines that are busy with something else.
 PATIENCE_S: Final = 60.0

@@ -30,6 +30,7 @@ found = {
         [each.encoding, each.errors, each.line_buffering, each.isatty(), each.fileno()]
         for each in (sys.stdin, sys.stdout, sys.stderr)
     ],
+    "is_child": os.environ.get("PARENT") == str(os.getppid()),
     "group": os.getpgid(0) == os.getpgid(int(os.environ["PROBED_FROM"])),
     "read": sys.stdin.read(),
 }

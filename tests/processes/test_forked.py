@@ -52,6 +52,26 @@ def test_a_forked_process_finds_and_ends_what_a_fresh_one_does(tmp_path: Path, m
     assert forked[2].splitlines()[-2:] == freshly[2].splitlines()[-2:]
 
 
+def probed_as_child(begin: Callable[..., Any], ending: str, folder: Path) -> tuple[str, dict[str, Any], list[str]]:
+    """How a probe ended that the process had started, what it found, and what it complained of."""
+    with begin("tests.processes.parent", ending, "an argument", cwd=folder, **PIPES) as process:
+        process.stdin.close()
+        found = json.loads(process.stdout.read())
+        *complaint, exit_code = process.stderr.read().splitlines()
+        assert process.wait(60) == 0
+    return exit_code, found, complaint
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_child_of_a_forked_process_finds_and_ends_what_that_of_a_fresh_one_does(tmp_path: Path, ending: str) -> None:
+    forked, freshly = (probed_as_child(begin, ending, tmp_path) for begin in (Forked, fresh))
+    assert forked[0] == freshly[0]
+    forked[1].pop("own"), freshly[1].pop("own")
+    assert freshly[1]["is_child"]
+    assert forked[1] == freshly[1]
+    assert forked[2][-2:] == freshly[2][-2:]
+
+
 def test_no_two_runs_of_a_server_draw_the_same() -> None:
     drawn = [probed(Forked, "end")[1]["own"] for _ in range(3)]
     assert len({value for own in drawn for value in own}) == 9
