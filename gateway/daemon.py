@@ -483,7 +483,7 @@ def run(
 
     SIGTERM, SIGINT and SIGHUP are ignored from then on: the process is about to end, and they would end it otherwise.
     Raises QueueManagerError 2042 where another gateway owns the data folder, StoreError for a store that cannot be
-    opened, ConfigurationError for an address that cannot be had.
+    opened, ConfigurationError for an address that cannot be used.
     """
 
     async def main() -> int:

@@ -23,7 +23,7 @@ def ready_rescue_folder(settings: Settings) -> None:
     except OSError as error:
         problem = error.strerror or str(error)
     if problem:
-        raise ConfigurationError("rescue_folder", (f"{folder} cannot be had: {problem}",), "name another folder")
+        raise ConfigurationError("rescue_folder", (f"{folder} cannot be used: {problem}",), "name another folder")
     rescued = rescued_in(folder)
     if rescued and not (settings.data / FILE_NAME).exists():
         problem = f"{settings.data} has no store, and {rescued[-1]} has what was open when one was gone"

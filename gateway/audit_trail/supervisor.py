@@ -135,7 +135,7 @@ class ExporterSupervisor:
 
 
 def _make_folder(data: Path) -> None:
-    """A folder of the gateway's data, made where it is missing. ConfigurationError where it is not to be had."""
+    """A folder of the gateway's data, made where it is missing. ConfigurationError where it cannot be made."""
     problem = "" if not data.is_dir() or os.access(data, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
     try:
         make_folder(data)
@@ -143,4 +143,4 @@ def _make_folder(data: Path) -> None:
         problem = error.strerror or str(error)
     if problem:
         hint = "name a folder that the gateway's user may write: data in the configuration, or --data DIR"
-        raise ConfigurationError("data", (f"{data} cannot be had: {problem}",), hint)
+        raise ConfigurationError("data", (f"{data} cannot be used: {problem}",), hint)

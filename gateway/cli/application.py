@@ -1,6 +1,7 @@
 """The frame of every command: its exit code, and one line on standard error for each failure."""
 
 import contextlib
+import errno
 import importlib.metadata
 import logging
 import os
@@ -58,6 +59,14 @@ class NotEvaluable(CommandFailed):
     """
 
 
+#: What to do about a file, by the error of the operating system.
+_HINTS: Final = {
+    errno.ENOENT: "see that the path is right",
+    errno.ENOTDIR: "see that the path is right",
+    errno.EISDIR: "name a file, not a folder",
+    errno.EACCES: "see who may read and write it",
+    errno.ENOSPC: "make room on that disk, or name another one",
+}
 #: Errors that are no fault of the program, but of the peer, the operator or the disk.
 _EXPECTED: Final = (
     CommandFailed,
@@ -146,7 +155,8 @@ def _sentence(error: Exception) -> str:
     """The text of an error, on one line."""
     if isinstance(error, OSError) and error.strerror:
         names = " and ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
-        return f"{names}: {error.strerror}" if names else error.strerror
+        hint = f" ({_HINTS[error.errno]})" if names and error.errno in _HINTS else ""
+        return f"{names}: {error.strerror}{hint}" if names else error.strerror
     return " ".join(str(error).replace(_PYDANTIC_WORDS, "").split())
 
 

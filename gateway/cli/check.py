@@ -43,12 +43,15 @@ def check(
     """Validate configuration and mapping tables.
 
     The command also reads the files that the configuration names: users, access list, keys of tokens, certificates of
-    listeners, keys of the trail, passwords of targets. It warns of settings that work but may be mistakes: a missing
-    client library of IBM MQ, a route that nobody can subscribe to, a client whose identifier belongs to another user.
-    It also warns of risks, such as a port that is open to everybody, or a key that others may read. With --strict it
-    ends with 1 if there is a risk. An unknown key is an error that names the nearest known key. #2 stands for the
-    second of several tables. --connect may run beside the gateway: it takes, puts and alters nothing at a target, and
-    keeps no queue from others. Exit code 1 if something is wrong.
+    listeners, keys of the trail, passwords of targets. Each problem is a line with its place in the file. An unknown
+    key is a problem, and the line names the nearest known key; target#2.name is the name of the second target. Exit
+    code 1 if there is a problem.
+
+    The command warns of settings that work but may be mistakes: a missing client library of IBM MQ, a route that nobody
+    can subscribe to, a client whose identifier belongs to another user. It also warns of risks, such as a port that is
+    open to everybody, or a key that others may read. With --strict a risk gives exit code 1.
+
+    --connect may run beside the gateway: it takes, puts and alters nothing at a target, and keeps no queue from others.
     """
     if example:
         sys.stdout.write(example_toml())

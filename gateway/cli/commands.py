@@ -33,7 +33,11 @@ application.command(epilog=epilog("rfhbridge run", "rfhbridge run --listen 127.0
     run
 )
 application.command(
-    epilog=epilog("rfhbridge check --config rfhbridge.toml", "rfhbridge check --example > rfhbridge.toml")
+    epilog=epilog(
+        "rfhbridge check --example > rfhbridge.toml",
+        "rfhbridge check --config rfhbridge.toml",
+        "rfhbridge check --config rfhbridge.toml --connect",
+    )
 )(check)
 application.add_typer(queue, name="queue")
 application.command(epilog=epilog("rfhbridge balance", "rfhbridge balance --json --data /var/lib/rfhbridge"))(balance)
@@ -59,6 +63,11 @@ application.command(epilog=epilog("rfhbridge inspect message.bin", "rfhbridge in
 application.command(
     epilog=epilog("rfhbridge lint message.bin", "rfhbridge lint --json --queue ORDERS.STREAM < message.bin")
 )(lint)
-application.command(epilog=epilog("rfhbridge simulate --sensors 20 --rate 5 --qos 1 --seconds 10"))(simulate)
+application.command(
+    epilog=epilog(
+        "rfhbridge simulate --sensors 20 --rate 5 --qos 1 --seconds 10",
+        "rfhbridge simulate --sensors 2 --rate 1 --qos 2 --seconds 60 --user plant --password-file plant.password",
+    )
+)(simulate)
 application.add_typer(user, name="user")
 application.add_typer(audit, name="audit")

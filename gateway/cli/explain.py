@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 def explain(
     topic: Annotated[
-        str | None, typer.Argument(metavar="TOPIC", help="Topic name, or topic filter of a subscription.")
+        str | None,
+        typer.Argument(
+            metavar="TOPIC", help="Topic name, or topic filter of a subscription. Leave it out with --mqsc."
+        ),
     ] = None,
     config: ConfigOption = None,
     client: Annotated[str, typer.Option("--client", metavar="C", help="MQTT client identifier.")] = "sensor",

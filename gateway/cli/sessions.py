@@ -46,7 +46,7 @@ OptionalClient = Annotated[
     typer.Argument(
         metavar="CLIENT",
         callback=lambda text: None if text is None else client_identifier(text),
-        help=_CLIENT_HELP,
+        help=f"{_CLIENT_HELP} Leave it out with --idle.",
     ),
 ]
 sessions = typer.Typer(
@@ -140,7 +140,9 @@ def expire(
             help="End all sessions without a connection for this long: 30d, 12h, 45m or 90s.",
         ),
     ] = None,
-    user: Annotated[str | None, typer.Option("--user", help="End only the sessions of this user.")] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="USER", help="End only the sessions of this user.")
+    ] = None,
     dry: Annotated[bool, typer.Option("--dry-run", help="Only show which sessions would end.")] = False,
     data: DataOption = None,
     config: ConfigOption = None,
@@ -273,7 +275,9 @@ def _target(settings: Settings, name: str | None) -> TargetSettings:
     """The target of that name, or the only one."""
     found = [target for target in settings.target if name in (None, target.name)]
     if len(found) != 1:
-        known = ", ".join(target.name for target in settings.target) or "none; name the configuration with --config"
+        if not settings.target:
+            raise typer.BadParameter("the configuration has no target; name another one", param_hint="'--config'")
+        known = ", ".join(target.name for target in settings.target)
         raise typer.BadParameter(f"name one of the configuration's targets: {known}", param_hint="'--target'")
     return found[0]
 

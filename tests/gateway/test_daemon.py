@@ -208,6 +208,6 @@ def test_a_store_that_is_found_damaged_at_the_start_is_logged_with_the_exit_code
 
 def test_a_rescue_folder_that_cannot_be_had_is_told_before_anything_starts(data_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigurationError, match=r"rescue_folder: .*/file cannot be had: File exists"):
+    with pytest.raises(ConfigurationError, match=r"rescue_folder: .*/file cannot be used: File exists"):
         daemon.run(_settings(data_folder, rescue_folder=str(tmp_path / "file")))
     assert not (data_folder / "queue_manager.sqlite").exists()

@@ -21,5 +21,5 @@ def test_the_folder_is_made_for_its_owner_alone_and_none_where_none_is_named(tmp
 
 def test_a_folder_that_cannot_be_had_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigurationError, match=r"rescue_folder: .*cannot be had: Not a directory"):
+    with pytest.raises(ConfigurationError, match=r"rescue_folder: .*cannot be used: Not a directory"):
         ready_rescue_folder(settings(tmp_path, tmp_path / "file" / "rescue"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from gateway.cli.application import CommandFailed
+from gateway.cli.audit.trails import trail_of
 from gateway.cli.connection import connected, tell_order
 from gateway.cli.examples import epilog
 from gateway.cli.settings_options import ConfigOption, DataOption, has_store, settings_for
@@ -82,12 +83,9 @@ def rotate(data: DataOption = None, config: ConfigOption = None) -> None:
 
 def _trail_and_plan(data: Path | None, config: Path | None) -> "tuple[Path, TrailPlan]":
     """The trail of a data folder, and its gateway's plan for it. Raises CommandFailed if there is no trail."""
-    from gateway.audit_trail.exporter import TRAIL_FOLDER
     from gateway.audit_trail.plan import TrailPlan
 
-    trail = settings_for(config, data).data / TRAIL_FOLDER
-    if not trail.is_dir():
-        raise CommandFailed(f"there is no trail {trail} (name the gateway's data folder with --data)")
+    trail = trail_of(settings_for(config, data).data)
     return trail, TrailPlan.kept(trail)
 
 

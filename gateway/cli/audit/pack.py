@@ -8,6 +8,7 @@ import typer
 
 from gateway.cli.application import CommandFailed, version
 from gateway.cli.audit.pending_notes import export_pending
+from gateway.cli.audit.trails import trail_of
 from gateway.cli.settings_options import ConfigOption, DataOption, JsonOption, settings_for
 from gateway.cli.terminal import counted, write_json, write_line
 
@@ -34,7 +35,6 @@ def pack(
     them without this program. The same files give the same bytes; the command prints their SHA-256. `audit verify FILE`
     checks the archive. Exit code 0 written, 2 not written, 3 wrong use.
     """
-    from gateway.audit_trail.exporter import TRAIL_FOLDER
     from spark_audit.pack import Evidence, PackError, write_pack
 
     folder = settings_for(config, data).data
@@ -44,7 +44,7 @@ def pack(
         raise CommandFailed(f"there is no folder {results} (name the folder that `audit run` wrote with --results)")
     export_pending(folder)
     evidence = Evidence(
-        trail=folder / TRAIL_FOLDER,
+        trail=trail_of(folder),
         policy=policy,
         results=folder / REPORT_FOLDER if results is None else results,
         code_version=version(),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from gateway.cli.application import AuditExitCode, CommandFailed
+from gateway.cli.audit.trails import trail_of
 from gateway.cli.files import write_output, write_whole
 from gateway.cli.settings_options import ConfigOption, DataOption, settings_for
 from gateway.cli.terminal import counted
@@ -69,13 +70,12 @@ def prove(
 
 
 def _proof(message_id: str, pack: Path | None, data: Path | None, config: Path | None) -> tuple["Proof", int]:
-    from gateway.audit_trail.exporter import TRAIL_FOLDER
     from spark_audit.verify.packed_trail import open_pack
     from spark_audit.verify.proof import prove as prove_records
     from spark_audit.verify.source import TrailFolder
 
     if pack is None:
-        trail = settings_for(config, data).data / TRAIL_FOLDER
+        trail = trail_of(settings_for(config, data).data)
         return prove_records(lambda: TrailFolder(trail), message_id)
     with pack.open("rb") as file:
         return prove_records(lambda: open_pack(file), message_id)

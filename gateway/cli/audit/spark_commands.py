@@ -14,7 +14,7 @@ import typer
 
 from gateway.cli.audit.pending_notes import export_pending
 from gateway.cli.audit.spark_process import audited, duckdb_environment, exit_code_of, spark_command, spark_environment
-from gateway.cli.audit.trails import CONFIGURED, data_folders
+from gateway.cli.audit.trails import CONFIGURED, data_folders, trail_of
 from gateway.cli.settings_options import ConfigOption, data_folder
 from spark_audit.options import COMMANDS, Kind, Option
 
@@ -65,6 +65,7 @@ def ingest(values: Values) -> int:
     folders = _data_folders(values)
     for folder in folders:
         export_pending(folder)
+        trail_of(folder)
     return exit_code_of(spark_command("ingest", {**values, "data": folders}), environment)
 
 
@@ -76,7 +77,10 @@ def stream(values: Values) -> int:
     evaluable, 3 wrong use.
     """
     environment = spark_environment(values["remote"])
-    return exit_code_of(spark_command("stream", {**values, "data": _data_folders(values)}), environment)
+    folders = _data_folders(values)
+    for folder in folders:
+        trail_of(folder)
+    return exit_code_of(spark_command("stream", {**values, "data": folders}), environment)
 
 
 def bulk(values: Values) -> int:

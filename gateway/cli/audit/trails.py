@@ -33,13 +33,21 @@ def trail_folders(data: list[Path] | None, trails: list[Path] | None, config: Pa
 
     Raises CommandFailed if a folder does not exist, or is named twice.
     """
-    from gateway.audit_trail.exporter import TRAIL_FOLDER
-
     folders = tuple(trails or ())
     for folder in data_folders(data, trails, config):
         export_pending(folder)
-        folders += (folder / TRAIL_FOLDER,)
+        folders += (trail_of(folder),)
     return folders
+
+
+def trail_of(folder: Path) -> Path:
+    """The trail in a data folder. Raises CommandFailed if there is none."""
+    from gateway.audit_trail.exporter import TRAIL_FOLDER
+
+    trail = folder / TRAIL_FOLDER
+    if not trail.is_dir():
+        raise CommandFailed(f"there is no trail {trail} (name the gateway's data folder with --data)")
+    return trail
 
 
 def data_folders(data: list[Path] | None, trails: list[Path] | None, config: Path | None) -> tuple[Path, ...]:

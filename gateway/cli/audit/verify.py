@@ -161,12 +161,17 @@ def _write_proof(result: "ProofVerification") -> None:
 
 
 def _write(verification: "Verification") -> None:
+    from spark_audit.verify.verdict import Verdict, moment
+
     write_line(f"{verification.verdict}: {verification.reason}")
     for problem in verification.problems:
         if str(problem) != verification.reason:  # the first one is the reason of a violated trail
             write_line(f"  {problem}")
     if (untold := verification.problem_count - len(verification.problems)) > 0:
         write_line(f"  and {counted(untold, 'problem')} more")
+    if verification.verdict is Verdict.NOT_EVALUABLE and not verification.segments:
+        write_line("name the gateway's data folder with --data, or a pack or the folder of a copied trail")
+        return
     counts = (
         counted(verification.segments, "segment"),
         counted(verification.records, "record"),
@@ -174,8 +179,6 @@ def _write(verification: "Verification") -> None:
     )
     write_line(f"{', '.join(counts)}, head {verification.head}")
     if verification.digests:
-        from spark_audit.verify.verdict import moment
-
         keys = " then ".join(verification.public_keys)
         write_line(
             f"last digest {verification.digest_head}, of {moment(verification.last_digest_at_us)}, signed by {keys}"

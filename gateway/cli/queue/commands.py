@@ -93,7 +93,9 @@ def list_queues(data: DataOption = None, config: ConfigOption = None, as_json: J
 @queue.command(epilog=epilog("rfhbridge queue define ORDERS --description 'orders of the shop'"))
 def define(
     name: QueueName,
-    description: Annotated[str, typer.Option("--description", help="Text about the purpose of the queue.")] = "",
+    description: Annotated[
+        str, typer.Option("--description", metavar="TEXT", help="Text about the purpose of the queue.")
+    ] = "",
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:

@@ -75,8 +75,8 @@ def redrive(
     """Put dead letters back on the queues where they were going.
 
     Each goes back once, in one unit of work. If the broker refuses it again, or nobody would get it, it stays a dead
-    letter, and the command says why. Dead letters for a target or for a client need a running gateway. Only dead
-    letters for a target name a client. Exit code 1 if some cannot go back.
+    letter, and the command says why. Dead letters for a target or for a client need a running gateway. --client finds
+    only dead letters for a target, because the others name no client. Exit code 1 if some cannot go back.
     """
     selection = RedriveSelection(
         reason_code=reason, client=client, topic_filter=topics, since_us=since_us, until_us=until_us

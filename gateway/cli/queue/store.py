@@ -30,8 +30,8 @@ def verify(
 ) -> None:
     """Check the store: its file, checksums and agreements.
 
-    A gateway may be running. Messages that are set aside stay in the file, in table damaged. Exit code 1 if something
-    is wrong.
+    A gateway may be running. With --set-aside damaged messages leave their queues; they stay in the store's file, in
+    its table damaged. Exit code 1 if something is wrong.
     """
     from gateway.operations.rollback import verify as verify_store
     from mq_adapters.embedded.store.verification import set_aside

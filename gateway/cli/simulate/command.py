@@ -46,8 +46,8 @@ def simulate(
     seconds: Annotated[
         float, typer.Option("--seconds", parser=positive_number, metavar="S", help="Seconds to publish for.")
     ],
-    host: Annotated[str, typer.Option("--host", help="Host of the gateway.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="Port of the gateway.")] = 1883,
+    host: Annotated[str, typer.Option("--host", metavar="HOST", help="Host of the gateway.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=1, max=65_535, metavar="PORT", help="Port of the gateway.")] = 1883,
     user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="User name of all clients.")] = None,
     password_file: Annotated[
         Path | None,

@@ -100,5 +100,5 @@ def _resolution(command: MqscCommand) -> str:
 
 def _not_found(name: str) -> ChannelCommandRefused:
     return ChannelCommandRefused(
-        f"AMQ8420I: Channel status of {name} not found: a running gateway has one for each target."
+        f"AMQ8420I: Channel status of {name} not found: 'rfhbridge channel list' names those of a running gateway."
     )

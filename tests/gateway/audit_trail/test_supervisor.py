@@ -57,12 +57,12 @@ def test_a_data_folder_that_cannot_be_had_is_named_before_the_keys_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigurationError, match=r"data: .*/file cannot be had: File exists \(name a folder that"):
+    with pytest.raises(ConfigurationError, match=r"data: .*/file cannot be used: File exists \(name a folder that"):
         _run(tmp_path / "file")
-    with pytest.raises(ConfigurationError, match=r"data: .*/file/var cannot be had: Not a directory"):
+    with pytest.raises(ConfigurationError, match=r"data: .*/file/var cannot be used: Not a directory"):
         _run(tmp_path / "file" / "var")
     monkeypatch.setattr(os, "access", lambda _path, _mode: False)
-    with pytest.raises(ConfigurationError, match="cannot be had: Permission denied"):
+    with pytest.raises(ConfigurationError, match="cannot be used: Permission denied"):
         _run(tmp_path)
 
 

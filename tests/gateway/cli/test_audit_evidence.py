@@ -222,3 +222,17 @@ WRONG_USE = [
 def test_wrong_use_is_exit_code_3(rfhbridge, arguments):
     ended = rfhbridge("audit", *arguments)
     assert (ended.exit_code, ended.stdout) == (3, b"")
+
+
+def test_a_folder_without_a_trail_is_not_evaluable_and_every_command_says_what_to_do(rfhbridge, data_folder, tmp_path):
+    data_folder.mkdir()
+    for command in (("prove", MESSAGE), ("pack", "--out", tmp_path / "evidence.zip"), ("key", "rotate")):
+        ended = rfhbridge("audit", *command, "--data", data_folder)
+        assert (ended.exit_code, ended.stdout) == (2, b"")
+        assert "there is no trail" in ended.stderr
+        assert "(name the gateway's data folder with --data)" in ended.stderr
+    ended = rfhbridge("audit", "verify", "--data", data_folder)
+    assert ended.exit_code == 2
+    assert ended.text.splitlines()[1:] == [
+        "name the gateway's data folder with --data, or a pack or the folder of a copied trail"
+    ]

@@ -76,7 +76,10 @@ def test_a_command_in_the_place_of_the_file_is_told_where_it_belongs(mqsc, data_
     ended = mqsc(b"", "DISPLAY QLOCAL(*)")
     assert ended.exit_code == 1
     assert ended.stderr.endswith("(give a command on standard input: echo 'DISPLAY QLOCAL(*)' | rfhbridge mqsc)\n")
-    assert mqsc(b"", "none.mqsc").stderr == "rfhbridge: none.mqsc: No such file or directory\n"
+    assert (
+        mqsc(b"", "none.mqsc").stderr
+        == "rfhbridge: none.mqsc: No such file or directory (see that the path is right)\n"
+    )
     assert not data_folder.exists()
 
 

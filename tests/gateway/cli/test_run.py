@@ -125,7 +125,7 @@ def test_sighup_before_the_gateway_listens_for_it_does_not_end_it(data_folder):
     command = [sys.executable, "-c", program, "run", "--listen", "127.0.0.1:0", "--data", str(data_folder)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ended.returncode == 1
-    assert f"{data_folder} cannot be had: File exists" in ended.stderr
+    assert f"{data_folder} cannot be used: File exists" in ended.stderr
 
 
 def test_hang_ups_mean_what_they_did_after_a_gateway_in_this_process(rfhbridge, started):

@@ -184,7 +184,8 @@ def test_data_folder_without_a_trail_is_not_evaluable(rfhbridge, data_folder):
     data_folder.mkdir()
     ended = rfhbridge("audit", "explain", MESSAGE, "--data", data_folder)
     assert ended.exit_code == 2
-    assert "cannot be read" in ended.stderr
+    assert "there is no trail" in ended.stderr
+    assert "(name the gateway's data folder with --data)" in ended.stderr
 
 
 def test_same_folder_twice_and_no_folder_fail(rfhbridge, data_folder, trail):

@@ -129,16 +129,25 @@ def test_report_of_several_gateways_needs_a_place(rfhbridge, spark, tmp_path):
 
 @pytest.mark.parametrize("code", [0, 1, 2, 3])
 def test_ingest_is_a_process_of_its_own(rfhbridge, spark, data_folder, tmp_path, code):
-    data_folder.mkdir()
+    (data_folder / "trail").mkdir(parents=True)
     spark.exit_code = code
     to = tmp_path / "lines"
     assert rfhbridge("audit", "ingest", "--data", data_folder, "--to", to, "--compact", "--json").exit_code == code
     assert list(spark.command[4:]) == ["ingest", "--data", str(data_folder), "--to", str(to), "--compact", "--json"]
 
 
+def test_nothing_is_started_for_a_folder_without_a_trail(rfhbridge, spark, data_folder, tmp_path):
+    data_folder.mkdir()
+    for command in (["ingest", "--to"], ["stream", "--checkpoint", tmp_path / "checkpoint", "--out"]):
+        ended = rfhbridge("audit", *command, tmp_path / "out", "--data", data_folder)
+        assert (ended.exit_code, spark.command) == (2, ())
+        assert "there is no trail" in ended.stderr
+        assert "(name the gateway's data folder with --data)" in ended.stderr
+
+
 @pytest.mark.parametrize("code", [0, 1, 2, 3])
 def test_stream_is_a_process_of_its_own(rfhbridge, spark, data_folder, tmp_path, code):
-    data_folder.mkdir()
+    (data_folder / "trail").mkdir(parents=True)
     spark.exit_code, spark.writes_result = code, False
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
     told = ["--data", str(data_folder), "--out", str(out), "--checkpoint", str(checkpoint)]

@@ -162,12 +162,15 @@ def test_unwritable_output_or_report_is_one_line_and_no_output(rfhbridge, vector
     for arguments in (["-o", nowhere], ["--report", nowhere]):
         ended = rfhbridge("convert", "--to", "mqrfh2", *arguments, stdin=vectors.mqrfh)
         assert (ended.exit_code, ended.stdout) == (1, b"")
-        assert ended.stderr == f"rfhbridge: {nowhere}: No such file or directory\n"
+        assert ended.stderr == f"rfhbridge: {nowhere}: No such file or directory (see that the path is right)\n"
 
 
 def test_missing_input_file_is_one_line(rfhbridge, tmp_path):
     ended = rfhbridge("convert", "--to", "mqrfh", tmp_path / "none")
-    assert (ended.exit_code, ended.stderr) == (1, f"rfhbridge: {tmp_path / 'none'}: No such file or directory\n")
+    assert (ended.exit_code, ended.stderr) == (
+        1,
+        f"rfhbridge: {tmp_path / 'none'}: No such file or directory (see that the path is right)\n",
+    )
 
 
 @pytest.mark.parametrize(

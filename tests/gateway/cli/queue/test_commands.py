@@ -148,7 +148,10 @@ def test_defining_a_queue_twice_is_2100_and_a_bad_name_2152(queue):
 
 def test_missing_file_is_one_line_and_puts_nothing(queue, tmp_path):
     ended = queue("put", "ORDERS", tmp_path / "none")
-    assert (ended.exit_code, ended.stderr) == (1, f"rfhbridge: {tmp_path / 'none'}: No such file or directory\n")
+    assert (ended.exit_code, ended.stderr) == (
+        1,
+        f"rfhbridge: {tmp_path / 'none'}: No such file or directory (see that the path is right)\n",
+    )
     assert queue("depth", "ORDERS").text == "0\n"
 
 
