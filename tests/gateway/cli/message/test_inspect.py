@@ -6,6 +6,9 @@ import struct
 
 import pytest
 
+from gateway.cli.message.inspect import inspect_data
+from gateway.cli.message.view import inspection_json
+
 DEAD_LETTER = (
     b"DLH "
     + (1).to_bytes(4, "little")
@@ -141,13 +144,15 @@ def test_ebcdic_header_is_shown_in_letters(rfhbridge, vectors):
 def test_message_cut_at_any_length_shows_what_is_there_and_the_problem(rfhbridge, vectors, name):
     message = getattr(vectors, name)
     for length in range(len(message)):
-        ended = rfhbridge("inspect", "--json", stdin=message[:length])
-        told = json.loads(ended.stdout)
-        assert (ended.exit_code, ended.stderr) == (1, ""), length
+        data = message[:length]
+        told = inspection_json(inspect_data(data), data)
         assert told["problems"], length
-        assert base64.b64decode(told["body_base64"]) == message[:length]
+        assert base64.b64decode(told["body_base64"]) == data
         if length >= 12:
             assert told["headers"][0]["fields"]["StrucLength"] == len(message)
+        if length in (0, 11, 12, len(message) - 1):
+            ended = rfhbridge("inspect", "--json", stdin=data)
+            assert (ended.exit_code, ended.stderr, json.loads(ended.stdout)) == (1, "", told), length
 
 
 def test_problem_stands_behind_what_is_readable(rfhbridge, vectors):
