@@ -93,6 +93,12 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     rewrite_stale_modules(config, config.args)
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """In full each property of hypothesis is a proof, so that `make prove` tries its many cases."""
+    if os.environ.get(PROOF_VARIABLE) == "full" and getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        item.add_marker(pytest.mark.proof)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """In a process of pytest-xdist the order of tests is that in which their files are shared out."""

@@ -25,6 +25,8 @@ CONNECTS = {
     4: "10 10 0004 'MQTT' 04 00 0000 0004 'self'",
     5: "10 16 0004 'MQTT' 05 00 0000 05 11 FFFFFFFF 0004 'self'",
 }
+#: Examples of 30 steps each.
+EXAMPLES = {"short": 40, "full": 500}
 IDENTIFIERS = st.integers(1, 2)
 PAYLOADS = st.sampled_from("AB")
 #: What a client may send: PUBLISH of QoS 2 to an allowed topic or another, PUBREL, PUBLISH of QoS 1.
@@ -202,11 +204,15 @@ class Reuse(RuleBasedStateMachine):
             assert self.link.sent == due
 
 
+@pytest.mark.proof
 def test_client_that_uses_identifiers_again_in_every_state_loses_and_doubles_nothing(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, proof_scale: str
 ) -> None:
     monkeypatch.setattr("mq_adapters.embedded.group_commit.SLOW_COMMIT_S", -1.0)
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
     run_state_machine_as_test(  # type: ignore[no-untyped-call]  # hypothesis has no types here
-        Reuse, settings=settings(max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=checks)
+        Reuse,
+        settings=settings(
+            max_examples=EXAMPLES[proof_scale], stateful_step_count=30, deadline=None, suppress_health_check=checks
+        ),
     )
