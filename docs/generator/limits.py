@@ -5,8 +5,7 @@ from typing import Final
 from docs.generator.markdown import code, sentence, table
 from gateway.config.limit_row import LimitAnswer
 from gateway.config.limits import Limit
-from gateway.limits.refusals import answers_at
-from gateway.mqtt.reason_codes import ReasonCode
+from gateway.mqtt.reason_codes import CONNECT_RETURN_CODES, ReasonCode
 
 INTRODUCTION: Final = """
 Each limit is a key of `[mqtt]`, or of `[[listener]]` or `[access]` where that is said; the ranges stand in
@@ -26,13 +25,25 @@ def lines() -> list[str]:
             _key(limit),
             sentence(limit.value.meaning),
             _answers(limit),
-            ", ".join(answers_at(4, limit)),
+            ", ".join(answers_of_3_1_1(limit)),
             code(limit.label) if limit.value.answers else "",
         )
         for limit in Limit
     ]
     titles = ["Key and default", "Meaning", "MQTT 5 answer, Reason String", "MQTT 3.1.1 answer", "Label `limit`"]
     return [*INTRODUCTION.splitlines(), "", *table(titles, rows)]
+
+
+def answers_of_3_1_1(limit: Limit) -> tuple[str, ...]:
+    """The answers to a client of MQTT 3.1.1, for example `CONNACK 03` or `closed`; none if it is not answered."""
+    answers = ((ReasonCode[each.reason_code], packet) for each in limit.value.answers for packet in each.packets)
+    return tuple(dict.fromkeys(_answer_of_3_1_1(reason_code, packet) for reason_code, packet in answers))
+
+
+def _answer_of_3_1_1(reason_code: ReasonCode, packet: str) -> str:
+    if packet == "CONNACK" and reason_code in CONNECT_RETURN_CODES:
+        return f"CONNACK {CONNECT_RETURN_CODES[reason_code]:02X}"
+    return "SUBACK 80" if packet == "SUBACK" else "closed"
 
 
 def _key(limit: Limit) -> str:

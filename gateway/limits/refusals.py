@@ -1,4 +1,4 @@
-"""Refusals at a limit: the answer at each protocol level, and how often each limit refused.
+"""Refusals at a limit: the reason code and its words, and how often each limit refused.
 
 The limits themselves are the table in gateway/config/limits.py.
 """
@@ -8,10 +8,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.config.limit_row import LimitAnswer
 from gateway.config.limits import Limit
-from gateway.mqtt.levels import LEVELS
-from gateway.mqtt.reason_codes import CONNECT_RETURN_CODES, ReasonCode
+from gateway.mqtt.reason_codes import ReasonCode
 
 _log = logging.getLogger(__name__)
 
@@ -24,23 +22,6 @@ REASONS: Final = {
     if limit.value.answers
 }
 """The reason codes under which refusals are counted, by limit. The usual one stands first."""
-
-
-def answers_at(level: int, limit: Limit) -> tuple[str, ...]:
-    """The answers to a client of a protocol level (3 to 5) past a limit, for example `CONNACK 97` or `closed`.
-
-    Empty if the gateway sends no answer. Then the row's `meaning` says what happens.
-    """
-    return tuple(dict.fromkeys(_met(level, each, packet) for each in limit.value.answers for packet in each.packets))
-
-
-def _met(level: int, answer: LimitAnswer, packet: str) -> str:
-    reason_code = ReasonCode[answer.reason_code]
-    if LEVELS[level].has_reason_codes:
-        return f"{packet} {reason_code:02X}"
-    if packet == "CONNACK" and reason_code in CONNECT_RETURN_CODES:
-        return f"CONNACK {CONNECT_RETURN_CODES[reason_code]:02X}"
-    return "SUBACK 80" if packet == "SUBACK" and LEVELS[level].suback_can_refuse else "closed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
