@@ -22,6 +22,17 @@ DIALECT_OF_FORMAT: Final = {FORMAT_MQRFH: Dialect.MQRFH, FORMAT_MQRFH2: Dialect.
 FORMAT_OF_DIALECT: Final = {dialect: format for format, dialect in DIALECT_OF_FORMAT.items()}
 
 
+def chain_of(message: Message) -> HeaderChain:
+    """The headers in front of a message's body, read from its bytes. Raises MappingError."""
+    descriptor = message.descriptor
+    return read_header_chain(
+        message.body,
+        format=descriptor.format,
+        coded_char_set_id=descriptor.coded_char_set_id,
+        encoding=descriptor.encoding,
+    )
+
+
 #: The folder of an MQRFH2 that carries message properties.
 PROPERTY_FOLDER: Final = "usr"
 

@@ -23,10 +23,10 @@ from mappings.headers.chain import (
     DeadLetterHeader,
     HeaderChain,
     read_dead_letter_header,
-    read_header_chain,
 )
 from mappings.topics.topics import unescape_topic
 from mappings.topics.wildcards import Scheme, matches
+from mq_adapters.command_header import chain_of
 from mq_adapters.message import MQEI_UNLIMITED, MQFMT_NONE, Message
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.reasons import QueueManagerError, ReasonCode
@@ -273,14 +273,8 @@ def _why(found: DeadLetter, reason: Exception) -> str:
 
 def _mqtt_of(message: Message) -> tuple[str, tuple[str, ...]]:
     """The MQTT client that the message's headers name, and the topics of its command; nothing of what is no command."""
-    descriptor = message.descriptor
     try:
-        chain = read_header_chain(
-            message.body,
-            format=descriptor.format,
-            coded_char_set_id=descriptor.coded_char_set_id,
-            encoding=descriptor.encoding,
-        )
+        chain = chain_of(message)
     except MappingError:
         return "", ()
     return read_carried(chain).client, _topics_of(chain)

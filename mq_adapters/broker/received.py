@@ -6,12 +6,12 @@ from typing import Final
 
 from mappings.commands.command import Command, find_command, read_command
 from mappings.errors import MappingError
-from mappings.headers.chain import Header, HeaderChain, read_header_chain
+from mappings.headers.chain import Header, HeaderChain
 from mappings.headers.mqrfh import FIXED_LENGTH_BYTES, Mqrfh
 from mappings.headers.mqrfh2 import Folder, Mqrfh2
 from mappings.headers.name_value import NameValues
 from mappings.table import Dialect
-from mq_adapters.command_header import DIALECT_OF_FORMAT, CommandHeader
+from mq_adapters.command_header import DIALECT_OF_FORMAT, CommandHeader, chain_of
 from mq_adapters.message import KnownHeader, Message
 
 #: A wrong command's name is repeated in the answer up to this length: twice that of an object name.
@@ -90,16 +90,10 @@ def received_command(message: Message) -> CommandHeader | UnreadableCommand:
 
 def read_command_header(message: Message) -> ReadCommand | UnreadableCommand:
     """Reads the command from the bytes of a message."""
-    descriptor = message.descriptor
     try:
-        chain = read_header_chain(
-            message.body,
-            format=descriptor.format,
-            coded_char_set_id=descriptor.coded_char_set_id,
-            encoding=descriptor.encoding,
-        )
+        chain = chain_of(message)
     except MappingError as error:
-        return UnreadableCommand(error=error, dialect=DIALECT_OF_FORMAT[descriptor.format])
+        return UnreadableCommand(error=error, dialect=DIALECT_OF_FORMAT[message.descriptor.format])
     try:
         return _read_command(message, chain)
     except MappingError as error:

@@ -23,8 +23,7 @@ from gateway.config.routes import Routes
 from gateway.limits.log_rate import LogRate
 from mappings.commands.command import Completion, DeletePublication, Publish, Response, read_command, read_response
 from mappings.errors import MappingError
-from mappings.headers.chain import HeaderChain, read_header_chain
-from mq_adapters.command_header import WrittenResponse
+from mq_adapters.command_header import WrittenResponse, chain_of
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
@@ -196,7 +195,7 @@ class Replies:
     def _queue_there(self, target: Target, copy: Message) -> str:
         """The queue at the target that a message was for: the queue of its route, or the broker's command queue."""
         try:
-            command = read_command(_chain(copy))
+            command = read_command(chain_of(copy))
         except MappingError:
             return target.sent_queue.name
         if not isinstance(command, Publish | DeletePublication):
@@ -216,16 +215,6 @@ def _read(message: Message) -> Response | None:
     if isinstance(written, WrittenResponse):
         return written.response
     try:
-        return read_response(_chain(message))
+        return read_response(chain_of(message))
     except MappingError:
         return None
-
-
-def _chain(message: Message) -> HeaderChain:
-    descriptor = message.descriptor
-    return read_header_chain(
-        message.body,
-        format=descriptor.format,
-        coded_char_set_id=descriptor.coded_char_set_id,
-        encoding=descriptor.encoding,
-    )

@@ -32,9 +32,9 @@ from mappings.commands.command import (
 )
 from mappings.commands.options import NO_PUBLICATION_OPTIONS, PublicationOption, RegistrationOption
 from mappings.errors import MappingError
-from mappings.headers.chain import FORMAT_MQRFH, FORMAT_MQRFH2
 from mappings.headers.name_value import NameValues
 from mappings.topics.topics import escape_topic
+from mq_adapters.command_header import FORMAT_OF_DIALECT
 from mq_adapters.message import (
     IDENTIFIER_TAG,
     MQCI_NONE,
@@ -51,7 +51,6 @@ from mq_adapters.reasons import ReasonCode
 APPLICATION_NAME: Final = "rfhbridge"
 #: Users that fit MQMD.UserIdentifier: at most 12 characters without blanks, because blanks are its padding.
 _USER_IDENTIFIER: Final = re.compile(r"[!-~]{1,12}")
-_FORMATS: Final = {Dialect.MQRFH: FORMAT_MQRFH, Dialect.MQRFH2: FORMAT_MQRFH2}
 _DIGEST_BYTES: Final = 20
 _SUBSCRIBER: Final = RegistrationOption.CORREL_ID_AS_IDENTITY | RegistrationOption.INFORM_IF_RETAINED
 #: Options of a repeated registration. It brings no retained messages, because no SUBSCRIBE asked for them (MQTT 3.1.1
@@ -247,7 +246,7 @@ def _descriptor(
 ) -> MessageDescriptor:
     """The MQMD of a command. Its priority is always 0: with another one a message could overtake earlier ones."""
     return MessageDescriptor(
-        format=_FORMATS[Dialect(target.header)],
+        format=FORMAT_OF_DIALECT[Dialect(target.header)],
         msg_type=msg_type,
         report=MQRO_NAN if msg_type == MQMT_DATAGRAM else 0,
         expiry=expiry,

@@ -16,9 +16,9 @@ from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH, encode_text
 from mappings.commands.command import Command, Publish, read_command
 from mappings.commands.options import PublicationOption
 from mappings.errors import MappingError
-from mappings.headers.chain import HeaderChain, read_header_chain
+from mappings.headers.chain import HeaderChain
 from mappings.topics.topics import TopicError, check_mqtt_topic_name
-from mq_adapters.command_header import CommandHeader
+from mq_adapters.command_header import CommandHeader, chain_of
 from mq_adapters.message import MQAT_BROKER, KnownHeader, Message
 from mq_adapters.weighted_cache import WeightedCache
 
@@ -164,15 +164,10 @@ def _context_bytes(key: tuple[Publication, bytes], _context: Arrival) -> int:
 
 def _command_of(message: Message) -> tuple[Command, HeaderChain]:
     """The command of a copy that carries its publisher's header unchanged; or else what its bytes say."""
-    written, descriptor = KnownHeader.of(message), message.descriptor
+    written = KnownHeader.of(message)
     if isinstance(written, CommandHeader):
         return written.command, written.chain
-    chain = read_header_chain(
-        message.body,
-        format=descriptor.format,
-        coded_char_set_id=descriptor.coded_char_set_id,
-        encoding=descriptor.encoding,
-    )
+    chain = chain_of(message)
     return read_command(chain), chain
 
 
