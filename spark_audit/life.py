@@ -61,6 +61,22 @@ class Life:
 
 
 @dataclass(slots=True)
+class Needles:
+    """What a search looks for in the text of a trail, before it parses a line: MsgIds, and clients as JSON has them."""
+
+    names: set[bytes] = field(default_factory=set)
+    clients: set[bytes] = field(default_factory=set)
+
+    def may_be_in(self, text: bytes) -> bool:
+        """Whether a line, or one of a block of lines, may concern the search."""
+        if len(self.names) + len(self.clients) <= _FEW:  # ten times faster than a look at every name
+            return any(name in text for name in self.names) or any(client in text for client in self.clients)
+        return not self.names.isdisjoint(_IDENTIFIER.findall(text)) or (
+            bool(self.clients) and not self.clients.isdisjoint(_CLIENT.findall(text))
+        )
+
+
+@dataclass(slots=True)
 class _Search:
     """The knowledge of the message so far."""
 
@@ -68,9 +84,8 @@ class _Search:
     followed: set[str]
     origins: set[str] = field(default_factory=set)
     exchanges: set[_Exchange] = field(default_factory=set)
-    #: All of these names, and the clients of the exchanges, as text in a line.
-    names: set[bytes] = field(default_factory=set)
-    clients: set[bytes] = field(default_factory=set)
+    #: All of these names, and the clients of the exchanges.
+    needles: Needles = field(default_factory=Needles)
     #: By the trail's place, the segment's stem (a gateway may close or compress it between two scans), and the line.
     found: dict[tuple[int, str, int], LifeRecord] = field(default_factory=dict)
     segments: int = 0
@@ -78,7 +93,7 @@ class _Search:
     is_cut: bool = False
 
     def __post_init__(self) -> None:
-        self.names.update(name.encode() for name in self.followed)
+        self.needles.names.update(name.encode() for name in self.followed)
 
     def known(self) -> int:
         """The number of known facts, which grows until nothing new is learned."""
@@ -95,22 +110,15 @@ class _Search:
         number = 0
         for block in segment.blocks():
             count = block.count(b"\n") + (not block.endswith(b"\n"))
-            if self._may_concern(block):
+            if self.needles.may_be_in(block):
                 for at, line in enumerate(block.removesuffix(b"\n").split(b"\n"), start=number + 1):
-                    if self._may_concern(line):
+                    if self.needles.may_be_in(line):
                         self._take(place, trail, segment, at, line)
             number += count
         self.lines += number
 
-    def _may_concern(self, text: bytes) -> bool:
-        if len(self.names) + len(self.clients) <= _FEW:  # ten times faster than a look at every name
-            return any(name in text for name in self.names) or any(client in text for client in self.clients)
-        return not self.names.isdisjoint(_IDENTIFIER.findall(text)) or (
-            bool(self.clients) and not self.clients.isdisjoint(_CLIENT.findall(text))
-        )
-
     def _take(self, place: int, trail: str, segment: SegmentFile, number: int, line: bytes) -> None:
-        record = _parsed(line)
+        record = parsed_record(line)
         if (place, segment.stem, number) in self.found or record is None or not self._learns_from(record):
             return
         if len(self.found) >= MOST_RECORDS:
@@ -140,12 +148,12 @@ class _Search:
 
     def _learn(self, known: set[str], *names: str) -> None:
         known.update(filter(None, names))
-        self.names.update(name.encode() for name in names if name)
+        self.needles.names.update(name.encode() for name in names if name)
 
     def _learn_exchange(self, record: dict[str, Any]) -> None:
         for exchange in _exchanges_of(record, ()):
             self.exchanges.add(exchange)
-            self.clients.add(orjson.dumps(exchange[1]))
+            self.needles.clients.add(orjson.dumps(exchange[1]))
 
 
 def life_of(message_id: str, trails: Iterable[tuple[str, Callable[[], TrailSource]]]) -> Life:
@@ -171,7 +179,7 @@ def life_of(message_id: str, trails: Iterable[tuple[str, Callable[[], TrailSourc
     )
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def parsed_record(line: bytes) -> dict[str, Any] | None:
     """The record in a line; None if the line is no record."""
     try:
         record = orjson.loads(line)

@@ -46,7 +46,7 @@ def write_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if sys.stdout.isatty():
         _write_rich_table(columns, rows)
         return
-    lines = [columns, *rows]
+    lines = [columns, *([printable(text) for text in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(columns))]
     for line in lines:
         write_line("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())

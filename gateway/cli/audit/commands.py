@@ -42,7 +42,10 @@ audit.command(epilog=epilog("rfhbridge audit prove 524648420102030405060708090a0
     prove
 )
 audit.command(epilog=epilog("rfhbridge audit pack --data var --out evidence.tar.gz"))(pack)
-audit.command(epilog=epilog("rfhbridge audit explain 524648420102030405060708090a0b0c0000000000000001 --data var"))(
-    explain
-)
+audit.command(
+    epilog=epilog(
+        "rfhbridge audit explain 524648420102030405060708090a0b0c0000000000000001 --data var",
+        "rfhbridge audit explain --client panel --topic 'plant/#' --since 2026-11-20T10:00Z",
+    )
+)(explain)
 audit.add_typer(key, name="key")

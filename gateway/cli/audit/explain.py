@@ -1,10 +1,9 @@
-"""`rfhbridge audit explain`: one message's life from packet to queue to channel to client, with the bytes."""
+"""`rfhbridge audit explain`: messages' lives from packet to queue to channel to client, with the bytes."""
 
 import base64
 import binascii
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
@@ -12,9 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from gateway.cli.application import AuditExitCode, CommandFailed
+from gateway.cli.audit.message_search import fates_in, wanted_of, write_fates
+from gateway.cli.audit.moments import moment
 from gateway.cli.audit.packet_properties import publish_properties
 from gateway.cli.audit.prove import message_identifier
 from gateway.cli.audit.trails import DataFoldersOption, TrailFoldersOption, trail_folders
+from gateway.cli.durations import point_in_time
+from gateway.cli.queue.redrive import topic_filter
 from gateway.cli.settings_options import ConfigOption
 from gateway.cli.terminal import Json, counted, write_json, write_line
 from mappings.errors import HeaderError
@@ -23,8 +26,11 @@ from spark_audit.options import PERSONAL_KEY
 from spark_audit.personal import PersonalKey, UnusablePersonalKey, is_sealed, opened_record
 
 if TYPE_CHECKING:
+    from spark_audit.fates import Fates, Wanted
     from spark_audit.life import Life
 
+#: The most lives that --whole shows: each costs two scans or more.
+_MOST_LIVES: Final = 20
 _BYTES_IN_A_LINE: Final = 16
 #: The most bytes that are shown of a header; --json has it whole.
 _SHOWN_BYTES: Final = 4_096
@@ -76,41 +82,118 @@ _PACKET_TYPES: Final = {
 
 def explain(
     message_id: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="MESSAGE-ID",
+            metavar="[MESSAGE-ID]",
             parser=message_identifier,
             help="MQMD.MsgId in hex: in the store, at a target, or of the dead letter.",
         ),
-    ],
+    ] = None,
+    client: Annotated[
+        str, typer.Option("--client", metavar="CLIENT", help="Only messages that this client published or is sent.")
+    ] = "",
+    topic: Annotated[
+        str | None,
+        typer.Option("--topic", metavar="FILTER", parser=topic_filter, help="Only these topics, for example plant/#."),
+    ] = None,
+    since_us: Annotated[
+        int | None,
+        typer.Option("--since", metavar="TIME", parser=point_in_time, help="Only from this time on (ISO 8601)."),
+    ] = None,
+    until_us: Annotated[
+        int | None,
+        typer.Option("--until", metavar="TIME", parser=point_in_time, help="Only before this time (ISO 8601)."),
+    ] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help=f"Show the life of each message found, of at most {_MOST_LIVES}.")
+    ] = False,
     data: DataFoldersOption = None,
     trail: TrailFoldersOption = None,
     personal_key: Annotated[
         Path | None, typer.Option(PERSONAL_KEY.flag, metavar="FILE", help=PERSONAL_KEY.help)
     ] = None,
     config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, with the whole records.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the whole records of a life.")] = False,
 ) -> None:
-    """Tell one message's life, from packet to client.
+    """Tell messages' lives, from packet to client.
 
-    The command shows the records of the message, of its copies, channels and deliveries, and of the publication and the
-    exchange that it comes from, with the bytes before and after each conversion. It needs no Spark. Exit code 0 shown,
-    1 violation: a record was changed, 2 not evaluable: there is no record of the message, or no trail, 3 wrong use.
+    With a MsgId the command shows the records of the message, of its copies, channels and deliveries, and of the
+    publication and the exchange that it comes from, with the bytes before and after each conversion. With --client,
+    --topic, --since or --until it finds messages, and shows a line for each: time, client, topic, MsgId, and what
+    became of it. With both it shows of the life what names no other client, topic or time. A time without a zone is
+    UTC. The command needs no Spark. Exit code 0 shown, 1 violation: a record was changed, 2 not evaluable: there is no
+    such message, or no trail, 3 wrong use.
     """
-    life = _life(message_id, trail_folders(data, trail, config))
+    key, topic = _key(personal_key), topic or ""
+    wanted = wanted_of(client, topic, since_us or 0, until_us or 0, key)
+    is_search = wanted != wanted_of("", "", 0, 0, None)
+    if message_id is None and not is_search:
+        raise typer.BadParameter("give a MsgId, or --client, --topic, --since or --until")
+    if whole and message_id is not None:
+        raise typer.BadParameter("--whole belongs to a search; a MsgId shows the whole life")
+    trails = trail_folders(data, trail, config)
+    if message_id is not None:
+        code = _tell((_life_within(message_id, trails, wanted if is_search else None),), key, as_json=as_json)
+    elif whole:
+        lives = [_life(each, trails) for each in _named(fates_in(wanted, trails), client, topic, key)]
+        code = _tell(lives, key, as_json=as_json)
+    else:
+        code = write_fates(fates_in(wanted, trails), client, topic, key, as_json=as_json)
+    raise typer.Exit(code)
+
+
+def _tell(lives: "Sequence[Life]", key: PersonalKey | None, *, as_json: bool) -> AuditExitCode:
+    """Shows lives. JSON has one object for one, an array for several."""
+    opened = [
+        replace(life, records=tuple(replace(each, record=_opened(each.record, key)) for each in life.records))
+        for life in lives
+    ]
+    if as_json:
+        told = [life.as_dict() for life in opened]
+        write_json(cast(Json, told[0] if len(told) == 1 else told))
+    else:
+        for place, life in enumerate(opened):
+            if place:
+                write_line()
+            _write(life)
+    is_unchanged = all(each.is_unchanged for life in opened for each in life.records)
+    return AuditExitCode.CLEAN if is_unchanged else AuditExitCode.VIOLATIONS
+
+
+def _life_within(message_id: str, trails: tuple[Path, ...], wanted: "Wanted | None") -> "Life":
+    """A life; of a search, without the records that name another client, topic or time."""
+    life = _life(message_id, trails)
     if not life.records:
         searched = f"{counted(life.lines, 'line')} in {counted(life.segments, 'segment')}"
         raise CommandFailed(
             f"no record names message {message_id} ({searched}; 'rfhbridge audit verify' finds missing records)"
         )
-    key = _key(personal_key)
-    life = replace(life, records=tuple(replace(each, record=_opened(each.record, key)) for each in life.records))
-    if as_json:
-        write_json(cast(Json, life.as_dict()))
-    else:
-        _write(life)
-    is_unchanged = all(each.is_unchanged for each in life.records)
-    raise typer.Exit(AuditExitCode.CLEAN if is_unchanged else AuditExitCode.VIOLATIONS)
+    if wanted is None:
+        return life
+    kept = tuple(each for each in life.records if _is_within(each.record, wanted))
+    if not kept:
+        raise CommandFailed(f"no record of message {message_id} fits ({counted(len(life.records), 'record')} of it)")
+    return replace(life, records=kept)
+
+
+def _is_within(record: dict[str, Any], wanted: "Wanted") -> bool:
+    topic, is_told = record.get("topic"), isinstance(record.get("topic"), str)
+    asked = wanted if is_told else replace(wanted, matches=None)
+    return asked.fits(record, topic) and ("client" not in record or wanted.wants(record["client"]))
+
+
+def _named(found: "Fates", client: str, topic: str, key: PersonalKey | None) -> list[str]:
+    """The MsgIds of the messages that were found. Each life costs two scans, so there is a limit."""
+    messages = [fate.message_id for fate in found.messages if fate.message_id]
+    if not messages:
+        write_fates(found, client, topic, key, as_json=False)
+        raise CommandFailed("these messages have no MsgId yet, so there is no life to show")
+    if len(messages) > _MOST_LIVES:
+        raise CommandFailed(
+            f"--whole shows at most {_MOST_LIVES} lives, and {counted(len(messages), 'message')} fit: without --whole "
+            "each has a line, and its MsgId shows its life"
+        )
+    return messages
 
 
 def _life(message_id: str, trails: tuple[Path, ...]) -> "Life":
@@ -146,7 +229,7 @@ def _write(life: "Life") -> None:
     for found in life.records:
         record = found.record
         write_line()
-        write_line(f"{_moment(record.get('at_us'))}  {_what(record)}")
+        write_line(f"{moment(record.get('at_us'))}  {_what(record)}")
         changed = "" if found.is_unchanged else "; CHANGED: the line does not match its hash"
         write_line(f"  record {record.get('sequence')}, {found.segment} line {found.line}{changed}")
         for line in _details(record):
@@ -154,14 +237,6 @@ def _write(life: "Life") -> None:
     if life.is_cut:
         write_line()
         write_line(f"only the first {len(life.records)} records are shown")
-
-
-def _moment(at_us: object) -> str:
-    try:
-        at = datetime.fromtimestamp(cast(int, at_us) / 1_000_000, UTC)
-    except (TypeError, ValueError, OverflowError, OSError):
-        return "at an unknown time"
-    return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d}Z"
 
 
 def _what(record: dict[str, Any]) -> str:

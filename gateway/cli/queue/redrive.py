@@ -2,31 +2,20 @@
 
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from gateway.cli.application import ExitCode
 from gateway.cli.channel import statuses
 from gateway.cli.connection import connected
+from gateway.cli.durations import point_in_time
 from gateway.cli.settings_options import ConfigOption, DataOption, JsonOption, folder_with_store
 from gateway.cli.terminal import Json, counted, write_json, write_line
 from gateway.operations.redrive import MAXIMUM_NAMED, Redrive, RedriveResult, RedriveSelection
 from mappings.topics.topics import TopicError, check_mqtt_topic_filter
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.system_queues import DEAD_LETTER_QUEUE
-
-_US: Final = 1_000_000
-
-
-def point_in_time(text: str) -> int:
-    """A time of ISO 8601 in microseconds since 1970; without a zone it is UTC."""
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a time (write 2026-11-20T06:00, for example)") from None
-    return int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * _US)
 
 
 def topic_filter(text: str) -> str:
