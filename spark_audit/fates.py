@@ -68,7 +68,9 @@ class Wanted:
     def fits(self, record: dict[str, Any], topic: object) -> bool:
         """Whether topic and time of a record are those that are asked for."""
         at_us = record.get("at_us")
-        if not isinstance(at_us, int) or at_us < self.since_us or (self.until_us and at_us >= self.until_us):
+        if (self.since_us or self.until_us) and not isinstance(at_us, int):
+            return False
+        if isinstance(at_us, int) and (at_us < self.since_us or (self.until_us and at_us >= self.until_us)):
             return False
         return self.matches is None or (isinstance(topic, str) and self.matches(topic))
 
@@ -104,7 +106,8 @@ class Fate:
     """A message and what became of it.
 
     `is_delivery`: it was found on its way to `client`; otherwise `client` published it, "" where an application did.
-    `message_id` is "" while a PUBLISH of QoS 2 waits for its PUBREL. `confirmed_us`: the gateway acknowledged it then.
+    `message_id` is "" and `put_us` 0 while a PUBLISH of QoS 2 waits for its PUBREL. `confirmed_us`: the gateway
+    acknowledged it then.
     `is_changed`: a record that tells this does not match its hash.
     """
 
@@ -114,6 +117,7 @@ class Fate:
     message_id: str
     qos: int
     is_delivery: bool = False
+    put_us: int = 0
     confirmed_us: int = 0
     is_changed: bool = False
     branches: list[Branch] = field(default_factory=list)
@@ -242,7 +246,7 @@ class _Search:
             fate = self._found(record, _text(record, "topic"))
         if fate is None or not message:
             return
-        fate.message_id = message
+        fate.message_id, fate.put_us = message, _number(record, "at_us")
         self.messages[message] = fate
         self.needles.names.add(message.encode())
         if not fate.qos:
@@ -261,7 +265,7 @@ class _Search:
         if fitting and message and message not in self.messages:
             fate = self._found(record, str(fitting[0]))
             if fate is not None:
-                fate.message_id = message
+                fate.message_id, fate.put_us = message, fate.at_us
                 self.messages[message] = fate
                 yield fate
 

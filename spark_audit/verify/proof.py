@@ -1,26 +1,30 @@
-"""Proofs that the records of one message are in a trail, for whoever has neither the trail nor the gateway.
+"""Proofs that the records of one message's life are in a trail, for whoever has neither the trail nor the gateway.
 
 A proof is one JSON object: the records' lines, for each its place among the leaves of its segment and the path from
 there to the Merkle root (RFC 6962, section 2.1.1), and the signed digests: of those segments, and of every new key.
+
+The records are those of life.py: the acceptance of the publication, its puts, deliveries, and what was acknowledged. A
+proof of version 1 has only the records that name the message.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 import orjson
 
 from spark_audit.digest import Digest, DigestKind, MalformedDigest, parse_digest
+from spark_audit.life import MOST_RECORDS, Life, life_of
 from spark_audit.merkle import HASH_BYTES, audit_paths, root_of_path
 from spark_audit.record import line_hashes
 from spark_audit.verify.digests import segment_number
-from spark_audit.verify.source import DigestFile, SegmentFile, TrailSource
+from spark_audit.verify.source import DigestFile, SegmentFile, TrailLines, TrailSource
 from spark_audit.verify.verdict import Verdict
 
-PROOF_VERSION: Final = 1
+PROOF_VERSION: Final = 2
+#: Proofs whose every record names the message.
+_NAMES_ALONE: Final = 1
 LARGEST_PROOF_BYTES: Final = 256 * 1024 * 1024
-#: Records of one message that a proof holds: a message to more subscribers has records of its own for each copy.
-MOST_RECORDS: Final = 10_000
 #: Fields of a record that name a message.
 _NAMING: Final = ("message_id", "source_message_id", "dead_letter_id", "target_message_id")
 _NOT_SIGNED_YET: Final = "a digest follows when the segment is closed, after 15 minutes at most"
@@ -85,7 +89,8 @@ class ProofVerification:
 class _Search:
     """Where the records of a message are: leaves by segment number, digests by segment number."""
 
-    message_id: str
+    #: Places of the records by the segment's stem, in ascending order. Those of a segment that was found are removed.
+    wanted: dict[str, list[int]]
     leaves: dict[int, list[int]] = field(default_factory=dict)
     digests: dict[int, tuple[Digest, bytes]] = field(default_factory=dict)
     rotations: list[bytes] = field(default_factory=list)
@@ -102,51 +107,47 @@ class _Search:
                 elif digest is not None and digest.kind == DigestKind.SEGMENT:
                     due = digest, entry.data
                 continue
-            if leaves := self._leaves_in(entry):
+            if leaves := self.wanted.pop(entry.stem, []):
                 if due is None or segment_number(due[0]) != entry.number:
                     self.not_signed += len(leaves)
                 else:
                     self.leaves[entry.number], self.digests[entry.number] = leaves, due
 
-    def _leaves_in(self, segment: SegmentFile) -> list[int]:
-        wanted = self.message_id.encode()
-        leaves: list[int] = []
-        first = 0
-        for block in segment.blocks():
-            lines = block.removesuffix(b"\n").split(b"\n")
-            if wanted in block:
-                leaves += (first + at for at, line in enumerate(lines) if wanted in line and self._is_named_in(line))
-            first += len(lines)
-        return leaves
-
-    def _is_named_in(self, line: bytes) -> bool:
-        return self.message_id in _names_in(line)
-
 
 def prove(source: Callable[[], TrailSource], message_id: str) -> tuple[Proof, int]:
-    """The proof of a message's records, and how many more have no digest yet. The trail is read twice.
+    """The proof of a message's life, and how many more of its records have no digest yet.
 
+    The trail is read as often as the search for the life needs, mostly twice, and its segments with records once more.
     `message_id` is hex. Raises ProofError, BrokenSegment, and what the source raises.
     """
-    search = _Search(message_id)
+    search = _Search(_places(life_of(message_id, [("", source)])))
     search.run(source())
-    if search.not_signed and not search.leaves:
-        raise ProofError(f"no digest speaks yet of the records on message {message_id}: {_NOT_SIGNED_YET}")
-    count = sum(map(len, search.leaves.values()))
-    if not count or count > MOST_RECORDS:
-        found = f"there are {count} records" if count else "there is no record"
-        raise ProofError(f"{found} on message {message_id} in the trail; a proof holds 1 to {MOST_RECORDS}")
     records: list[ProvenRecord] = []
     for entry in source().entries():
         if isinstance(entry, SegmentFile) and entry.number in search.leaves:
             wanted = search.leaves.pop(entry.number)
             records += _proven(entry, search.digests[entry.number][0], wanted)
-    if search.leaves:
-        raise ProofError(f"segment {min(search.leaves)} was removed meanwhile (prove again what is left)")
+    if gone := [f"{number:012d}" for number in search.leaves] + list(search.wanted):
+        raise ProofError(f"segment {int(min(gone)[:12])} was removed meanwhile (prove again what is left)")
     digests = [data for _digest, data in search.digests.values()] + search.rotations
     ordered = sorted(digests, key=lambda data: parse_digest(data).number)
     texts = tuple(data.decode() for data in ordered)
-    return Proof(message_id=message_id, records=tuple(records), digests=texts), search.not_signed
+    proof = Proof(message_id=message_id, records=tuple(records), digests=texts)
+    linked = _lines_of_life(proof)  # a record that links others to the message may have no digest yet
+    kept = tuple(record for place, record in enumerate(records, start=1) if place in linked)
+    if not kept:
+        raise ProofError(f"no digest speaks yet of the records on message {message_id}: {_NOT_SIGNED_YET}")
+    return replace(proof, records=kept), search.not_signed + len(records) - len(kept)
+
+
+def _places(life: Life) -> dict[str, list[int]]:
+    if not life.records or life.is_cut:
+        found = f"there are more than {len(life.records)} records" if life.is_cut else "there is no record"
+        raise ProofError(f"{found} on message {life.message_id} in the trail; a proof holds 1 to {MOST_RECORDS}")
+    places: dict[str, list[int]] = {}
+    for each in life.records:
+        places.setdefault(each.segment.partition(".")[0], []).append(each.line - 1)
+    return places
 
 
 def _proven(segment: SegmentFile, digest: Digest, leaves: list[int]) -> Iterator[ProvenRecord]:
@@ -213,9 +214,12 @@ def verify_proof(data: bytes, public_key: str = "") -> ProofVerification:
     except MalformedProof as error:
         return ProofVerification(verdict=Verdict.NOT_EVALUABLE, reason=f"it is no proof: {error}")
     keys, problems = _check_keys(digests, public_key)
+    of_life = _lines_of_life(proof)
     for place, record in enumerate(proof.records, start=1):
-        if problem := _problem_of(proof.message_id, record, digests):
+        if problem := _problem_of(record, digests):
             problems.append(f"record {place}: {problem}")
+        elif place not in of_life:
+            problems.append(f"record {place}: the line does not speak of message {proof.message_id} or its life")
     if problems:
         verdict, reason = Verdict.VIOLATED, problems[0]
     else:
@@ -238,11 +242,12 @@ def _read(data: bytes) -> tuple[Proof, dict[int, Digest]]:
         raise MalformedProof(f"it has more than {LARGEST_PROOF_BYTES} bytes")
     try:
         values = orjson.loads(data)
-        if not isinstance(values, dict) or values.get("version") != PROOF_VERSION:
-            raise MalformedProof(f"it is not of version {PROOF_VERSION}")
+        version = values.get("version") if isinstance(values, dict) else None
+        if type(version) is not int or not _NAMES_ALONE <= version <= PROOF_VERSION:
+            raise MalformedProof(f"it is not of version {_NAMES_ALONE} to {PROOF_VERSION}")
         records = tuple(_record(each) for each in values["records"])
         texts = tuple(values["digests"])
-        proof = Proof(message_id=_text(values["message_id"]), records=records, digests=texts)
+        proof = Proof(version=version, message_id=_text(values["message_id"]), records=records, digests=texts)
         digests = {digest.number: digest for digest in (parse_digest(_text(text).encode()) for text in texts)}
     except (orjson.JSONDecodeError, KeyError, TypeError, MalformedDigest, UnicodeEncodeError) as error:
         raise MalformedProof(f"{type(error).__name__}: {error}") from None
@@ -289,17 +294,28 @@ def _check_keys(digests: dict[int, Digest], public_key: str) -> tuple[list[str],
     return keys, problems
 
 
-def _problem_of(message_id: str, record: ProvenRecord, digests: dict[int, Digest]) -> str:
+def _lines_of_life(proof: Proof) -> set[int]:
+    """The lines that belong to the message, from 1: to its life as the lines themselves tell it."""
+    lines = [record.line for record in proof.records]
+    if proof.version == _NAMES_ALONE:
+        return {place for place, line in enumerate(lines, start=1) if proof.message_id in _names_in(_bytes(line))}
+    life = life_of(proof.message_id, [("", lambda: TrailLines(lines))])
+    return {each.line for each in life.records}
+
+
+def _bytes(line: str) -> bytes:
+    return line.encode(errors="replace")
+
+
+def _problem_of(record: ProvenRecord, digests: dict[int, Digest]) -> str:
     """What is wrong with a record of a proof; "" where nothing is."""
     digest = digests.get(record.digest)
     if digest is None or digest.kind != DigestKind.SEGMENT:
         return f"there is no digest {record.digest} of a segment in the proof"
-    line = record.line.encode(errors="replace")
+    line = _bytes(record.line)
     hashes = line_hashes(line)
     if hashes is None or hashes[0] != hashes[1]:
         return "the line has not the hash that it bears: it was changed"
-    if message_id not in _names_in(line):
-        return f"the line does not speak of message {message_id}"
     try:
         path = [bytes.fromhex(each) for each in record.path]
     except ValueError:

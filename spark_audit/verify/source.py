@@ -1,7 +1,7 @@
 """The files of a trail, in the order in which they are checked: each digest, then the segments up to its own.
 
-A source is a folder here and a pack in packed_trail.py. Segments may be open, closed or compressed, and are read in
-blocks of whole lines. Every fault of a compressed file or of a pack becomes DamagedSegment.
+A source is a folder or lines in memory here, and a pack in packed_trail.py. Segments may be open, closed or compressed,
+and are read in blocks of whole lines. Every fault of a compressed file or of a pack becomes DamagedSegment.
 """
 
 import gzip
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 
@@ -131,6 +132,19 @@ class TrailFolder:
                     break
             else:
                 self.gone.append(name)
+
+
+class TrailLines:
+    """Lines in memory as one segment: those of a proof, for a search that reads trails."""
+
+    torn_files = ()
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._text = "".join(f"{line}\n" for line in lines).encode(errors="replace")
+
+    def entries(self) -> Iterator[Entry]:
+        """See TrailSource."""
+        yield SegmentFile(name="", stem="", number=0, ending=CLOSED, open_file=lambda: BytesIO(self._text))
 
 
 def in_checking_order(digests: Iterable[DigestFile], segments: Iterable[SegmentFile]) -> Iterator[Entry]:

@@ -21,7 +21,7 @@ _WILDCARDS: Final = ("+", "#")
 #: Ways of a message that its line tells one by one; of more it has their numbers.
 _MOST_TOLD: Final = 4
 #: The gateway's last answer to a PUBLISH, by its QoS.
-_ANSWERS: Final = {1: "PUBACK", 2: "PUBCOMP"}
+ANSWERS: Final = {1: "PUBACK", 2: "PUBCOMP"}
 _COLUMNS: Final = ("time", "client", "topic", "MsgId", "what became of it")
 
 
@@ -123,18 +123,19 @@ def _told(fate: "Fate", names: dict[str, str]) -> str:
     elif not branches:
         words = ["nobody had subscribed"]
     elif len(branches) <= _MOST_TOLD:
-        words = [_way(branch, names) for branch in branches]
+        words = [way_in_words(branch, names) for branch in branches]
     else:
         states = [branch.state for branch in branches]
         counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
         words = [f"{len(branches)} copies: {', '.join(counts)}"]
-    if fate.qos in _ANSWERS and not fate.is_delivery and fate.client:
-        answer = _ANSWERS[fate.qos]
+    if fate.qos in ANSWERS and not fate.is_delivery and fate.client:
+        answer = ANSWERS[fate.qos]
         words.append(f"{answer} {clock(fate.confirmed_us)}" if fate.confirmed_us else f"no {answer} yet")
     return "; ".join((*["CHANGED"] * fate.is_changed, *words))
 
 
-def _way(branch: "Branch", names: dict[str, str]) -> str:
+def way_in_words(branch: "Branch", names: dict[str, str]) -> str:
+    """One way of a message and its end so far. `names` are clients in clear by their keyed hashes."""
     from spark_audit.fates import State
 
     client = names.get(branch.client, branch.client)

@@ -1,4 +1,4 @@
-"""`rfhbridge audit prove`: one message's records, for somebody without the trail and without the gateway."""
+"""`rfhbridge audit prove`: one message's life, for somebody without the trail and without the gateway."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,11 +43,12 @@ def prove(
     ] = None,
     config: ConfigOption = None,
 ) -> None:
-    """Prove one message's records to a third party.
+    """Prove one message's life to a third party.
 
-    The proof has the records that name the message, their paths to the Merkle roots of their segments, and the signed
-    digests. `audit verify --proof FILE --public-key FILE` checks it without the trail. Exit code 0 written, 1 the trail
-    contradicts its digests, 2 there is nothing to prove yet, 3 wrong use.
+    The proof has the records of the message, of its publication's acceptance, of its copies, their deliveries and what
+    was acknowledged, their paths to the Merkle roots of their segments, and the signed digests. `audit verify --proof
+    FILE --public-key FILE` checks it without the trail, and says in words what is proved and what is not in it. Exit
+    code 0 written, 1 the trail contradicts its digests, 2 there is nothing to prove yet, 3 wrong use.
     """
     from spark_audit.verify.proof import BrokenSegment
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from gateway.cli.application import CommandFailed
+from gateway.cli.audit.proof_in_words import proof_in_words
 from gateway.cli.durations import seconds_of
 from gateway.cli.settings_options import ConfigOption, DataOption, JsonOption, settings_for
 from gateway.cli.terminal import Json, counted, write_json, write_line
@@ -154,10 +155,15 @@ def _write_proof(result: "ProofVerification") -> None:
     write_line(f"{result.verdict}: {result.reason}")
     for problem in result.problems[1:]:  # the first one is the reason
         write_line(f"  {problem}")
-    for line in result.records:
-        write_line(f"  {line}")
     for key in result.public_keys:
         write_line(f"signed by {key}")
+    proved, missing = proof_in_words(result.records)
+    for words in proved:  # without a public key somebody may have written all of it
+        write_line(f"{'proved' if result.verdict.value == 'anchored' else 'told'}: {words}")
+    for words in missing:
+        write_line(f"not in the proof: {words}")
+    for line in result.records:
+        write_line(f"  {line}")
 
 
 def _write(verification: "Verification") -> None:

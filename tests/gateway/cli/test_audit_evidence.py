@@ -20,6 +20,9 @@ def _lines(first: int, count: int, head: str) -> tuple[list[bytes], str]:
     for sequence in range(first, first + count):
         record = {"version": 1, "sequence": sequence, "batch": sequence, "gateway": GATEWAY, "kind": "put"}
         record |= {
+            "at_us": 1_795_158_000_000_000,
+            "client": "pump",
+            "command": "Publish",
             "topic": "plant/boiler",
             "message_id": MESSAGE if sequence == 2 else f"{sequence:048x}",
             "prev": head,
@@ -152,9 +155,14 @@ def test_message_is_proven_to_a_third_party(rfhbridge, data_folder, trail, key_f
     assert (ended.exit_code, ended.stderr) == (0, "proved 1 record\n")
     shutil.rmtree(data_folder)
     ended = rfhbridge("audit", "verify", "--proof", proof, "--public-key", key_file)
-    first, record, key = ended.text.splitlines()
+    first, key, *words, record = ended.text.splitlines()
     assert first.startswith("anchored: 1 record is in the trail, each in its place; anchored by the public key")
     assert (json.loads(record)["message_id"], key) == (MESSAGE, f"signed by {public_key_of(KEY)}")
+    assert words == [
+        "proved: accepted from pump 2026-11-20 07:00:00.000Z: topic plant/boiler, QoS 0",
+        f"proved: put 2026-11-20 07:00:00.000Z as message {MESSAGE}",
+        "not in the proof: a copy for a subscriber",
+    ]
     said = json.loads(rfhbridge("audit", "verify", "--proof", proof, "--json").stdout)
     assert said["verdict"] == "consistent, not anchored"
 

@@ -1,15 +1,23 @@
 """Inclusion proofs: one message's records for somebody who has a public key and nothing else."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from spark_audit.verify import Verdict, proof
+from spark_audit import life
+from spark_audit.verify import Verdict
 from spark_audit.verify.proof import BrokenSegment, ProofError, prove, verify_proof
 from spark_audit.verify.source import TrailFolder
 
 MESSAGE = "52464842" + "a" * 40
 OTHER = "52464842" + "b" * 40
+COPY = "52464842" + "c" * 40
+IN = {"direction": "in", "client": "pump", "session_epoch": 1, "exchange": 7}
+OUT = {"direction": "out", "client": "panel", "session_epoch": 2, "exchange": 9}
+#: A proof that version 1 made, of a copy: with its put, its delivery and its acknowledgement.
+OLD = Path(__file__).with_name("proof_version_1.json")
+OLD_KEY = "96e4cf544d55b98e70cf6b7fdaa9984c8c4b20e39710ced7c9833162a5b09586"
 
 
 @pytest.fixture
@@ -142,7 +150,9 @@ def test_a_proof_by_another_key_is_a_violation(told, other_key) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"version": 2},
+        {"version": 3},
+        {"version": 0},
+        {"version": True},
         {"records": []},
         {"records": [{}]},
         {"records": 5},
@@ -210,6 +220,72 @@ def test_a_proof_is_refused_where_the_trail_was_touched(told) -> None:
 
 
 def test_more_records_than_a_proof_holds_are_refused(told, monkeypatch) -> None:
-    monkeypatch.setattr(proof, "MOST_RECORDS", 2)
-    with pytest.raises(ProofError, match="there are 3 records"):
+    monkeypatch.setattr(life, "MOST_RECORDS", 2)
+    with pytest.raises(ProofError, match="there are more than 2 records"):
         _prove(told)
+
+
+@pytest.fixture
+def lived(signed):
+    """A publication, its copy, delivery and both answers, over three segments; between them others of the clients."""
+    for exchange in (6, 7):
+        signed.trail.add("accepted", packet_type=3, qos=1, topic="plant/heat", **(IN | {"exchange": exchange}))
+    signed.trail.add("put", packet_type=3, command="Publish", message_id=MESSAGE, **IN)
+    signed.trail.add("put", conversion="header_to_header", message_id=COPY, source_message_id=MESSAGE, queue="Q")
+    signed.trail.add("put", conversion="header_to_header", message_id=OTHER, source_message_id=MESSAGE, queue="Q")
+    signed.close()
+    signed.trail.add("delivered", packet_type=3, qos=1, message_id=COPY, **OUT)
+    signed.trail.add("confirmed", exchanges=[[1, 6]], packet_type=4, **{**IN, "exchange": None})
+    signed.close()
+    signed.trail.add("acknowledged", packet_type=4, **OUT)
+    signed.trail.add("acknowledged", packet_type=4, **(OUT | {"exchange": 10}))
+    signed.trail.add("confirmed", exchanges=[[7, 8]], packet_type=4, **{**IN, "exchange": None})
+    signed.close()
+    return signed
+
+
+def _proven(values: dict) -> list[tuple[str, int]]:
+    lines = [json.loads(record["line"]) for record in values["records"]]
+    return [(line["kind"], line["sequence"]) for line in lines]
+
+
+def test_a_proof_of_a_publication_has_its_acceptance_copies_deliveries_and_answers(lived) -> None:
+    values = _prove(lived)
+    assert _proven(values) == [
+        *(("accepted", 2), ("put", 3), ("put", 4), ("put", 5)),
+        *(("delivered", 6), ("acknowledged", 8), ("confirmed", 10)),
+    ]
+    assert _check(values, lived.public_key).verdict is Verdict.ANCHORED
+
+
+def test_a_proof_of_a_copy_has_its_publication_and_not_the_other_copies(lived) -> None:
+    values = _prove(lived, COPY)
+    assert [sequence for _kind, sequence in _proven(values)] == [2, 3, 4, 6, 8, 10]
+    assert _check(values, lived.public_key).verdict is Verdict.ANCHORED
+
+
+def test_records_of_other_messages_do_not_belong_in_a_proof(lived) -> None:
+    values, other = _prove(lived, COPY), _prove(lived, OTHER)
+    stray = next(record for record in other["records"] if OTHER in record["line"] and COPY not in record["line"])
+    values["records"].append(stray)
+    result = _check(values, lived.public_key)
+    assert (result.verdict, "does not speak of message" in result.reason) == (Verdict.VIOLATED, True)
+
+
+def test_records_whose_link_to_the_message_has_no_digest_yet_are_not_in_the_proof(signed) -> None:
+    signed.trail.add("put", message_id=COPY, destination="PLANT")
+    signed.trail.add("put", message_id=OTHER, source_message_id=MESSAGE)
+    signed.close()
+    signed.trail.add("dead_lettered", message_id=COPY, dead_letter_id=MESSAGE)
+    signed.write(".open")
+    made, not_signed = prove(lambda: TrailFolder(signed.folder), MESSAGE)
+    assert (_proven(json.loads(made.to_bytes())), not_signed) == ([("put", 2)], 2)
+    assert verify_proof(made.to_bytes(), signed.public_key).verdict is Verdict.ANCHORED
+
+
+def test_a_proof_of_version_1_is_read_as_it_was() -> None:
+    result = verify_proof(OLD.read_bytes(), OLD_KEY)
+    assert (result.verdict, len(result.records)) == (Verdict.ANCHORED, 3)
+    values = json.loads(OLD.read_text())
+    assert values["version"] == 1
+    assert _check(values | {"message_id": "c" * 48}, OLD_KEY).verdict is Verdict.VIOLATED
