@@ -92,7 +92,8 @@ class Violation:
     """One finding: the record that shows it, its subject, its fault, and the place of the record.
 
     `sequence` is 0 if the line is no record. `segment` is "" and `line` 0 if the place is unknown; lines count from 1.
-    A record of a conversion has `evidence`.
+    `client`, `topic`, `message_id` and `at_us` are those of the record, "" and 0 if it has none. A record of a
+    conversion has `evidence`.
     """
 
     gateway: str
@@ -101,6 +102,10 @@ class Violation:
     detail: str
     segment: str = ""
     line: int = 0
+    client: str = ""
+    topic: str = ""
+    message_id: str = ""
+    at_us: int = 0
     evidence: Evidence | None = None
 
 
@@ -262,7 +267,8 @@ class Integrity:
     """The result of the check without Spark (spark_audit.verify), in its words; NOT_CHECKED if it did not run.
 
     `anchors`: things from outside the folder that the trail was compared with. `head` is the hash of the last record,
-    `digest_head` that of the last digest. `records_without_digest` are chained and not signed yet; `segments_removed`
+    `digest_head` that of the last digest, and `last_digest_at_us` its time: of several trails the oldest, 0 if one has
+    no digest. `records_without_digest` are chained and not signed yet; `segments_removed`
     are known by their digests alone. `gaps` are the first of those that the trail tells, `gap_count` counts all.
     """
 
@@ -276,6 +282,7 @@ class Integrity:
     records_without_digest: int = 0
     head: str = ""
     digest_head: str = ""
+    last_digest_at_us: int = 0
     public_keys: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     problems: tuple[IntegrityProblem, ...] = ()
@@ -364,9 +371,10 @@ class ProgramStart:
 class AuditResult:
     """The whole result of an audit. The reports and the summary use nothing else.
 
-    `engine` names what ran the controls, and `seconds` the duration of each step. `command` repeats the audit. `policy`
-    names the policy file, `policy_sha256` is the hash of its bytes, and `policy_text` its text; all are "" without one.
-    `exceptions` is the folder beside result.json with every violation as Parquet, "" if it was not written.
+    `engine` names what ran the controls, and `seconds` the duration of each step. `command` repeats the audit, and
+    `auditor` is the user of the operating system who ran it. `policy` names the policy file, `policy_sha256` is the
+    hash of its bytes, and `policy_text` its text; all are "" without one. `exceptions` is the folder beside result.json
+    with every violation as Parquet, "" if it was not written.
     """
 
     verdict: Verdict
@@ -385,6 +393,7 @@ class AuditResult:
     starts: tuple[ProgramStart, ...] = ()
     personal_data: PersonalData = PersonalData.UNKNOWN
     command: tuple[str, ...] = ()
+    auditor: str = ""
     policy: str = ""
     policy_sha256: str = ""
     policy_text: str = ""

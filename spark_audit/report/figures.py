@@ -36,7 +36,7 @@ SEGMENTS_SHOWN: Final = 1_000
 #: The most intervals of a chart that the eye separates at the width of a page.
 _INTERVALS: Final = 120
 #: Lengths of an interval that people read easily, seconds: a minute to a day; past it whole days.
-_INTERVALS_S: Final = (60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200, 86_400)
+_INTERVALS_S: Final = (1, 5, 15, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200, 86_400)
 _DAY_S: Final = 86_400
 #: No time of a fact lies beyond.
 _LATEST_US: Final = 2**62

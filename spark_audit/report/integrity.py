@@ -29,6 +29,7 @@ def integrity_of_all(trails: tuple[str, ...], verifications: tuple[Verification,
         records_without_digest=sum(part.records_without_digest for part in parts),
         head="",
         digest_head="",
+        last_digest_at_us=min(part.last_digest_at_us for part in parts),
         public_keys=tuple(key for part in parts for key in part.public_keys),
         notes=(counted(len(parts), "trail"), *(f"{name}: {note}" for name, part in named for note in part.notes)),
         problems=tuple(
@@ -53,6 +54,7 @@ def integrity_of(verification: Verification) -> Integrity:
         records_without_digest=verification.records_without_digest,
         head=verification.head,
         digest_head=verification.digest_head,
+        last_digest_at_us=verification.last_digest_at_us,
         public_keys=verification.public_keys,
         notes=verification.notes,
         problems=tuple(

@@ -1,19 +1,28 @@
-"""report.html: one page for people, which loads nothing and runs nothing.
+"""report.html: one page for people, which loads nothing and runs one script of its own, the search.
 
 The template escapes everything; what strangers wrote also goes through `visible`, which leaves nothing that turns,
-hides or overflows. A policy in the page forbids whatever might get through nevertheless.
+hides or overflows. A policy in the page forbids whatever might get through nevertheless: it allows the one script by
+the hash of its text. Without scripts the page has everything but the search box.
 """
 
+import base64
+import hashlib
 import shlex
+from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime
 from html import escape
+from importlib.resources import files
+from itertools import pairwise
 from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from spark_audit.report.citations import cited_by, cited_in
+from spark_audit.report.headlines import headlines
 from spark_audit.report.hexdump import dump
 from spark_audit.report.text import duration, moment, visible
-from spark_audit.result import AuditResult, ControlStatus, Verdict, Volumes, counted
+from spark_audit.result import AuditResult, ControlStatus, Integrity, Subject, Verdict, Volumes, counted
 
 #: Findings of a control whose bytes the page shows; all of the sample are in result.json.
 EVIDENCE_SHOWN: Final = 10
@@ -26,10 +35,16 @@ _TONES: Final = {
     ControlStatus.HELD.value: "good",
     ControlStatus.VIOLATED.value: "bad",
     "anchored": "good",
-    "consistent, not anchored": "good",
     "restored": "gap",
 }
-_PERIODS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+_PERIODS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
+_ANCHORED: Final = "anchored"
+_NOT_CHECKED: Final = "the files of the trail were not checked, so nothing here says whether somebody changed them"
+_NOT_SIGNED: Final = "no record is signed: whoever can write the files could have written all of them anew"
+_NOT_ANCHORED: Final = (
+    "the files were held against nothing from elsewhere, so somebody may have written all of them anew "
+    "(--public-key, --digests)"
+)
 
 
 def html(result: AuditResult) -> str:
@@ -42,6 +57,7 @@ def html(result: AuditResult) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "cited": cited_in,
         "counted": counted,
         "duration": duration,
         "interval": interval_in_words,
@@ -56,11 +72,24 @@ def html(result: AuditResult) -> str:
     }
     volumes, latencies = _charts(result)
     policy_lines = result.policy_text.splitlines()
+    script = files("spark_audit.report.templates").joinpath("search.js").read_text(encoding="utf-8")
+    doubts = reservations(result)
+    statuses = Counter(control.status.value for control in result.controls)
     return environment.get_template("page.html").render(
         result=result,
         volumes_chart=volumes,
         latencies_chart=latencies,
         command=shlex.join(result.command),
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        reservations=doubts,
+        verdict_tone="open" if doubts and result.verdict is Verdict.CLEAN else _TONES.get(result.verdict.value, "open"),
+        headlines=headlines(result.controls),
+        statuses=statuses.most_common(),
+        signed_share=_signed_share(result.integrity),
+        freshness=_freshness(result),
+        folders=_folders(result.command),
+        sources=cited_by(control.source for control in result.controls),
         policy_lines=policy_lines[:POLICY_LINES_SHOWN],
         policy_lines_left_out=len(policy_lines[POLICY_LINES_SHOWN:]),
     )
@@ -77,13 +106,48 @@ class Shown:
         return f"<bdi>{escape(visible(self.text))}</bdi>"
 
 
+def reservations(result: AuditResult) -> list[str]:
+    """Why a verdict stands on less than signed and anchored evidence; none for an archive, which has no signatures."""
+    integrity = result.integrity
+    if result.subject is not Subject.TRAIL or result.verdict is Verdict.NOT_EVALUABLE:
+        return []
+    if not integrity.records:
+        return [_NOT_CHECKED]
+    if not integrity.digests:
+        return [_NOT_SIGNED]
+    unsigned = integrity.records_without_digest
+    doubts = [f"{counted(unsigned, 'record')} of {integrity.records:,} have no signed digest yet"] if unsigned else []
+    return doubts if integrity.verdict == _ANCHORED else [*doubts, _NOT_ANCHORED]
+
+
+def _signed_share(integrity: Integrity) -> str:
+    """How many of the records a signed digest covers, rounded down: 100 % means all."""
+    if not integrity.records:
+        return ""
+    signed = integrity.records - integrity.records_without_digest if integrity.digests else 0
+    return f"{1_000 * signed // integrity.records / 10:g} %"
+
+
+def _freshness(result: AuditResult) -> str:
+    """The age of the last digest when the audit was made."""
+    at_us = result.integrity.last_digest_at_us
+    try:
+        audited_us = int(datetime.fromisoformat(result.audited_at).timestamp() * 1_000_000)
+    except ValueError:
+        return ""
+    return duration(audited_us - at_us) if 0 < at_us <= audited_us else ""
+
+
 def interval_in_words(volumes: Volumes) -> str:
     """The length of an interval: minute, 5 minutes, hour."""
-    for length, noun in _PERIODS:
-        if volumes.interval_s % length == 0:
-            number = volumes.interval_s // length
-            return noun if number == 1 else f"{number} {noun}s"
-    return f"{volumes.interval_s} seconds"
+    length, noun = next((length, noun) for length, noun in _PERIODS if volumes.interval_s % length == 0)
+    number = volumes.interval_s // length
+    return noun if number == 1 else f"{number} {noun}s"
+
+
+def _folders(command: tuple[str, ...]) -> list[str]:
+    """The folders of gateways, by the names that the auditor gave."""
+    return [value for flag, value in pairwise(command) if flag in ("--data", "--trail", "--parquet")]
 
 
 def _charts(result: AuditResult) -> tuple[str, str]:
