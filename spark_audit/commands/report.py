@@ -1,7 +1,10 @@
 """The end of `run` and `bulk`: the report in its folder, the summary or the JSON on stdout, and an exit code."""
 
 import argparse
+import getpass
+import socket
 import sys
+from dataclasses import replace
 from typing import Final
 
 from rich.console import Console
@@ -16,6 +19,7 @@ _PIPE_COLUMNS: Final = 160
 
 def show_result(result: AuditResult, options: argparse.Namespace, tell: Tell) -> int:
     """Writes the report and shows the result; returns the exit code."""
+    result = replace(result, auditor=_auditor())
     try:
         files = write_report(result, options.out)
     except OSError as error:
@@ -28,3 +32,12 @@ def show_result(result: AuditResult, options: argparse.Namespace, tell: Tell) ->
         width = None if sys.stdout.isatty() else _PIPE_COLUMNS
         print_summary(result, Console(width=width, highlight=False))
     return result.verdict.exit_code
+
+
+def _auditor() -> str:
+    """The user of the operating system and its machine; the machine alone if the user has no name here."""
+    machine = socket.gethostname()
+    try:
+        return f"{getpass.getuser()}@{machine}"
+    except (KeyError, OSError):
+        return machine

@@ -61,7 +61,7 @@ def html(result: AuditResult) -> str:
         "counted": counted,
         "duration": duration,
         "interval": interval_in_words,
-        "moment": moment,
+        "moment": lambda at_us: moment(at_us).replace("+00:00", "Z"),
         "number": lambda number: f"{number:,}",
         "shown": Shown,
     }
@@ -139,10 +139,10 @@ def _freshness(result: AuditResult) -> str:
 
 
 def interval_in_words(volumes: Volumes) -> str:
-    """The length of an interval: minute, 5 minutes, hour."""
+    """The length of an interval: one minute, 5 minutes, one hour."""
     length, noun = next((length, noun) for length, noun in _PERIODS if volumes.interval_s % length == 0)
     number = volumes.interval_s // length
-    return noun if number == 1 else f"{number} {noun}s"
+    return f"one {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _folders(command: tuple[str, ...]) -> list[str]:

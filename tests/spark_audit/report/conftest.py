@@ -74,6 +74,10 @@ def violation(sequence: int, subject: str, detail: str, evidence: Evidence | Non
         detail=detail,
         segment=SEGMENT,
         line=sequence,
+        client=HOSTILE,
+        topic=HOSTILE,
+        message_id=HOSTILE,
+        at_us=AT + sequence * 60_000_000,
         evidence=evidence,
     )
 
@@ -171,6 +175,7 @@ def result() -> AuditResult:
         ),
         personal_data=PersonalData.PLAIN,
         command=("rfhbridge", "audit", "run", "--data", "it's here"),
+        auditor=HOSTILE,
         policy="policy.toml",
         policy_sha256="12" * 32,
         policy_text=f'[scope]\ntopics = ["plant/#"]  # {HOSTILE}\n',

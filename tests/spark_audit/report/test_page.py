@@ -1,5 +1,7 @@
 """report.html: the verdict first, hostile text harmless, bytes marked where they differ, nothing from elsewhere."""
 
+import base64
+import hashlib
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -9,8 +11,8 @@ import pytest
 from spark_audit.audit import not_evaluable
 from spark_audit.report import html
 from spark_audit.report.page import interval_in_words
-from spark_audit.result import AuditResult, Integrity, Verdict, Volumes
-from tests.spark_audit.report.conftest import HOSTILE, RESTORED
+from spark_audit.result import AuditResult, Integrity, Subject, Verdict, Volumes
+from tests.spark_audit.report.conftest import AT, HOSTILE, HOUR_US, RESTORED
 
 #: As the page shows the hostile text: escaped for HTML, and what turns or hides spelled out.
 SHOWN = "&lt;/td&gt;&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;\\u001b[31m{{ 7 * 7 }} ]]&gt; \\u202egnp.exe"
@@ -45,14 +47,20 @@ def test_what_strangers_wrote_is_escaped_and_steers_nothing(result: AuditResult)
     assert all(character.isprintable() or character == "\n" for character in page)
 
 
-def test_the_page_has_no_script_and_refers_to_nothing_outside(result: AuditResult) -> None:
+def test_the_page_has_one_script_allowed_by_its_hash_and_refers_to_nothing_outside(result: AuditResult) -> None:
     page = html(result)
     outline = Outline(page)
-    assert not outline.tags & {"script", "link", "img", "iframe", "object", "embed", "form", "base", "audio", "video"}
+    assert not outline.tags & {"link", "img", "iframe", "object", "embed", "form", "base", "audio", "video"}
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{allowed}';" in page
+    assert page.count("<script") == page.count("script-src") == 1
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|fetch|XMLHttp|import\(", script)
     assert outline.references
     assert all(reference.startswith("#") for reference in outline.references)
     assert not re.search(r"https?:|javascript:(?!x)|@import|url\((?!#)", page)
-    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in page
+    assert "default-src 'none'; script-src 'sha256-" in page
+    assert "'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">" in page
 
 
 def test_no_element_has_a_handler_and_no_two_have_one_identifier(result: AuditResult) -> None:
@@ -65,6 +73,7 @@ def test_no_element_has_a_handler_and_no_two_have_one_identifier(result: AuditRe
 def test_the_verdict_comes_first_and_the_sections_in_the_order_of_the_questions(result: AuditResult) -> None:
     assert Outline(html(result)).headings == [
         "violations",
+        "Summary",
         "Scope and completeness",
         "Integrity",
         "Controls",
@@ -149,6 +158,7 @@ def test_a_result_without_controls_has_a_page_that_says_why() -> None:
     page = html(not_evaluable("the trail is empty"))
     assert Outline(page).headings == [
         "not evaluable",
+        "Summary",
         "Scope and completeness",
         "Integrity",
         "Method, versions and limits",
@@ -157,12 +167,77 @@ def test_a_result_without_controls_has_a_page_that_says_why() -> None:
     assert '<header class="open">' in page
 
 
-def test_clean_is_green(result: AuditResult) -> None:
-    assert '<header class="good">' in html(replace(result, verdict=Verdict.CLEAN))
+SIGNED = Integrity(
+    verdict="anchored",
+    anchors=("public key",),
+    records=1_000,
+    digests=3,
+    last_digest_at_us=AT + 2 * HOUR_US,
+)
+RESERVATIONS = {
+    "not checked": (Integrity(), "the files of the trail were not checked"),
+    "nothing signed": (replace(SIGNED, digests=0, records_without_digest=1_000), "no record is signed"),
+    "some not signed": (replace(SIGNED, records_without_digest=1), "1 record of 1,000 have no signed digest yet"),
+    "not anchored": (replace(SIGNED, verdict="consistent, not anchored"), "held against nothing from elsewhere"),
+}
+
+
+def test_clean_over_signed_and_anchored_evidence_is_green(result: AuditResult) -> None:
+    page = html(replace(result, verdict=Verdict.CLEAN, integrity=SIGNED))
+    assert '<header class="good">\n<h1>clean</h1>' in page
+    assert "Reservation" not in page
+
+
+@pytest.mark.parametrize("name", RESERVATIONS)
+def test_clean_over_weaker_evidence_is_amber_and_says_why(result: AuditResult, name: str) -> None:
+    integrity, words = RESERVATIONS[name]
+    page = html(replace(result, verdict=Verdict.CLEAN, integrity=integrity))
+    assert '<header class="open">\n<h1>clean, with reservations</h1>' in page
+    assert f"Reservation: {words}" in page
+    assert '<header class="bad">' in html(replace(result, integrity=integrity))
+
+
+def test_an_archive_has_no_signatures_and_no_reservation(result: AuditResult) -> None:
+    archive = replace(result, verdict=Verdict.CLEAN, subject=Subject.ARCHIVE, integrity=Integrity())
+    assert '<header class="good">\n<h1>clean</h1>' in html(archive)
+
+
+def _fact(page: str, name: str) -> str:
+    (cell,) = re.findall(rf'<tr><th scope="row">{name}</th><td>(.*?)</td></tr>', page, re.DOTALL)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", cell)).strip()
+
+
+def test_the_summary_tells_period_gateways_signatures_freshness_and_who_asked(result: AuditResult) -> None:
+    partly = replace(SIGNED, records_without_digest=3)
+    page = html(replace(result, integrity=partly, auditor="ann@desk"))
+    summary = page[page.index('id="summary"') : page.index('id="scope"')]
+    told = {name: _fact(summary, name) for name in ("Period", "Signed", "Anchored", "Freshness", "Audited")}
+    assert told == {
+        "Period": "2026-11-20 07:00:00.000Z to 2026-11-20 08:00:00.000Z",
+        "Signed": "99.7 % of 1000 records",
+        "Anchored": "by the public key",
+        "Freshness": "last digest of 2026-11-20 09:00:00.000Z, 71 min before the audit",
+        "Audited": "2026-11-20T10:11:12+00:00 by ann@desk , with rfhbridge 0.1.0",
+    }
+    assert _fact(summary, "Gateways").endswith("Read from it&#x27;s here")
+    assert _fact(summary, "Policy").startswith("policy.toml SHA-256 1212")
+    assert "violated" in _fact(summary, "Controls")
+
+
+def test_a_digest_after_the_audit_tells_no_freshness(result: AuditResult) -> None:
+    page = html(replace(result, integrity=replace(SIGNED, last_digest_at_us=AT + 9 * HOUR_US)))
+    assert "before the audit" not in page
+
+
+def test_each_source_leads_to_its_document(result: AuditResult) -> None:
+    page = html(result)
+    assert '<a href="#source-ac10850">QoS levels and flows (ac10850_)</a>' in page
+    assert '<li id="source-ac10850">IBM WebSphere Message Broker V6 documentation' in page
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(60, "minute"), (300, "5 minutes"), (3_600, "hour"), (172_800, "2 days"), (7, "7 seconds")]
+    ("seconds", "words"),
+    [(60, "one minute"), (300, "5 minutes"), (3_600, "one hour"), (172_800, "2 days"), (7, "7 seconds")],
 )
 def test_an_interval_is_told_in_words(seconds: int, words: str) -> None:
     assert interval_in_words(Volumes(interval_s=seconds)) == words
