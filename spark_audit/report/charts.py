@@ -31,6 +31,8 @@ _SERIES: Final = (
 )
 _PERCENTILES: Final = (("50 %", "o", _BLUE), ("90 %", "s", _GREEN), ("99 %", "D", _ORANGE), ("longest", "|", _RED))
 _INCHES_WIDE: Final = 7.2
+#: So far below the axis the first time does not touch the 0 beside it.
+_BELOW_POINTS: Final = 9
 _SETTINGS: "Final[dict[RcKeyType, Any]]" = {
     "date.converter": "concise",
     "svg.fonttype": "none",
@@ -92,6 +94,7 @@ def _draw_volumes(axes: "Axes", intervals: Sequence[Volume], step_us: int) -> No
             label = name.replace("_", " ")
             axes.plot(days, counts, style, color=colour, label=label, linewidth=1.8, drawstyle="steps-post")
     axes.xaxis_date()
+    axes.tick_params(axis="x", pad=_BELOW_POINTS)
     axes.set_ylim(bottom=0)
     axes.set_ylabel("records")
     if axes.lines:

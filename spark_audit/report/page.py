@@ -116,7 +116,7 @@ def reservations(result: AuditResult) -> list[str]:
     if not integrity.digests:
         return [_NOT_SIGNED]
     unsigned = integrity.records_without_digest
-    doubts = [f"{counted(unsigned, 'record')} of {integrity.records:,} have no signed digest yet"] if unsigned else []
+    doubts = [f"{unsigned:,} of {integrity.records:,} records are without a signed digest"] if unsigned else []
     return doubts if integrity.verdict == _ANCHORED else [*doubts, _NOT_ANCHORED]
 
 

@@ -177,8 +177,11 @@ SIGNED = Integrity(
 RESERVATIONS = {
     "not checked": (Integrity(), "the files of the trail were not checked"),
     "nothing signed": (replace(SIGNED, digests=0, records_without_digest=1_000), "no record is signed"),
-    "some not signed": (replace(SIGNED, records_without_digest=1), "1 record of 1,000 have no signed digest yet"),
-    "not anchored": (replace(SIGNED, verdict="consistent, not anchored"), "held against nothing from elsewhere"),
+    "some not signed": (replace(SIGNED, records_without_digest=1), "1 of 1,000 records are without a signed digest"),
+    "not anchored": (
+        replace(SIGNED, verdict="consistent, not anchored"),
+        "the files were held against nothing from elsewhere",
+    ),
 }
 
 
