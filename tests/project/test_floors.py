@@ -66,6 +66,7 @@ ALLOWED = {
     "spark_audit/options.py": "",
     "spark_audit/pack.py": "import spark_audit.verify",
     "spark_audit/life.py": "import spark_audit.verify",
+    "spark_audit/fates.py": "import spark_audit.life",
     "spark_audit/verify.py": "import spark_audit.record",
     "spark_audit/bulk.py": "import mappings.headers.mqrfh2",
     "spark_audit/read.py": "import pyspark",
