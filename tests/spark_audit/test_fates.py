@@ -139,6 +139,15 @@ def test_copy_for_a_group_is_of_the_member_that_got_it(plant, trail) -> None:
     assert [branch.client for branch in _one(trail).branches] == [PANEL["client"], "$share/crew/plant/#"]
 
 
+def test_lane_of_a_group_stays_the_groups_after_a_delivery_to_a_member(plant, trail) -> None:
+    plant.subscribes("$share/crew/plant/#", LANE)
+    plant.delivers(99)
+    plant.publishes(7)
+    plant.copies(7, 100)
+    waiting = next(fate for fate in _found(trail).messages if fate.message_id == _id(7))
+    assert [branch.client for branch in waiting.branches] == ["$share/crew/plant/#"]
+
+
 def test_topic_and_time_hold_for_the_same_record(plant, trail) -> None:
     plant.publishes(7)
     plant.publishes(8, topic="plant/cold")
