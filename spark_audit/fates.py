@@ -11,13 +11,13 @@ the hour in their names.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
 import orjson
 
 from spark_audit.life import Needles, parsed_record
+from spark_audit.period import hour_of
 from spark_audit.personal import NAME_PREFIX
 from spark_audit.record import ConversionKind, Kind, line_hashes
 from spark_audit.verify.source import SegmentFile, TrailSource
@@ -25,9 +25,8 @@ from spark_audit.verify.source import SegmentFile, TrailSource
 MOST_MESSAGES: Final = 10_000
 MOST_BRANCHES: Final = 100_000
 _MOST_LANES: Final = 100_000
-_HOUR_US: Final = 3_600_000_000
 #: A segment ends within the hour after that of its name (period.py).
-_SEGMENT_US: Final = 2 * _HOUR_US
+_SEGMENT_US: Final = 2 * 3_600_000_000
 #: Commands whose message is a publication, and that of a registration.
 _PUBLICATIONS: Final = ("Publish", "DeletePub")
 _REGISTRATION: Final = "RegSub"
@@ -188,7 +187,7 @@ class _Search:
         for entry in source.entries():
             if not isinstance(entry, SegmentFile):
                 continue
-            hour_us, wanted = _hour_of(entry), self.wanted
+            hour_us, wanted = hour_of(entry.stem), self.wanted
             is_early = bool(hour_us) and hour_us + _SEGMENT_US <= wanted.since_us
             is_late = bool(wanted.until_us) and hour_us >= wanted.until_us
             if (is_early and not wanted.clients) or (is_late and not self._waits()):
@@ -421,15 +420,6 @@ _HANDLERS: Final[_Handlers] = {
     Kind.FORWARDED: _Search.forwarded,
 }
 _LANES_ALONE: Final[_Handlers] = {Kind.PUT: _Search.lane, Kind.DELIVERED: _Search.lane}
-
-
-def _hour_of(segment: SegmentFile) -> int:
-    """The beginning of the hour in a segment's name, microseconds; 0 if there is no such hour."""
-    try:
-        hour = datetime.strptime(segment.stem.partition("-")[2], "%Y%m%dT%H").replace(tzinfo=UTC)
-    except ValueError:
-        return 0
-    return int(hour.timestamp()) * 1_000_000
 
 
 def _session_of(record: dict[str, Any]) -> _Session:

@@ -1,4 +1,4 @@
-"""Where the record of a finding stands, and the bytes of its conversion: for the sample that a result shows."""
+"""Where the record of a finding stands, whose it is, and the bytes of its conversion: for the sample of a result."""
 
 import base64
 import binascii
@@ -34,7 +34,8 @@ def _identity(found: Violation) -> tuple[str, int]:
 #: A run tells the number of its first line in the file: all lines of the runs before it.
 _PLACES: Final = """
 SELECT told.gateway, told.sequence, told.segment, r.lines_before + told.place - r.place + 1 AS number, told.conversion,
-  told.message_id, e.input, e.input_bytes, e.output, e.output_bytes, e.expected, e.expected_bytes, e.byte_offset
+  told.client, told.topic, told.message_id, told.at_us, e.input, e.input_bytes, e.output, e.output_bytes, e.expected,
+  e.expected_bytes, e.byte_offset
 FROM records AS told
 JOIN wanted ON wanted.gateway = told.gateway AND wanted.sequence = told.sequence
 JOIN (
@@ -62,7 +63,16 @@ def _shown(found: Violation, fact: Mapping[str, Any] | None) -> Violation:
     if fact is None:
         named = _PLACE.fullmatch(found.subject) if not found.sequence else None
         return replace(found, segment=named[1], line=int(named[2])) if named else found
-    return replace(found, segment=fact["segment"], line=fact["number"], evidence=_evidence(fact))
+    return replace(
+        found,
+        segment=fact["segment"],
+        line=fact["number"],
+        client=fact["client"] or "",
+        topic=fact["topic"] or "",
+        message_id=fact["message_id"] or "",
+        at_us=fact["at_us"] or 0,
+        evidence=_evidence(fact),
+    )
 
 
 def _evidence(fact: Mapping[str, Any]) -> Evidence | None:

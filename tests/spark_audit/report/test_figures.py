@@ -173,6 +173,9 @@ def _found(sequence: int, subject: str = "message") -> Violation:
 
 def test_a_finding_gets_its_file_and_line_and_one_without_a_record_what_it_names(story: Engine) -> None:
     place = Violation(gateway="", sequence=0, subject=f"{SEGMENT}, line 17", detail="no record")
+    (result,) = with_evidence((control("any", _found(2), _found(6), _found(99), place),), story)
+    told = [(found.client, found.message_id, found.at_us) for found in result.sample]
+    assert told[:3] == [("boiler", "", NOON_US), ("boiler", f"{3:048x}", NOON_US), ("", "", 0)]
     (result,) = with_evidence((control("any", _found(2), _found(16), _found(99), place),), story)
     assert [(found.segment, found.line) for found in result.sample] == [
         (SEGMENT, 2),
