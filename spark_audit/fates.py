@@ -42,6 +42,7 @@ class State(StrEnum):
     DELIVERED = "delivered"
     ACKNOWLEDGED = "acknowledged"
     FORWARDED = "forwarded"
+    TAKEN = "taken"
     DEAD_LETTER = "dead letter"
     DROPPED = "dropped"
     REFUSED = "refused"
@@ -82,7 +83,8 @@ class Wanted:
 class Branch:
     """One way that a message goes: to a client, to a queue of an application, to a target. Times 0: not yet.
 
-    `client` is "" where nobody named it. `reason` belongs to an end without a delivery: text, or a reason code.
+    `client` is "" where nobody named it. `reason` belongs to an end without a delivery: text, or a reason code; of a
+    message that an application took, or a channel handed over, it is the name of the one who has it.
     """
 
     message_id: str
@@ -328,6 +330,10 @@ class _Search:
         """A message that a channel handed to its target."""
         yield from self._ended(record, State.FORWARDED, _text(record, "queue_manager"))
 
+    def taken(self, record: dict[str, Any]) -> Iterator[Fate]:
+        """A message that an application got from its queue."""
+        yield from self._ended(record, State.TAKEN, _text(record, "application") or _text(record, "operator"))
+
     def confirmed(self, record: dict[str, Any]) -> Iterator[Fate]:
         """The gateway's acknowledgements of a session's exchanges."""
         waiting, ranges = self.exchanges.get(_session_of(record)), record.get("exchanges")
@@ -418,6 +424,7 @@ _HANDLERS: Final[_Handlers] = {
     Kind.REDRIVEN: _Search.redriven,
     Kind.DROPPED: _Search.dropped,
     Kind.FORWARDED: _Search.forwarded,
+    Kind.MQGET: _Search.taken,
 }
 _LANES_ALONE: Final[_Handlers] = {Kind.PUT: _Search.lane, Kind.DELIVERED: _Search.lane}
 

@@ -197,6 +197,14 @@ def test_message_for_a_target_waits_until_a_channel_has_handed_it_over(plant, tr
     assert [(each.state, each.reason) for each in _one(trail).branches] == [(State.FORWARDED, "CENTRAL_1")]
 
 
+def test_copy_that_an_application_got_is_told_with_its_name(plant, trail) -> None:
+    plant.publishes(7)
+    plant.copies(7, 100, queue="HISTORY")
+    trail.add("mqget", message_id=_id(100), queue="HISTORY", payload_sha256="00" * 32, application="archive")
+    branch = _one(trail).branches[0]
+    assert (branch.state, branch.reason, branch.ended_us) == (State.TAKEN, "archive", SEVEN_US + 4)
+
+
 def test_publication_of_an_application_has_no_client(plant, trail) -> None:
     trail.add("commanded", command="Publish", message_id=_id(7), queue="STREAM", completion="ok", topics=["plant/heat"])
     plant.copies(7, 100)

@@ -148,6 +148,8 @@ def way_in_words(branch: "Branch", names: dict[str, str]) -> str:
             return f"delivered to {to} {clock(branch.delivered_us)}{answer}"
         case State.ACKNOWLEDGED:
             return f"delivered to {to} {clock(branch.delivered_us)}, acknowledged {clock(branch.ended_us)}"
+        case State.TAKEN:
+            return f"taken from {to} {clock(branch.ended_us)} by {branch.reason or 'an application'}"
         case State.FORWARDED:
             return f"handed to {branch.reason} {clock(branch.ended_us)}"
         case _:

@@ -74,6 +74,13 @@ def test_each_message_has_a_line(rfhbridge, write) -> None:
     ]
 
 
+def test_copy_that_an_application_took_is_told_with_who_took_it(rfhbridge, write) -> None:
+    got = {"kind": "mqget", "message_id": _id(100), "queue": "HISTORY", "operator": "root"}
+    trail = write(*_published(7), _copied(7, 100), got)
+    told = rfhbridge("audit", "explain", "--topic", "plant/heat", "--trail", trail).text
+    assert "  taken from queue HISTORY 07:00:00.004 by root; no PUBACK yet" in told
+
+
 def test_many_copies_are_counted_by_what_became_of_them(rfhbridge, write) -> None:
     trail = write(*_published(7), *(_copied(7, 100 + number) for number in range(5)))
     assert "; 5 copies" not in rfhbridge("audit", "explain", "--topic", "plant/heat", "--trail", trail).text
