@@ -11,6 +11,7 @@ of its units of work are left out. The clock is the trail's own: a commit every 
 
 import hashlib
 import random
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -99,7 +100,8 @@ class Plant:
     def __init__(self) -> None:
         self.now_us = _BEGAN_US
         self._random = random.Random(6)
-        self._number = self._exchange = self._turn = 0
+        self._number = self._turn = 0
+        self._exchanges: Counter[str] = Counter()
         self._due: list[Note] = []
         self._topics = [
             [Facts(f"plant/line-{client:02}/boiler-{place:02}/temperature") for place in range(_TOPICS_OF_A_CLIENT)]
@@ -134,26 +136,27 @@ class Plant:
     def _publish(self, notes: list[Note]) -> None:
         """A PUBLISH of any client: put at once, or kept until its PUBREL."""
         self._turn += 1
-        self._exchange += 1
         client = self._turn % _CLIENTS
+        name = f"sensor-{client:02}"
+        of_client = self._next_exchange(name)
         facts = self._topics[client][self._random.randrange(_TOPICS_OF_A_CLIENT)]
         qos = _QOS[self._random.randrange(len(_QOS))]
         payload = b"%.3f" % self._random.uniform(10, 90)
-        identifier = self._exchange % _PACKET_IDENTIFIERS + 1
+        identifier = of_client % _PACKET_IDENTIFIERS + 1
         header = facts.header(qos, identifier, len(payload))
         at_us = self.now_us - self._random.randrange(_COMMIT_US)
-        exchange = (f"sensor-{client:02}", client + 2, self._exchange)
+        exchange = (name, client + 2, of_client)
         told = (*exchange, header, len(payload), hashlib.sha256(payload).digest())
         who = exchange[:2]
         if qos == 2:
             notes.append((NoteKind.ACCEPTED, at_us, *told))
-            self._due.append((NoteKind.CONFIRMED, 0, *who, _PUBREC, self._exchange))
+            self._due.append((NoteKind.CONFIRMED, 0, *who, _PUBREC, exchange[2]))
             self._due.append((NoteKind.RELEASED, self.now_us + _COMMIT_US, *told, facts))
             return
         number = self._next_number()
         notes.append((NoteKind.PUBLISHED, at_us, *told, number, facts.translations[qos]))
         if qos:
-            self._due.append((NoteKind.CONFIRMED, 0, *who, _PUBACK, self._exchange))
+            self._due.append((NoteKind.CONFIRMED, 0, *who, _PUBACK, exchange[2]))
         self._copy(notes, at_us, number, facts, qos, told[4:])
 
     def _copy(
@@ -165,13 +168,13 @@ class Plant:
             notes.append((NoteKind.COPIED, at_us, number, copy, facts.for_application))
             return
         notes.append((NoteKind.COPIED, at_us, number, copy, facts.for_subscriber))
-        self._exchange += 1
+        exchange = self._next_exchange(_SUBSCRIBER[0])
         granted = min(qos, 1)
-        identifier = self._exchange % _PACKET_IDENTIFIERS + 1
+        identifier = exchange % _PACKET_IDENTIFIERS + 1
         header = facts.header(granted, identifier, payload[0])
         at_us = self.now_us + self._random.randrange(_COMMIT_US)
         told = (copy, header, *payload, 1, qos, facts.arrival)
-        self._due.append((NoteKind.DELIVERED, at_us, *_SUBSCRIBER, self._exchange, *told))
+        self._due.append((NoteKind.DELIVERED, at_us, *_SUBSCRIBER, exchange, *told))
 
     def _follow(self, note: Note, notes: list[Note]) -> None:
         """What a fact that was due brings with it: the copy behind a released put, the client's PUBACK."""
@@ -185,6 +188,10 @@ class Plant:
             identifier = int.from_bytes(note[6][-2:])
             at_us = self.now_us + self._random.randrange(_COMMIT_US)
             self._due.append((NoteKind.ACKNOWLEDGED, at_us, *note[2:5], _PUBACK, identifier, note[5]))
+
+    def _next_exchange(self, client: str) -> int:
+        self._exchanges[client] += 1
+        return self._exchanges[client]
 
     def _next_number(self) -> int:
         self._number += 1

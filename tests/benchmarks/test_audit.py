@@ -4,13 +4,19 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from benchmarks.process_watch import ProcessWatch
 from benchmarks.trail.made import make_trail
+from spark_audit.audit import audit
+from spark_audit.audit_input import input_of_trails
+from spark_audit.engines.duck import DuckEngine
+from spark_audit.read import trail_files
 from spark_audit.record import Kind
+from spark_audit.result import Verdict as ResultVerdict
 from spark_audit.verify import Verdict, verify
 
 RECORDS = 3_000
@@ -28,6 +34,13 @@ def test_made_trail_is_signed_linked_and_as_long_as_asked(tmp_path: Path) -> Non
     put = {record["exchange"] for record in records if record["kind"] == Kind.PUT and "exchange" in record}
     assert put == {record["exchange"] for record in records if record["kind"] == Kind.ACCEPTED}
     assert {record.get("qos") for record in records if record["kind"] == Kind.ACCEPTED} == {0, 1, 2}
+
+
+def test_the_audit_finds_nothing_wrong_in_the_made_trail(tmp_path: Path) -> None:
+    made = make_trail(tmp_path / "trail", RECORDS)
+    with closing(DuckEngine(tmp_path, "1g")) as engine:
+        result = audit(engine, input_of_trails([trail_files(tmp_path / "trail", tmp_path)]), lambda _line: None)
+    assert (result.verdict, result.scope.records) == (ResultVerdict.CLEAN, made)
 
 
 def test_watch_counts_what_a_process_started() -> None:
