@@ -54,7 +54,6 @@ _IN_PUT: Final = "kind = 'put' AND direction = 'in'"
 _EXCHANGE_COLUMNS: Final = {
     "accepted_at": _min("kind = 'accepted'"),
     "accepted_last": _max("kind = 'accepted'"),
-    "accepted_batch": _min("kind = 'accepted'", "batch"),
     "accepted_us": _min("kind = 'accepted'", "at_us"),
     "accepted_qos": _min("kind = 'accepted'", "qos"),
     "accepted_payload_low": _min("kind = 'accepted'", "payload"),
@@ -83,7 +82,6 @@ _EXCHANGE_COLUMNS: Final = {
     "repeat_high": _max("kind = 'repeated' AND event = 'repeat'", "publication"),
     "said_low": "min(said)",
     "said_high": "max(said)",
-    "answered_last": _max(_ANSWER),
     "puback_last": _max(f"{_ANSWER} AND packet_type = 4"),
     "pubcomp_last": _max(f"{_ANSWER} AND packet_type = 7"),
     "is_asked": _bool_or("kind IN ('accepted', 'delivered')", "is_asked"),
