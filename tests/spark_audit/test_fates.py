@@ -152,9 +152,10 @@ def test_topic_and_time_hold_for_the_same_record(plant, trail) -> None:
     plant.publishes(7)
     plant.publishes(8, topic="plant/cold")
     plant.publishes(9)
-    wanted = {"matches": lambda topic: topic == "plant/heat", "since_us": SEVEN_US + 3, "until_us": SEVEN_US + 6}
+    plant.publishes(10)
+    wanted = {"matches": lambda topic: topic == "plant/heat", "since_us": SEVEN_US + 3, "until_us": SEVEN_US + 7}
     assert [fate.message_id for fate in _found(trail, **wanted).messages] == [_id(9)]
-    assert [fate.message_id for fate in _found(trail, matches=wanted["matches"]).messages] == [_id(7), _id(9)]
+    assert [fate.message_id for fate in _found(trail, matches=wanted["matches"]).messages] == [_id(7), _id(9), _id(10)]
 
 
 def test_qos_2_without_its_pubrel_has_no_message_identifier(plant, trail) -> None:
