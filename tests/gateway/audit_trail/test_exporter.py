@@ -116,6 +116,27 @@ def test_a_batch_cut_anywhere_is_completed_and_its_torn_bytes_are_kept(store, lo
     assert verify(store.trail).verdict is Verdict.INTACT
 
 
+@pytest.mark.parametrize(("clients", "name_bytes"), [(60, 1_000), (1, 1)])
+def test_a_unit_is_short_because_the_gateway_answers_nobody_else_while_it_is_taken(
+    store, monkeypatch: pytest.MonkeyPatch, clients: int, name_bytes: int
+) -> None:
+    """Under an attack of large packets units of 4 MiB took 5 ms each of the gateway's event loop."""
+    units: list[tuple[Message, ...]] = []
+    take_batch = Direct.take_batch
+
+    def noted(*arguments: object, **limits: int) -> tuple[Message, ...]:
+        units.append(take_batch(*arguments, **limits))  # type: ignore[arg-type]  # passed on as they came
+        return units[-1]
+
+    monkeypatch.setattr(Direct, "take_batch", noted)
+    for _ in range(100):
+        store.commit(*(_session("c" * name_bytes) for _ in range(clients)))
+    assert export_pending(store.queue_manager, store.trail, close_segment=True) == 100
+    assert max(map(len, units)) <= 32
+    assert max(sum(len(message.body) for message in unit) for unit in units) <= 512 * 1024
+    assert len(units) <= 30, "nor are they so short that each sync of the trail has little to write"
+
+
 def test_a_batch_that_came_again_later_in_one_life_is_skipped(store) -> None:
     store.commit(_session("a"))
     power = Power(store.queue_manager)
