@@ -16,6 +16,9 @@ _TIME_S: Final = 0.0003
 #: The same when no other client has sent anything for a while: a turn has its own commit, a slice its unit of work.
 _TIME_AMONG_THEMSELVES_S: Final = 0.004
 _WHILE_S: Final = 0.02
+#: Turns of the loop for which nobody else was heard either. Behind a pause, of the disk for example, the time says
+#: nothing: nobody was read meanwhile.
+_TURNS_OF_SILENCE: Final = 20
 
 
 class LongRead(Protocol):
@@ -36,6 +39,9 @@ class LongReads:
         self.short_read_s = 0.0
         #: Seconds that a slice should take at present.
         self.piece_s = _TIME_S
+        #: The short read that came last before the last turn, and how many turns have come since.
+        self._heard_s = 0.0
+        self._silence = 0
         self._line: deque[LongRead] = deque()
         self._is_due = False
 
@@ -57,8 +63,7 @@ class LongReads:
     def _hand_on(self) -> None:
         self._commit_now()
         now_s = time.monotonic()
-        others_send = now_s < self.short_read_s + _WHILE_S
-        self.piece_s = _TIME_S if others_send else _TIME_AMONG_THEMSELVES_S
+        self.piece_s = _TIME_S if self._others_send(now_s) else _TIME_AMONG_THEMSELVES_S
         ends_s = now_s + self.piece_s
         while self._line:
             first = self._line.popleft()
@@ -66,3 +71,8 @@ class LongReads:
                 self._line.append(first)
             if time.monotonic() > ends_s:
                 break
+
+    def _others_send(self, now_s: float) -> bool:
+        self._silence = self._silence + 1 if self.short_read_s == self._heard_s else 0
+        self._heard_s = self.short_read_s
+        return self._silence < _TURNS_OF_SILENCE or now_s < self.short_read_s + _WHILE_S

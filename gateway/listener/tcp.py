@@ -70,16 +70,22 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         self.received_bytes += len(data)
         if self._rest:
             self._rest += data
-        elif len(data) <= min(_SHORT_READ_BYTES, self._piece_bytes):
+        elif len(data) > _SHORT_READ_BYTES:
+            self._long_read_s = time.monotonic()
+            self._wait_in_line(data)
+        else:
             now_s = time.monotonic()
             if now_s > self._long_read_s + _WHILE_S:
                 self._listener.long_reads.short_read_s = now_s
-            self._take_timed(data, now_s)
-        else:
-            self._long_read_s = time.monotonic()
-            self._rest = data
-            self._stop_reading()
-            self._join_line()
+            if len(data) <= self._piece_bytes:
+                self._take_timed(data, now_s)
+            else:
+                self._wait_in_line(data)
+
+    def _wait_in_line(self, data: bytes) -> None:
+        self._rest = data
+        self._stop_reading()
+        self._join_line()
 
     def _take(self, data: bytes) -> None:
         """Hands bytes on to the bridge."""

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import statistics
+import time
 
 import pytest
 
@@ -233,6 +234,30 @@ def test_those_in_line_take_turns_and_one_share_is_for_all_of_them() -> None:
     assert commits == list(range(len(taken)))  # what others asked for meanwhile is answered before each share
 
 
+def test_behind_a_pause_of_the_loop_others_are_still_thought_to_send(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that stood still for a second was no silence: what others sent meanwhile has not been read yet."""
+    hurried_s, usual_s = -1.0, -2.0
+    monkeypatch.setattr("gateway.listener.long_reads._TIME_AMONG_THEMSELVES_S", usual_s)
+    times_s: list[float] = []
+
+    class Timed(_Pieces):
+        def hand_on_piece(self) -> bool:
+            times_s.append(reads.piece_s)
+            return super().hand_on_piece()
+
+    reads = LongReads(lambda: None)
+
+    async def scenario() -> None:
+        for _ in range(2):
+            reads.short_read_s = time.monotonic() - 1
+            reads.join(Timed("long", 25, []))
+            for _ in range(30):
+                await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+    assert times_s == 2 * ([hurried_s] * 20 + [usual_s] * 5)
+
+
 class _Broken:
     """A long read with a defect."""
 
@@ -258,17 +283,24 @@ def test_an_error_in_one_of_those_in_line_is_told_and_the_others_go_on() -> None
 
 
 def test_a_short_read_waits_in_line_too_where_the_packets_of_its_client_take_long() -> None:
+    """It is the read of another client all the same, for which those in line hurry, and a long one is not."""
     watcher = Watcher()
+    noticed: list[float] = []
 
     async def scenario(running: Running) -> None:
         _watch(running.bridge, watcher)
         with await asyncio.to_thread(socket.create_connection, ("127.0.0.1", running.port), PATIENCE_S) as client:
-            for come in (600, 1_200):
-                client.sendall(bytes(600))
+            come = 0
+            for length in (600, 600, 2_000):
+                client.sendall(bytes(length))
+                come += length
                 await running.bridge.until(lambda come=come: len(running.bridge.received) == come)
+                link = await running.only_link()
+                noticed.append(link._listener.long_reads.short_read_s)
 
     run(scenario, {}, answers=False)
-    assert [length for _, length in watcher.pieces] == [600, 300, 150, 128, 22]
+    assert [length for _, length in watcher.pieces][:5] == [600, 300, 150, 128, 22]
+    assert noticed[0] < noticed[1] == noticed[2]
 
 
 @pytest.mark.parametrize(("aim_s", "length"), [(-1.0, 128), (3_600.0, 16_384)])
