@@ -50,8 +50,8 @@ TRAIL_FOLDER: Final = "trail"
 #: How long an idle exporter waits before it looks again, seconds.
 IDLE_S: Final = 1.0
 #: Batches or bytes of batches written under one sync and one commit of the get. The gateway's event loop makes the
-#: answer: in half a millisecond one of 32 short batches, or of 512 KiB, and in 5 ms one of 4 MiB.
-UNIT_BATCHES: Final = 32
+#: answer: in less than a millisecond one of 64 short batches, or of 512 KiB, and in 5 ms one of 4 MiB.
+UNIT_BATCHES: Final = 64
 UNIT_BYTES: Final = 512 * 1024
 #: How long a starting exporter waits for the trail, of which another one may be letting go, seconds.
 _OPEN_WAIT_S: Final = 10.0

@@ -132,7 +132,7 @@ def test_a_unit_is_short_because_the_gateway_answers_nobody_else_while_it_is_tak
     for _ in range(100):
         store.commit(*(_session("c" * name_bytes) for _ in range(clients)))
     assert export_pending(store.queue_manager, store.trail, close_segment=True) == 100
-    assert max(map(len, units)) <= 32
+    assert max(map(len, units)) <= 64
     assert max(sum(len(message.body) for message in unit) for unit in units) <= 512 * 1024
     assert len(units) <= 30, "nor are they so short that each sync of the trail has little to write"
 
