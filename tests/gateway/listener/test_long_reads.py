@@ -4,6 +4,7 @@ import asyncio
 import socket
 import statistics
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -301,6 +302,36 @@ def test_a_short_read_waits_in_line_too_where_the_packets_of_its_client_take_lon
     run(scenario, {}, answers=False)
     assert [length for _, length in watcher.pieces][:5] == [600, 300, 150, 128, 22]
     assert noticed[0] < noticed[1] == noticed[2]
+
+
+@pytest.mark.parametrize(
+    ("aim_s", "takes_s", "shortest"), [(0.01, 0.02, 1_024), (0.01, 0.035, 128)], ids=["usual packets", "slow ones"]
+)
+def test_a_kilobyte_is_cut_shorter_only_where_it_takes_three_times_as_long(
+    monkeypatch: pytest.MonkeyPatch, aim_s: float, takes_s: float, shortest: int
+) -> None:
+    """Each slice is a unit of work: cut shorter than need be, usual messages would cost more."""
+    for time_of_slices in ("_TIME_S", "_TIME_AMONG_THEMSELVES_S"):
+        monkeypatch.setattr(f"gateway.listener.long_reads.{time_of_slices}", aim_s)
+    now_s = 0.0
+    monkeypatch.setattr("gateway.listener.tcp.time", SimpleNamespace(monotonic=lambda: now_s))
+    watcher = Watcher()
+
+    async def scenario(running: Running) -> None:
+        _watch(running.bridge, watcher)
+        taken = running.bridge.receive
+
+        def receive(link: NetworkLink, data: bytes) -> None:
+            nonlocal now_s
+            now_s += takes_s
+            taken(link, data)
+
+        running.bridge.receive = receive  # type: ignore[method-assign]
+        await asyncio.to_thread(_send, running.port, LONG[:50_000])
+        await running.bridge.until(lambda: len(running.bridge.received) == 50_000)
+
+    run(scenario, {}, answers=False)
+    assert min(length for _, length in watcher.pieces[:-1]) == shortest
 
 
 @pytest.mark.parametrize(("aim_s", "length"), [(-1.0, 128), (3_600.0, 16_384)])
