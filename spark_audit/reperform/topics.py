@@ -3,7 +3,7 @@
 Source: WebSphere MQ V6 Publish/Subscribe User's Guide, "Wildcard characters"; MQTT 3.1.1 section 4.7.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from spark_audit.reperform.outcome import UnreadableBytes
 
@@ -62,11 +62,11 @@ def topic_filter_of(pattern: str) -> str:
 
 def covers(patterns: tuple[str, ...], topic_filter: str) -> bool:
     """Whether one of the patterns matches each sample topic of the filter."""
-    read = [_characters(pattern) for pattern in patterns]
-    return all(any(_matches(pattern, topic) for pattern in read) for topic in _samples(topic_filter))
+    read = [read_characters(pattern) for pattern in patterns]
+    return all(any(characters_match(pattern, topic) for pattern in read) for topic in _samples(topic_filter))
 
 
-def _characters(pattern: str) -> list[str]:
+def read_characters(pattern: str) -> list[str]:
     """The characters of a pattern, wildcards as themselves and each escaped character with its percent sign."""
     read: list[str] = []
     characters = iter(pattern)
@@ -75,7 +75,7 @@ def _characters(pattern: str) -> list[str]:
     return read
 
 
-def _matches(pattern: list[str], topic: str) -> bool:
+def characters_match(pattern: Sequence[str], topic: str) -> bool:
     """Compares by going back only to the last `*`. So no pattern takes longer than its length times the topic's."""
     at = here = 0
     star = resume = -1

@@ -1,0 +1,182 @@
+"""The copies of each publication against those that it was due: who lacks one, and who has one too many.
+
+A publication is judged when its commit is over. A dead letter of it stands for one copy on the queue that it names. The
+copies of a publication of an application stand in front of its own record. A copy that lacks for an application alone
+is told when that application has a later copy: else its subscription may have ended without a record, because it
+expired, an operator deleted it, or its queue is gone.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from spark_audit.custody.commands import Lane, lane_of
+from spark_audit.custody.expectations import Expectations, Expected, Publication, Share
+from spark_audit.custody.findings import Custody, Finding, message
+from spark_audit.custody.lanes import Lanes
+from spark_audit.custody.registry import Registry
+
+_FORMATS: Final = {True: "MQHRF", False: "MQHRF2"}
+_NOTHING: Final = Share(0, 0)
+
+
+@dataclass(slots=True)
+class _Distribution:
+    """A publication, what it is due (None: nobody can tell), and the copies and dead letters of its commit."""
+
+    message_id: str
+    sequence: int
+    expected: Expected | None
+    copies: list[Mapping[str, Any]] = field(default_factory=list)
+    letters: Counter[str] = field(default_factory=Counter)
+
+
+class Copies:
+    """Judges the copies of a trail."""
+
+    def __init__(self, registry: Registry, lanes: Lanes) -> None:
+        self._registry = registry
+        self._lanes = lanes
+        self._expectations = Expectations(registry)
+        self._open: dict[str, _Distribution] = {}
+        self._orphans: dict[str, list[Mapping[str, Any]]] = {}
+        #: Copies that applications lack: told when a later one comes.
+        self._lacking: dict[Lane, list[Finding]] = {}
+        #: Whether the trail tells of every publication since the gateway started.
+        self.tells_all = False
+        self.is_whole = True
+
+    def clear(self) -> None:
+        """Forgets what lacks, because what was told so far may have been undone."""
+        for each in (self._lacking, self._open, self._orphans):
+            each.clear()
+        self.is_whole = False
+
+    def publish(self, publication: Publication, sequence: int, *, is_refused: bool) -> None:
+        """A publication came to the broker."""
+        expected: Expected = {} if is_refused else self._expectations.of(publication)
+        self._begin(publication.message_id, sequence, expected)
+
+    def publish_unread(self, message_id: str, sequence: int) -> None:
+        """The same of one whose topic cannot be read, or that was put again by an operator: it is not judged."""
+        self._begin(message_id, sequence, None)
+
+    def _begin(self, message_id: str, sequence: int, expected: Expected | None) -> None:
+        if message_id in self._open:  # put again by an operator, and then told as an application's command
+            return
+        begun = self._open[message_id] = _Distribution(message_id, sequence, expected)
+        begun.copies += self._orphans.pop(message_id, ())
+
+    def copy(self, record: Mapping[str, Any]) -> Iterator[Finding]:
+        """A copy was made of a new publication."""
+        source = record["source_message_id"] or ""
+        begun = self._open.get(source)
+        if begun is not None:
+            begun.copies.append(record)
+        else:
+            self._orphans.setdefault(source, []).append(record)
+        lane = lane_of(record["queue"], record["correlation_id"])
+        yield from self._lacking.pop(lane, ())
+        yield from self._wrong_format(record, lane)
+
+    def letter(self, message_id: str, queue: str) -> None:
+        """A copy of a publication became a dead letter, or was dropped because that was not possible."""
+        begun = self._open.get(message_id)
+        if begun is not None:
+            begun.letters[queue] += 1
+
+    def registered(self, lane: Lane) -> None:
+        """A subscriber registers anew: what lacked may have ended its subscription."""
+        self._lacking.pop(lane, None)
+
+    def operated(self) -> None:
+        """An operator acts, or the gateway starts: subscriptions of applications may have changed without a record."""
+        self._lacking.clear()
+
+    def end_of_commit(self) -> Iterator[Finding]:
+        """Judges the publications of a commit."""
+        for begun in self._open.values():
+            if begun.expected is not None:
+                yield from self._judged(begun, begun.expected)
+        self._open.clear()
+        for source, copies in self._orphans.items():
+            if self.tells_all and self.is_whole:
+                yield from (
+                    Finding(
+                        Custody.COPIES,
+                        copy["sequence"],
+                        message(copy["message_id"]),
+                        f"a copy of message {source}, which is no publication of this commit",
+                    )
+                    for copy in copies
+                )
+        self._orphans.clear()
+
+    def _judged(self, begun: _Distribution, expected: Expected) -> Iterator[Finding]:
+        made = Counter(lane_of(copy["queue"], copy["correlation_id"]) for copy in begun.copies)
+        if begun.letters:
+            yield from self._surplus_letters(begun, expected, made)
+        for lane, number in made.items():
+            most = expected.get(lane, _NOTHING).most
+            if number > most and self._is_whole(lane, most):
+                yield from self._surplus(begun, lane, number, most)
+        for lane, share in expected.items():
+            if made[lane] >= share.least:
+                continue
+            if begun.letters[lane[0]] > 0:
+                begun.letters[lane[0]] -= 1
+                continue
+            finding = self._found(begun, f"{self._who(lane)} has {made[lane]} of {share.least} copies")
+            if lane[0] in self._lanes.queues:
+                yield finding
+            else:
+                self._lacking.setdefault(lane, []).append(finding)
+
+    def _surplus_letters(self, begun: _Distribution, expected: Expected, made: Counter[Lane]) -> Iterator[Finding]:
+        """Dead letters of a queue on which there is a subscriber, and all copies are there."""
+        may_lack: dict[str, int] = {}
+        for lane, share in expected.items():
+            may_lack[lane[0]] = may_lack.get(lane[0], 0) + max(share.most - made[lane], 0)
+        for queue, number in begun.letters.items():
+            if number > may_lack.get(queue, number):
+                yield self._found(begun, f"{number} dead letters of queue {queue}, and {may_lack[queue]} copies lack")
+
+    def _is_whole(self, lane: Lane, most: int) -> bool:
+        """Whether a lane may have no copies but those that its known subscriptions bring."""
+        if lane[1] in self._lanes.unread:
+            return False
+        if lane[0] in self._lanes.queues:
+            return self.is_whole or lane[1] in self._lanes.fresh
+        return most > 0 and self.is_whole
+
+    def _surplus(self, begun: _Distribution, lane: Lane, number: int, most: int) -> Iterator[Finding]:
+        copies = [each for each in begun.copies if lane_of(each["queue"], each["correlation_id"]) == lane]
+        for copy in copies[most:]:
+            yield Finding(
+                Custody.COPIES,
+                copy["sequence"],
+                message(copy["message_id"]),
+                f"{self._who(lane)} has {number} copies of message {begun.message_id}, and is due {most}",
+            )
+
+    def _wrong_format(self, record: Mapping[str, Any], lane: Lane) -> Iterator[Finding]:
+        """Whether a copy is in a format that none of its subscriber's subscriptions has."""
+        subscriptions = self._registry.of_lane.get(lane)
+        if not subscriptions or lane[1] in self._lanes.unread:
+            return
+        formats = {_FORMATS[each.is_mqrfh] for each in subscriptions.values()}
+        if record["output_format"] is not None and record["output_format"] not in formats:
+            yield Finding(
+                Custody.COPIES,
+                record["sequence"],
+                message(record["message_id"]),
+                f"{self._who(lane)} has a copy in {record['output_format']}, and registered for {min(formats)}",
+            )
+
+    def _who(self, lane: Lane) -> str:
+        owner = self._lanes.owners.get(lane[1])
+        return f"client {owner.client}" if owner is not None else f"the subscriber of queue {lane[0]}"
+
+    def _found(self, begun: _Distribution, detail: str) -> Finding:
+        return Finding(Custody.COPIES, begun.sequence, message(begun.message_id), detail)

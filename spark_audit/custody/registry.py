@@ -1,0 +1,179 @@
+"""The registry: who is registered for what, after each RegSub and DeregSub of a trail.
+
+A subscription is one topic of one subscriber. A subscriber is a lane, queue and CorrelId, and its subscriptions differ
+in stream, topic, subscription point and content filter. The registry tells what it is not sure of:
+
+    is_certain      a copy is due for each matching publication; else one may come
+    is_whole        the lane has no subscription but those that the registry knows, so any other copy is wrong
+
+Only lanes of MQTT clients are whole: an operator may define a subscription for a queue of an application. Sources:
+IBM MQ, "Register Subscriber message", "Deregister Subscriber message"; Message Broker V6, the same pages.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from spark_audit.custody.commands import DEFAULT_STREAM, Command, Lane
+from spark_audit.custody.topic_match import PatternIndex, Scheme
+
+#: Options of the command alone, which a subscription does not keep.
+_OF_THE_COMMAND: Final = frozenset({"JoinShared", "JoinExcl", "AddName", "NoAlter", "FullResp", "CorrelAsId"})
+#: With one of these a RegSub asks for nothing retained.
+WITHOUT_RETAINED: Final = frozenset({"NewPubsOnly", "PubOnReqOnly"})
+ON_REQUEST: Final = "PubOnReqOnly"
+_DUPLICATES: Final = "DupsOK"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interest:
+    """What tells the subscriptions of a lane apart."""
+
+    stream: str
+    pattern: str
+    scheme: Scheme
+    point: str = ""
+    content_filter: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Subscription:
+    """One registered topic of one subscriber. `format` is that of its copies; `is_certain` as in the module's text."""
+
+    lane: Lane
+    interest: Interest
+    options: frozenset[str]
+    is_mqrfh: bool
+    name: str = ""
+    is_certain: bool = True
+
+    @property
+    def has_duplicates(self) -> bool:
+        """Whether it has a copy of its own beside those of the subscriber's other subscriptions."""
+        return _DUPLICATES in self.options
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is on the default stream and no subscription point, as those of MQTT clients are."""
+        return self.interest.stream == DEFAULT_STREAM and not self.interest.point
+
+
+class Registry:
+    """Every subscription that the trail tells of."""
+
+    def __init__(self) -> None:
+        self.of_lane: dict[Lane, dict[Interest, Subscription]] = {}
+        self.by_topic: PatternIndex[Subscription] = PatternIndex()
+        #: Counts the changes.
+        self.generation = 0
+        self._filters = 0
+
+    def clear(self) -> None:
+        """Forgets everything: what was told so far may have been undone."""
+        self.of_lane, self.by_topic, self._filters = {}, PatternIndex(), 0
+        self.generation += 1
+
+    def register(self, lane: Lane, command: Command) -> list[Subscription]:
+        """A RegSub. Returns the subscriptions of its topics as they are now."""
+        registered = []
+        for topic in command.topics:
+            interest = _interest(command, topic)
+            before = self.of_lane.get(lane, {}).get(interest)
+            made = Subscription(
+                lane=lane,
+                interest=interest,
+                options=command.registration_options - _OF_THE_COMMAND,
+                is_mqrfh=command.is_mqrfh,
+                name=command.other("SubName") or (before.name if before is not None else ""),
+            )
+            if before is not None and _may_be_kept(command):
+                made = replace(before, is_certain=before.is_certain and before.options == made.options)
+            self._put(made)
+            registered.append(made)
+        return registered
+
+    def deregister(self, lane: Lane, command: Command) -> None:
+        """A DeregSub: ends subscriptions. Where a SubIdentity leaves, others may still hold the subscription."""
+        ended = self._named(lane, command)
+        for each in ended:
+            if command.other("SubIdentity") is None:
+                self._remove(each)
+            else:
+                self._put(replace(each, is_certain=False))
+
+    def doubt(self, correlation_id: str) -> None:
+        """A command of a client could not be read: nothing is certain of its lane any more."""
+        for lane in [lane for lane in self.of_lane if lane[1] == correlation_id]:
+            for each in tuple(self.of_lane[lane].values()):
+                self._remove(each)
+
+    def doubt_all(self) -> None:
+        """An operator may have changed any subscription: copies may come, and none is due."""
+        for each in tuple(self._everyone()):
+            self._put(replace(each, is_certain=False))
+
+    @property
+    def has_filters(self) -> bool:
+        """Whether any subscription has a content filter."""
+        return self._filters > 0
+
+    def _named(self, lane: Lane, command: Command) -> list[Subscription]:
+        """The subscriptions that a DeregSub means."""
+        there = list(self.of_lane.get(lane, {}).values())
+        name = command.other("SubName")
+        if name is not None and (named := [each for each in self._everyone() if each.name == name]):
+            return named
+        given = (command.topics, command.other("SubPoint"), command.other("Filter"))
+        if "DeregAll" in command.registration_options and not all(given):
+            stream = command.other("StreamName") or DEFAULT_STREAM
+            return [each for each in there if _is_among(each.interest, command, stream)]
+        wanted = {_interest(command, topic) for topic in command.topics}
+        return [each for each in there if each.interest in wanted]
+
+    def _everyone(self) -> Iterable[Subscription]:
+        return (each for subscriptions in self.of_lane.values() for each in subscriptions.values())
+
+    def _put(self, subscription: Subscription) -> None:
+        before = self.of_lane.get(subscription.lane, {}).get(subscription.interest)
+        if before is not None:
+            self._remove(before)
+        self.of_lane.setdefault(subscription.lane, {})[subscription.interest] = subscription
+        self.generation += 1
+        self._filters += bool(subscription.interest.content_filter)
+        if ON_REQUEST not in subscription.options:
+            self.by_topic.add(subscription.interest.pattern, subscription.interest.scheme, subscription)
+
+    def _remove(self, subscription: Subscription) -> None:
+        interests = self.of_lane[subscription.lane]
+        del interests[subscription.interest]
+        if not interests:
+            del self.of_lane[subscription.lane]
+        self.generation += 1
+        self._filters -= bool(subscription.interest.content_filter)
+        if ON_REQUEST not in subscription.options:
+            self.by_topic.remove(subscription.interest.pattern, subscription.interest.scheme, subscription)
+
+
+def _interest(command: Command, topic: str) -> Interest:
+    return Interest(
+        stream=command.other("StreamName") or DEFAULT_STREAM,
+        pattern=topic,
+        scheme=Scheme.CHARACTERS if command.is_mqrfh else Scheme.LEVELS,
+        point=command.other("SubPoint") or "",
+        content_filter=command.other("Filter") or "",
+    )
+
+
+def _may_be_kept(command: Command) -> bool:
+    """Whether a RegSub may leave the attributes of a subscription as they are."""
+    return "NoAlter" in command.registration_options or command.other("SubIdentity") is not None
+
+
+def _is_among(interest: Interest, command: Command, stream: str) -> bool:
+    """Whether DeregAll, with what else the command names, means a subscription."""
+    return (
+        interest.stream == stream
+        and (not command.topics or interest.pattern in command.topics)
+        and command.other("SubPoint") in (None, interest.point)
+        and command.other("Filter") in (None, interest.content_filter)
+    )

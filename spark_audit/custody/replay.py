@@ -1,0 +1,474 @@
+"""A gateway's records in their order, and what is wrong with the custody of its messages.
+
+The replay goes commit by commit: what a broker makes of a command stands in the command's own commit, mostly behind it,
+and a refusal may stand behind the copies of other commands. Each finding belongs to one control.
+
+A trail is whole from its beginning, where its first commit tells that the gateway started, and what was on its queues.
+Behind a gap, and in the trail of an earlier version, the replay judges only what began since.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+from spark_audit.custody.commands import CONTROL_QUEUE, FIELDS_READ, PLAIN, Command, Lane, command_of, lane_of
+from spark_audit.custody.copies import Copies
+from spark_audit.custody.deliveries import Deliveries
+from spark_audit.custody.expectations import Publication
+from spark_audit.custody.findings import Custody, Finding, message, session
+from spark_audit.custody.lanes import Lanes, Owner
+from spark_audit.custody.passages import Passages
+from spark_audit.custody.registry import WITHOUT_RETAINED, Registry
+from spark_audit.custody.retained import Promise, RetainedTopics
+from spark_audit.custody.sessions import WILL_IS_DUE, Sessions, is_on_connection
+from spark_audit.custody.stock import StockTake
+from spark_audit.custody.topic_match import Scheme
+from spark_audit.personal import NAME_PREFIX
+from spark_audit.record import KINDS, Kind
+
+Record = Mapping[str, Any]
+_CONNECT, _PUBLISH = 1, 3
+#: A RegSub that is refused with this has registered its topics: it may not send all that is retained.
+_TOO_MANY_COPIES: Final = 2056
+_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
+#: What the first commit of a whole trail tells of.
+_FIRST_KINDS: Final = frozenset({Kind.STARTED, Kind.STOCK})
+_NEEDED: Final = {row.kind.value: tuple(name for name in row.required if name in FIELDS_READ) for row in KINDS}
+_SUBSCRIPTIONS: Final = " SUB"
+_TOPIC_STRINGS: Final = "TOPICSTR"
+
+
+def replayed(records: Iterable[Record]) -> Iterator[Finding]:
+    """What is wrong with the records of one gateway, as rows (commands.py) in the order of their sequence."""
+    replay = Replay()
+    for _, commit in groupby(records, key=lambda record: record["batch"]):
+        yield from replay.take(list(commit))
+    yield from replay.end()
+
+
+@dataclass(slots=True)
+class _Commit:
+    """What is known of a whole commit before its records are taken one by one."""
+
+    number: int
+    refused: dict[str, int]
+    events: dict[tuple[str, int], set[str]]
+
+    @classmethod
+    def of(cls, records: list[Record]) -> "_Commit":
+        commit = cls(records[0]["batch"], {}, {})
+        for record in records:
+            if record["kind"] == Kind.REFUSED and record["message_id"]:
+                commit.refused[record["message_id"]] = record["reason_code"] or 0
+            elif record["kind"] == Kind.SESSION:
+                who = record["client"], record["session_epoch"]
+                commit.events.setdefault(who, set()).add(record["event"])
+        return commit
+
+
+class Replay:
+    """The state of a gateway behind the records that were taken so far."""
+
+    def __init__(self) -> None:
+        self._registry = Registry()
+        self._retained = RetainedTopics()
+        self._sessions = Sessions()
+        self._lanes = Lanes()
+        self._copies = Copies(self._registry, self._lanes)
+        self._deliveries = Deliveries(self._lanes)
+        self._stock = StockTake()
+        self._passages = Passages()
+        #: The queue of this run's publications.
+        self._stream = ""
+        self._sequence = 0
+        self._commit = _Commit(0, {}, {})
+        self._promises: list[tuple[Record, Promise]] = []
+        self._sent: set[tuple[Lane, str]] = set()
+        self._ended: list[tuple[Record, str]] = []
+        self._last_put: dict[str, str] = {}
+        self._takes: dict[str, Callable[[Record], Iterable[Finding] | None]] = {
+            Kind.PUT: self._put,
+            Kind.COMMANDED: self._commanded,
+            Kind.DELIVERED: self._delivered,
+            Kind.ACKNOWLEDGED: self._acknowledged,
+            Kind.DROPPED: self._dropped,
+            Kind.DEAD_LETTERED: self._dead_lettered,
+            Kind.SESSION: self._session,
+            Kind.STARTED: self._started,
+            Kind.FORWARDED: self._passages.forward,
+            Kind.RECEIVED: self._received,
+            Kind.REDRIVEN: self._redriven,
+            Kind.OPERATED: self._operated,
+            Kind.RESTORED: self._restored,
+            Kind.STOCK: self._stock_taken,
+            Kind.MQGET: self._got,
+        }
+
+    def take(self, records: list[Record]) -> Iterator[Finding]:
+        """Takes the records of one commit. What a commit lacks is told when the next one begins: the trail may end."""
+        if self._sequence and records[0]["sequence"] != self._sequence + 1:
+            self._lose()
+        yield from self._settled()
+        self._commit = _Commit.of(records)
+        self._lanes.forget(self._commit.number)
+        self._begin(records)
+        for record in records:
+            if record["sequence"] != self._sequence + 1:  # within the commit
+                self._lose()
+            self._sequence = record["sequence"]
+            if self._stock.is_under_way and record["kind"] != Kind.STOCK:
+                yield from self._stock.judged(self._lanes)
+            if not _is_complete(record):
+                continue
+            if is_on_connection(record):
+                yield from self._acted(record)
+            take = self._takes.get(record["kind"])
+            if take is not None:
+                yield from take(record) or ()
+
+    def _settled(self) -> Iterator[Finding]:
+        """Judges what the last commit lacks."""
+        yield from self._copies.end_of_commit()
+        yield from self._broken_promises()
+        yield from self._left_registered()
+        yield from self._stock.judged(self._lanes)
+
+    def end(self) -> Iterator[Finding]:
+        """What the end of the trail tells. Its last commit may not be whole."""
+        yield from self._stock.judged(self._lanes)
+        yield from self._passages.left_behind()
+
+    def _begin(self, records: list[Record]) -> None:
+        """Sees whether the trail is whole from its beginning."""
+        if self._sequence == 0:
+            is_start = records[0]["sequence"] == 1 and {record["kind"] for record in records} >= _FIRST_KINDS
+            self._sequence = records[0]["sequence"] - 1
+            if not is_start:
+                self._lose()
+
+    def _lose(self) -> None:
+        """Records are missing: from here on all that was known may be otherwise."""
+        self._registry.clear()
+        for part in (self._retained, self._sessions, self._lanes, self._copies, self._passages):
+            part.clear()
+        self._last_put.clear()
+        self._stock.clear()
+        self._promises, self._ended, self._sent = [], [], set()
+
+    # -- sessions ------------------------------------------------------------------------------------------------------
+
+    def _session(self, record: Record) -> Iterator[Finding]:
+        client, epoch, event = record["client"], record["session_epoch"], record["event"]
+        if wrong := self._sessions.change(client, epoch, event):
+            yield Finding(Custody.SESSIONS, record["sequence"], session(client, epoch), wrong)
+        if event == "ended":
+            self._ended += [(record, correlation_id) for correlation_id in self._lanes.of_owner(Owner(client, epoch))]
+
+    def _acted(self, record: Record) -> Iterator[Finding]:
+        """Whether a client that did something, or was sent something, was there."""
+        client = record["client"]
+        is_put = record["kind"] == Kind.PUT
+        if client is None or (is_put and (not _is_of_packet(record) or self._is_of_group(record))):
+            return
+        if wrong := self._sessions.wrong_act(record):
+            what = f"{record['kind']}, and {wrong}"
+            yield Finding(Custody.SESSIONS, record["sequence"], session(client, record["session_epoch"]), what)
+
+    def _is_of_group(self, record: Record) -> bool:
+        return record["packet_type"] != _PUBLISH and self._sessions.is_group(record["client"])
+
+    def _left_registered(self) -> Iterator[Finding]:
+        """Sessions that have ended in this commit, and whose subscriptions have not."""
+        for record, correlation_id in self._ended:
+            lanes = [(queue, correlation_id) for queue in self._lanes.queues]
+            left = [each for lane in lanes for each in self._registry.of_lane.get(lane, {})]
+            if left:
+                who = session(record["client"], record["session_epoch"])
+                detail = f"the session ended, and {len(left)} of its topics are still registered"
+                yield Finding(Custody.SESSIONS, record["sequence"], who, detail)
+            for lane in lanes:
+                self._lanes.end_of_lane(lane)
+                self._retained.end(lane)
+        self._ended = []
+
+    # -- commands ------------------------------------------------------------------------------------------------------
+
+    def _put(self, record: Record) -> Iterator[Finding]:
+        if record["conversion"] == "header_to_header":
+            yield from self._copied(record)
+        elif record["direction"] == "in":
+            if record["destination"] is not None:
+                self._passages.put(record)
+            yield from self._commands_of_clients(record)
+
+    def _commands_of_clients(self, record: Record) -> Iterator[Finding]:
+        verb = record["command"]
+        if verb == "Publish":
+            yield from self._published(record)
+        elif verb == "RegSub":
+            yield from self._registered_client(record)
+        elif record["destination"] is None and record["message_id"] not in self._commit.refused:
+            command = command_of(record)
+            if verb == "DeregSub" and record["queue"] == CONTROL_QUEUE:
+                self._deregistered(record, command)
+            elif verb == "DeletePub":
+                self._deleted(command)
+
+    def _published(self, record: Record) -> Iterator[Finding]:
+        client, message_id = record["client"] or "", record["message_id"]
+        if message_id is not None and record["packet_type"] == _PUBLISH:
+            before = self._last_put.get(client, "")
+            if message_id < before:
+                detail = f"it was put behind message {before}, and has a number in front of it"
+                yield Finding(Custody.ORDER, record["sequence"], message(message_id), detail)
+            self._last_put[client] = max(message_id, before)
+        if record["packet_type"] == _CONNECT:
+            yield from self._undue_will(record)
+        if record["destination"] is not None or message_id is None:
+            return
+        yield from self._on_another_queue(record)
+        topic = record["topic"] or ""
+        if topic.startswith(NAME_PREFIX):
+            self._copies.publish_unread(message_id, record["sequence"])
+            return
+        command = command_of(record) if record["header"] else PLAIN
+        publication = Publication(
+            message_id=message_id,
+            queue=record["queue"],
+            topics=(topic,),
+            command=command if self._registry.has_filters else None,
+        )
+        is_refused = message_id in self._commit.refused
+        self._copies.publish(publication, record["sequence"], is_refused=is_refused)
+        self._deliveries.publish(record)
+        if record["header"] and not is_refused:
+            self._retain(record, publication, command)
+
+    def _on_another_queue(self, record: Record) -> Iterator[Finding]:
+        """The gateway puts the publications of one run on one queue."""
+        self._stream = self._stream or record["queue"]
+        if record["queue"] != self._stream:
+            detail = f"it was put on {record['queue']}, and those before it on {self._stream}"
+            yield Finding(Custody.COPIES, record["sequence"], message(record["message_id"]), detail)
+
+    def _retain(self, record: Record, publication: Publication, command: Command | None) -> None:
+        if command is None:
+            self._retained.doubt()
+            self._retained.is_whole = False
+        elif "RetainPub" in command.publication_options:
+            self._retained.keep(publication.topics, publication.message_id, is_certain=not record["may_expire"])
+
+    def _undue_will(self, record: Record) -> Iterator[Finding]:
+        """A will before MQTT 5 is due where a connection ends without DISCONNECT, in the same commit."""
+        if not self._sessions.is_whole or (record["protocol_level"] or 0) >= _FIRST_LEVEL_WITH_PROPERTIES:
+            return
+        who = record["client"], record["session_epoch"]
+        if not self._commit.events.get(who, set()) & WILL_IS_DUE:
+            detail = "its will was published, and its connection did not end"
+            yield Finding(Custody.SESSIONS, record["sequence"], session(*who), detail)
+
+    def _registered_client(self, record: Record) -> Iterator[Finding]:
+        client, epoch = record["client"] or "", record["session_epoch"]
+        correlation_id = record["correlation_id"] or ""
+        owner = Owner(client, epoch, is_group=self._sessions.is_group(client))
+        wrong = self._lanes.own(correlation_id, owner)
+        if wrong and self._sessions.is_whole:
+            yield Finding(Custody.SESSIONS, record["sequence"], session(owner.client, owner.epoch), wrong)
+        if self._sessions.is_known(owner.client, owner.epoch):
+            self._lanes.fresh.add(correlation_id)
+        self._deliveries.subscribe(record, correlation_id)
+        if record["destination"] is not None or record["queue"] != CONTROL_QUEUE:
+            return
+        if self._commit.refused.get(record["message_id"], _TOO_MANY_COPIES) != _TOO_MANY_COPIES:
+            return
+        command = command_of(record)
+        if command is None:
+            self._doubt(correlation_id)
+            return
+        lane = (command.queue_name, correlation_id)
+        self._lanes.queues.add(command.queue_name)
+        self._register(record, lane, command)
+
+    def _doubt(self, correlation_id: str) -> None:
+        """A RegSub or DeregSub cannot be read, perhaps because it is encrypted."""
+        self._lanes.unread.add(correlation_id)
+        self._registry.doubt(correlation_id)
+
+    def _register(self, record: Record, lane: Lane, command: Command) -> None:
+        registered = self._registry.register(lane, command)
+        self._copies.registered(lane)
+        if not command.registration_options & WITHOUT_RETAINED:
+            is_refused = record["message_id"] in self._commit.refused
+            promises = self._retained.promise(registered)
+            self._promises += [(record, each) for each in promises if not is_refused]
+
+    def _deregistered(self, record: Record, command: Command | None) -> None:
+        correlation_id = record["correlation_id"] or ""
+        if command is None:
+            self._doubt(correlation_id)
+            return
+        self._registry.deregister((command.queue_name, correlation_id), command)
+
+    def _deleted(self, command: Command | None) -> None:
+        if command is None or (command.is_mqrfh and "Local" in command.delete_options):
+            self._retained.doubt()
+            return
+        for topic in command.topics:
+            self._retained.delete(topic, Scheme.CHARACTERS if command.is_mqrfh else Scheme.LEVELS)
+
+    def _commanded(self, record: Record) -> Iterator[Finding]:
+        """A command of an application."""
+        command = command_of(record)
+        is_refused = record["completion"] == "error"
+        if command is not None and (wrong := _other_than_its_header(record, command)):
+            yield Finding(Custody.COMMANDS, record["sequence"], message(record["message_id"]), wrong)
+        if record["command"] == "Publish":
+            self._published_by_application(record, command, is_refused=is_refused)
+        elif command is None or is_refused:
+            return
+        elif record["command"] == "DeletePub":
+            self._deleted(command)
+            if record["completion"] != "ok":
+                self._retained.doubt()
+        elif command.queue_name or record["command"] == "DeregSub":
+            self._registration_of_application(record, command)
+
+    def _published_by_application(self, record: Record, command: Command | None, *, is_refused: bool) -> None:
+        message_id = record["message_id"]
+        if command is None:
+            self._copies.publish_unread(message_id, record["sequence"])
+            self._retained.is_whole = False
+            return
+        publication = Publication(
+            message_id=message_id,
+            queue=record["queue"],
+            topics=command.topics,
+            is_certain=record["completion"] == "ok",
+            command=command,
+        )
+        self._copies.publish(publication, record["sequence"], is_refused=is_refused)
+        if "RetainPub" in command.publication_options and not is_refused:
+            self._retained.keep(command.topics, message_id, is_certain=False)
+
+    def _registration_of_application(self, record: Record, command: Command) -> None:
+        is_correlated = "CorrelAsId" in command.registration_options
+        lane = lane_of(command.queue_name, record["correlation_id"] if is_correlated else "")
+        if record["command"] == "RegSub":
+            self._register(record, lane, command)
+        elif record["command"] == "DeregSub":
+            self._registry.deregister(lane, command)
+        elif record["command"] == "ReqUpdate":
+            found = self._registry.of_lane.get(lane, {}).values()
+            self._retained.promise([each for each in found if each.interest.pattern in command.topics])
+
+    # -- copies and deliveries -----------------------------------------------------------------------------------------
+
+    def _copied(self, record: Record) -> Iterator[Finding]:
+        lane = lane_of(record["queue"], record["correlation_id"])
+        if record["is_retained"]:
+            yield from self._copied_retained(record, lane)
+        else:
+            yield from self._copies.copy(record)
+        if lane[1] in self._lanes.owners:
+            self._lanes.queues.add(lane[0])
+        if lane[0] in self._lanes.queues:
+            self._deliveries.copied(record, lane)
+
+    def _copied_retained(self, record: Record, lane: Lane) -> Iterator[Finding]:
+        source = record["source_message_id"] or ""
+        self._sent.add((lane, source))
+        is_known = lane[0] in self._lanes.queues and lane[1] not in self._lanes.unread and self._retained.is_whole
+        if not self._retained.take(lane, source) and is_known:
+            detail = f"a copy of message {source} as retained, and no registration has asked for it"
+            yield Finding(Custody.RETAINED, record["sequence"], message(record["message_id"]), detail)
+
+    def _broken_promises(self) -> Iterator[Finding]:
+        """Retained publications that a RegSub of this commit was due in the commit itself."""
+        for record, promise in self._promises:
+            if not promise.is_prompt or promise.lane[0] not in self._lanes.queues:
+                continue
+            for message_id in promise.due:
+                if (promise.lane, message_id) not in self._sent:
+                    detail = f"message {message_id} was retained, and was not sent to the new subscription"
+                    subject = session(record["client"], record["session_epoch"])
+                    yield Finding(Custody.RETAINED, record["sequence"], subject, detail)
+        self._promises, self._sent = [], set()
+
+    def _delivered(self, record: Record) -> Iterator[Finding]:
+        return self._deliveries.deliver(record, self._commit.number)
+
+    def _acknowledged(self, record: Record) -> None:
+        self._deliveries.acknowledge(record)
+
+    def _dropped(self, record: Record) -> None:
+        if record["message_id"] is not None:
+            self._passages.end(record["message_id"])
+            if self._lanes.end(record["message_id"]) is None:
+                self._copies.letter(record["message_id"], record["queue"])
+
+    def _got(self, record: Record) -> None:
+        """An application got a message."""
+        self._lanes.end(record["message_id"])
+
+    def _dead_lettered(self, record: Record) -> None:
+        self._stock.letters += 1
+        self._dropped(record)
+
+    def _received(self, record: Record) -> None:
+        self._deliveries.received(record)
+
+    def _redriven(self, record: Record) -> None:
+        if record["queue"] in self._lanes.queues:
+            self._deliveries.received(record)
+        else:
+            self._copies.publish_unread(record["message_id"], record["sequence"])
+
+    # -- the gateway itself --------------------------------------------------------------------------------------------
+
+    def _started(self, _record: Record) -> None:
+        self._lanes.end_of_run()
+        self._retained.repeat()
+        self._copies.operated()
+        self._copies.tells_all = False
+        self._stream = ""
+
+    def _operated(self, record: Record) -> None:
+        command = (record["command"] or "").upper()
+        self._copies.operated()
+        if record["queue"] in self._lanes.queues:
+            self._lanes.is_counted = False  # the trail may not name what was taken
+        if _SUBSCRIPTIONS in command:
+            self._registry.doubt_all()
+        if _TOPIC_STRINGS in command:
+            self._retained.doubt()
+
+    def _restored(self, _record: Record) -> None:
+        self._lose()
+
+    def _stock_taken(self, record: Record) -> None:
+        self._copies.tells_all = True
+        self._stock.add(record)
+
+
+def _is_complete(record: Record) -> bool:
+    """Whether a record has what its kind must say; another control tells of one that has not."""
+    return all(record[name] is not None for name in _NEEDED.get(record["kind"], ()))
+
+
+def _is_of_packet(record: Record) -> bool:
+    """Whether a put comes of a packet: a PUBLISH, or one with an identifier. The gateway registers by itself too."""
+    return record["packet_type"] == _PUBLISH or bool(record["packet_identifier"])
+
+
+def _other_than_its_header(record: Record, command: Command) -> str:
+    """What a record says of an application's command, and its header does not; "" where nothing differs."""
+    told, content_filter = json.loads(record["listed"])
+    topics = [each for each in told or () if isinstance(each, str)]
+    if record["command"] != command.verb:
+        return f"the command is {record['command']}, and in its header {command.verb}"
+    if set(topics) != set(command.topics):
+        return f"the topics are {', '.join(topics)}, and in the header {', '.join(command.topics)}"
+    asked = command.other("Filter") or ""
+    return "" if (content_filter or "") == asked else f"the filter is {content_filter}, and in the header {asked}"

@@ -1,0 +1,169 @@
+"""What is retained on which topic, and who was promised a copy of it: the default stream, without subscription points.
+
+A Publish with RetainPub replaces what its topics retain, a DeletePub deletes it. A RegSub promises what its topics
+retain then, unless it says NewPubsOnly or PubOnReqOnly; a ReqUpdate promises it again. What a publication that may
+expire has left is not certain, and nothing is after an operator has cleared topics: then a copy may come, or none.
+Sources: IBM MQ, "Register Subscriber message"; MQTT 3.1.1 section 3.3.1.3.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from spark_audit.custody.commands import Lane
+from spark_audit.custody.registry import Subscription
+from spark_audit.custody.topic_match import Scheme, topic_matches
+
+#: The broker sends up to 3 retained publications at once, where its look-up takes 200 steps at most.
+_AT_ONCE: Final = 3
+_STEPS_AT_ONCE: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a topic retains: the publication, and whether it is certain that it is still there."""
+
+    message_id: str
+    is_certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a command promised to a lane: certain publications; `is_prompt`: in the command's own commit."""
+
+    lane: Lane
+    due: tuple[str, ...]
+    is_prompt: bool
+
+
+class RetainedTopics:
+    """The retained publications that the trail tells of."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Kept] = {}
+        self._tree = _Level()
+        self._levels = 0
+        #: How often each lane may be sent each retained publication.
+        self._allowed: dict[Lane, dict[str, int]] = {}
+        #: What was promised to a lane in more than one commit, and is promised again when the gateway starts.
+        self._long: dict[Lane, set[str]] = {}
+        #: There may be publications that the trail did not tell of.
+        self.is_whole = True
+
+    def clear(self) -> None:
+        """Forgets everything: what was told so far may have been undone, and there may be more."""
+        self._kept, self._tree, self._levels = {}, _Level(), 0
+        self._allowed, self._long, self.is_whole = {}, {}, False
+
+    def keep(self, topics: Iterable[str], message_id: str, *, is_certain: bool) -> None:
+        """A publication with RetainPub."""
+        for topic in topics:
+            if topic not in self._kept:
+                self._levels += topic.count("/") + 2
+                self._tree.add(topic)
+            self._kept[topic] = Kept(message_id, is_certain)
+
+    def delete(self, pattern: str, scheme: Scheme) -> None:
+        """A DeletePub."""
+        for topic in self._tree.matching(pattern, scheme):
+            del self._kept[topic]
+            self._levels -= topic.count("/") + 2
+            self._tree.remove(topic)
+
+    def doubt(self) -> None:
+        """Whatever is retained may be retained no longer."""
+        self._kept = {topic: Kept(kept.message_id, False) for topic, kept in self._kept.items()}
+
+    def promise(self, subscriptions: Iterable[Subscription]) -> list[Promise]:
+        """What a RegSub or ReqUpdate for subscriptions of one lane promises."""
+        return [self._promised(each) for each in subscriptions]
+
+    def _promised(self, subscription: Subscription) -> Promise:
+        interest = subscription.interest
+        found = [self._kept[topic] for topic in self._tree.matching(interest.pattern, interest.scheme)]
+        allowed = self._allowed.setdefault(subscription.lane, {})
+        for kept in found:
+            allowed[kept.message_id] = allowed.get(kept.message_id, 0) + 1
+        is_sure = subscription.is_plain and subscription.is_certain and not interest.content_filter and self.is_whole
+        due = tuple(dict.fromkeys(kept.message_id for kept in found if kept.is_certain)) if is_sure else ()
+        is_prompt = len(found) <= _AT_ONCE and self._levels <= _STEPS_AT_ONCE
+        if not is_prompt:
+            self._long.setdefault(subscription.lane, set()).update(kept.message_id for kept in found)
+        return Promise(subscription.lane, due, is_prompt)
+
+    def repeat(self) -> None:
+        """The gateway starts again: what it was about to send it may send once more."""
+        for lane, found in self._long.items():
+            allowed = self._allowed.setdefault(lane, {})
+            for message_id in found:
+                allowed[message_id] = allowed.get(message_id, 0) + 1
+
+    def take(self, lane: Lane, message_id: str) -> bool:
+        """A retained copy was sent to a lane. Returns whether it was promised."""
+        allowed = self._allowed.get(lane, {})
+        left = allowed.get(message_id, 0)
+        if left <= 1:
+            allowed.pop(message_id, None)
+        else:
+            allowed[message_id] = left - 1
+        return left > 0
+
+    def end(self, lane: Lane) -> None:
+        """A lane has ended."""
+        self._allowed.pop(lane, None)
+        self._long.pop(lane, None)
+
+
+class _Level:
+    """A level of topic names and those below it; `topic` is the name that ends here."""
+
+    __slots__ = ("below", "topic")
+
+    def __init__(self) -> None:
+        self.below: dict[str, _Level] = {}
+        self.topic: str | None = None
+
+    def add(self, topic: str) -> None:
+        """Adds a name below this level."""
+        level = self
+        for name in topic.split("/"):
+            level = level.below.setdefault(name, _Level())
+        level.topic = topic
+
+    def remove(self, topic: str) -> None:
+        """Removes a name. It must be there."""
+        names = topic.split("/")
+        way = [self]
+        for name in names:
+            way.append(way[-1].below[name])
+        way[-1].topic = None
+        for depth in range(len(names), 0, -1):
+            if way[depth].topic is not None or way[depth].below:
+                return
+            del way[depth - 1].below[names[depth - 1]]
+
+    def matching(self, pattern: str, scheme: Scheme) -> list[str]:
+        """The names below this level that a pattern matches, looked for where the pattern's first levels lead."""
+        level, names = self, pattern.split("/")
+        for name in names if scheme is not Scheme.CHARACTERS else _literal_levels(names):
+            if name in ("+", "#"):
+                break
+            if name not in level.below:
+                return []
+            level = level.below[name]
+        return [topic for topic in level.names() if topic_matches(pattern, topic, scheme)]
+
+    def names(self) -> Iterator[str]:
+        """Every name that ends here or below."""
+        waiting = [self]
+        while waiting:
+            level = waiting.pop()
+            if level.topic is not None:
+                yield level.topic
+            waiting += level.below.values()
+
+
+def _literal_levels(names: list[str]) -> list[str]:
+    """The first levels of a pattern of characters that have neither wildcards nor escapes, but for the last level."""
+    literal = next((place for place, name in enumerate(names[:-1]) if set(name) & set("*?%")), len(names) - 1)
+    return names[:literal]

@@ -1,0 +1,117 @@
+"""The sessions of MQTT clients: which client has which session, and is connected, after each record of a trail.
+
+    opened         the client has a new session, and is connected; its last one has ended
+    resumed        it is connected again, with the session that it has
+    taken_over     another connection of the client takes the place of this one, and has its own record behind
+    disconnected   the session is kept, without a connection
+    lost           the same
+    ended          the session is gone, and with it the connection
+
+Source: MQTT 3.1.1 section 3.1.2.4 and 3.1.4; spark_audit/record/kinds.py.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from spark_audit.custody.topic_match import is_shared
+from spark_audit.personal import NAME_PREFIX
+from spark_audit.record import Kind
+
+#: Events behind which a session has a connection, and those behind which it has none.
+_CONNECTS: Final = frozenset({"opened", "resumed"})
+_PARTS: Final = frozenset({"taken_over", "disconnected", "lost"})
+_ENDED: Final = "ended"
+#: Packets that a client sends on its connection: PUBLISH, SUBSCRIBE, UNSUBSCRIBE.
+_OF_CONNECTION: Final = frozenset({3, 8, 10})
+#: With one of these in the same commit a will is due.
+WILL_IS_DUE: Final = frozenset({"lost", "taken_over", _ENDED})
+
+
+@dataclass(slots=True)
+class Session:
+    """The last session of a client."""
+
+    epoch: int
+    is_connected: bool
+    has_ended: bool = False
+    was_opened: bool = False
+
+
+class Sessions:
+    """Every session that the trail tells of."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, Session] = {}
+        #: There may be sessions that the trail did not tell of.
+        self.is_whole = True
+
+    def clear(self) -> None:
+        """Forgets everything: what was told so far may have been undone, and there may be more."""
+        self._of, self.is_whole = {}, False
+
+    def change(self, client: str, epoch: int, event: str) -> str:
+        """Takes a session record. Returns what is wrong with it; "" where nothing is."""
+        session = self._of.get(client)
+        wrong = self._wrong_change(session, epoch, event) if self.is_whole else ""
+        if event in _CONNECTS:
+            self._of[client] = Session(
+                epoch, is_connected=True, was_opened=event == "opened" or self._was_opened(session, epoch)
+            )
+        elif session is None or session.epoch != epoch:
+            self._of[client] = Session(epoch, is_connected=False, has_ended=event == _ENDED)
+        else:
+            session.is_connected, session.has_ended = False, event == _ENDED
+        return wrong
+
+    @staticmethod
+    def _was_opened(session: Session | None, epoch: int) -> bool:
+        return session is not None and session.epoch == epoch and session.was_opened
+
+    def _wrong_change(self, session: Session | None, epoch: int, event: str) -> str:
+        if session is None:
+            return "" if event == "opened" else f"{event}, and it was never opened"
+        if event == "opened":
+            if session.epoch >= epoch:
+                return "opened with a number that was there before"
+            return "" if session.has_ended else "opened, and the client's session before has not ended"
+        if session.epoch != epoch:
+            return f"{event}, and it is not the client's session"
+        if session.has_ended:
+            return f"{event} after its end"
+        if event in _PARTS and not session.is_connected:
+            return f"{event}, and it was not connected"
+        return f"{event}, and it was connected" if event == "resumed" and session.is_connected else ""
+
+    def is_known(self, client: str, epoch: int) -> bool:
+        """Whether the trail tells how the present session of a client began."""
+        session = self._of.get(client)
+        return session is not None and session.epoch == epoch and (self.is_whole or session.was_opened)
+
+    def is_group(self, client: str) -> bool:
+        """Whether a subscriber is a shared group: it has no session. Its name may be keyed."""
+        return is_shared(client) or (client.startswith(NAME_PREFIX) and client not in self._of)
+
+    def wrong_act(self, record: Mapping[str, Any]) -> str:
+        """What is wrong with a record of what a client did on its connection, or was sent; "" where nothing is."""
+        session = self._of.get(record["client"])
+        if not self.is_whole:
+            return ""
+        if session is None:
+            return "the client has no session"
+        if session.epoch != record["session_epoch"]:
+            return "it is not the client's session"
+        if session.has_ended:
+            return "the session has ended"
+        return "" if session.is_connected else "the client is not connected"
+
+
+def is_on_connection(record: Mapping[str, Any]) -> bool:
+    """Whether a record tells of a packet that came or went on a client's connection.
+
+    A QoS 2 message is put when PUBREL comes, on the connection too.
+    """
+    kind = record["kind"]
+    if kind in (Kind.ACCEPTED, Kind.DELIVERED, Kind.ACKNOWLEDGED, Kind.REPEATED):
+        return True
+    return kind == Kind.PUT and record["direction"] == "in" and record["packet_type"] in _OF_CONNECTION

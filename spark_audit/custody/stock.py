@@ -1,0 +1,107 @@
+"""What the gateway counted on its queues, against what the trail says is on them.
+
+A stock-take lists the deepest queues, and of each the subscribers with the most messages. What is on a queue that it
+does not list, and for a subscriber that it does not list, is not compared where the list is full.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from spark_audit.custody.commands import BROKERS_OWN
+from spark_audit.custody.findings import Custody, Finding
+from spark_audit.custody.lanes import Lanes
+
+Record = Mapping[str, Any]
+#: Subscribers that a stock-take lists of one queue, and queues.
+_MOST_SUBSCRIBERS: Final = 2_000
+_MOST_QUEUES: Final = 500
+_DEAD_LETTERS: Final = "SYSTEM.DEAD.LETTER.QUEUE"
+#: How the CorrelIds of copies begin: those that the broker chooses, and those of MQTT clients.
+_OF_COPIES: Final = (BROKERS_OWN, b"RFHS".hex())
+
+
+class StockTake:
+    """The stock-take of one commit."""
+
+    def __init__(self) -> None:
+        self._sequence = 0
+        #: How many queues have messages, and their records.
+        self._number = 0
+        self._queues: dict[str, Record] = {}
+        self._depths: dict[str, dict[str, int]] = {}
+        #: Dead letters that the trail tells of.
+        self.letters = 0
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it has not been judged yet."""
+        return self._sequence > 0
+
+    def add(self, record: Record) -> None:
+        """Takes one of its records."""
+        self._sequence = record["sequence"]
+        if record["event"] == "queues":
+            self._number = record["queues"] or 0
+        elif record["event"] == "queue":
+            self._queues[record["queue"]] = record
+        elif record["event"] == "subscribers":
+            counted = self._depths.setdefault(record["queue"], {})
+            counted.update(_rows(record["listed"]))
+
+    def judged(self, lanes: Lanes) -> Iterator[Finding]:
+        """Compares it, if the commit had one."""
+        if self._sequence and len(self._queues) == self._number < _MOST_QUEUES and self._is_complete():
+            for queue in lanes.queues if lanes.is_counted else ():
+                yield from self._differences(queue, lanes)
+            for queue, waiting in lanes.arrived.items():
+                yield from self._fewer_than_arrived(queue, len(waiting))
+            if lanes.is_whole:
+                yield from self._untold_letters()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets the stock-take that is under way."""
+        self._sequence, self._number, self._queues, self._depths = 0, 0, {}, {}
+
+    def _is_complete(self) -> bool:
+        """Whether all rows of its queues are there: a trail may end in the middle of a stock-take."""
+        return all(
+            len(self._depths.get(name, {})) == min(row["subscribers"] or 0, _MOST_SUBSCRIBERS)
+            for name, row in self._queues.items()
+        )
+
+    def _fewer_than_arrived(self, queue: str, waiting: int) -> Iterator[Finding]:
+        """Messages came from a target in this run, have not ended, and are not there."""
+        counted = self._queues[queue]["messages"] if queue in self._queues else 0
+        if counted < waiting:
+            detail = f"{counted} messages were counted, and by the records {waiting} from a target wait"
+            yield Finding(Custody.STOCK, self._sequence, f"queue {queue}", detail)
+
+    def _untold_letters(self) -> Iterator[Finding]:
+        """Copies are on the dead-letter queue, of which no record tells."""
+        counted = self._depths.get(_DEAD_LETTERS, {})
+        copies = sum(number for lane, number in counted.items() if lane.startswith(_OF_COPIES))
+        if copies > self.letters:
+            detail = f"{copies} dead letters are copies, and the records tell of {self.letters} dead letters"
+            yield Finding(Custody.STOCK, self._sequence, f"queue {_DEAD_LETTERS}", detail)
+
+    def _differences(self, queue: str, lanes: Lanes) -> Iterator[Finding]:
+        counted, expected = self._depths.get(queue, {}), lanes.depths(queue)
+        is_full = len(counted) >= _MOST_SUBSCRIBERS
+        for lane in sorted(counted.keys() | expected.keys()):
+            if is_full and lane not in counted:
+                continue
+            number, wanted = counted.get(lane, 0), expected.get(lane, 0)
+            if number != wanted:
+                owner = lanes.owners.get(lane)
+                who = f"client {owner.client}" if owner is not None else f"CorrelId {lane}"
+                detail = f"{number} messages were counted for {who}, and by the records {wanted} wait"
+                yield Finding(Custody.STOCK, self._sequence, f"queue {queue}", detail)
+
+
+def _rows(listed: str | None) -> Iterator[tuple[str, int]]:
+    """CorrelId and number of messages of each row. Where a row is none, the stock-take is not whole."""
+    for row in json.loads(listed or "[]"):
+        if row and len(row) > 1 and row[0] is not None and str(row[1]).isdecimal():
+            yield row[0], int(row[1])

@@ -1,0 +1,198 @@
+"""What a real bridge and a real broker do, replayed: random clients raise no alarm, and a record that is gone does."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from gateway.audit_trail.disclosure import Disclosure, InClear, UnderKey
+from gateway.audit_trail.notes import pack_batch
+from gateway.audit_trail.records import Expander
+from gateway.config.mqtt_limits import MqttLimits
+from mappings.commands.command import Dialect
+from mq_adapters.embedded.unit_of_work import Note
+from spark_audit.custody.commands import row_of
+from spark_audit.custody.findings import Finding
+from spark_audit.custody.replay import replayed
+from spark_audit.personal import PersonalKey
+from tests.gateway.bridge.conftest import FakeLink, World
+
+Record = dict[str, Any]
+_NAMES = ("one1", "two2", "six6")
+_TOPICS = ("a", "a/b", "a/c", "b/b", "c")
+_FILTERS = ("a/+", "a/#", "#", "+/b", "a/b", "c", "$share/g/a/#")
+_STEPS = 500
+_LIMITS = MqttLimits(maximum_in_flight=10, maximum_subscriptions=10)
+
+
+class _Recorded:
+    """Worlds, one after the other on one folder, and the trail that their notes make."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, dialect: Dialect, shown: Disclosure) -> None:
+        self._folder, self._dialect = folder, dialect
+        self._expander = Expander("g", shown)
+        self._commits: list[list[str]] = []
+        self._links: dict[str, FakeLink] = {}
+        patch.setattr(World, "_seal", self._seal)
+        self.world = self._started(',"kind":"stock","event":"queues","messages":0')
+
+    def _seal(self, number: int, notes: list[Note]) -> bytes:
+        self._commits.append(self._expander.expand(pack_batch(number, list(notes)))[1])
+        return b"notes"
+
+    def _started(self, *more: str) -> World:
+        what = ',"kind":"started","code_version":"1","table_version":"1","configuration_sha256":"0"'
+        self._commits.append([what, *more])
+        return World(self._folder, dialect=self._dialect, limits=_LIMITS)
+
+    def records(self) -> list[Record]:
+        """The trail so far."""
+        told = [(number, line) for number, lines in enumerate(self._commits, start=1) for line in lines]
+        return [
+            {"gateway": "g"} | orjson.loads(f'{{"version":1{line}}}') | {"batch": number, "sequence": place}
+            for place, (number, line) in enumerate(told, start=1)
+        ]
+
+    # -- what may happen -----------------------------------------------------------------------------------------------
+
+    def connect(self, chance: random.Random) -> None:
+        name = chance.choice(_NAMES)
+        self.lose(name)
+        link = self._links[name] = FakeLink()
+        level, rest = ("05", "05 11 0000 0E10") if chance.random() < 0.6 else ("04", "")
+        length = 10 + 6 + (6 if rest else 0)
+        flags = chance.choice(("00", "02"))
+        self.world.receive(link, f"10 {length:02X} 0004 'MQTT' {level} {flags} 0000 {rest} 0004 '{name}'")
+
+    def lose(self, name: str) -> None:
+        link = self._links.pop(name, None)
+        if link is not None and link.is_open:
+            self.world.lose(link)
+
+    def disconnect(self, chance: random.Random) -> None:
+        name = chance.choice(_NAMES)
+        if name in self._links:
+            self._send(name, "E0 00")
+            self.lose(name)
+
+    def subscribe(self, chance: random.Random) -> None:
+        name, topic_filter = chance.choice(_NAMES), chance.choice(_FILTERS)
+        is_new = self._is_new(name)
+        options = chance.randrange(3) | (chance.choice((0, 4, 16, 32)) if is_new and "$" not in topic_filter else 0)
+        properties = "00" if is_new else ""
+        body = f"0001 {properties} {len(topic_filter):04X} '{topic_filter}' {options:02X}"
+        self._send(name, f"82 {5 + is_new + len(topic_filter):02X} {body}")
+
+    def unsubscribe(self, chance: random.Random) -> None:
+        name, topic_filter = chance.choice(_NAMES), chance.choice(_FILTERS)
+        is_new = self._is_new(name)
+        body = f"0001 {'00' if is_new else ''} {len(topic_filter):04X} '{topic_filter}'"
+        self._send(name, f"A2 {4 + is_new + len(topic_filter):02X} {body}")
+
+    def publish(self, chance: random.Random) -> None:
+        name, topic = chance.choice(_NAMES), chance.choice(_TOPICS)
+        is_new, qos, retain = self._is_new(name), chance.randrange(2), chance.random() < 0.3
+        payload = "" if retain and chance.random() < 0.3 else "'x'"
+        body = f"{len(topic):04X} '{topic}' {'0007' if qos else ''} {'00' if is_new else ''} {payload}"
+        length = 2 + len(topic) + 2 * qos + is_new + bool(payload)
+        self._send(name, f"{0x30 | qos << 1 | retain:02X} {length:02X} {body}")
+
+    def restart(self, _chance: random.Random) -> None:
+        self.world.close()
+        self._links.clear()
+        self.world = self._started()
+
+    def _is_new(self, name: str) -> bool:
+        link = self._links.get(name)
+        return link is not None and link.session is not None and link.session.level == 5
+
+    def _send(self, name: str, packet: str) -> None:
+        link = self._links.get(name)
+        if link is not None and link.is_open and link.session is not None:
+            self.world.receive(link, packet)
+            self._acknowledge(link)
+
+    def _acknowledge(self, link: FakeLink) -> None:
+        """Each client acknowledges at once what it has been sent at QoS 1; QoS 2 stays open."""
+        for each in self._links.values():
+            for identifier in _of_qos_1(each.taken()):
+                if each.is_open:
+                    self.world.receive(each, f"40 02 {identifier:04X}")
+
+
+def _of_qos_1(sent: bytes) -> Iterator[int]:
+    """The packet identifiers of the PUBLISHes of QoS 1; the packets here are short."""
+    while sent:
+        length = 2 + sent[1]
+        if sent[0] >> 4 == 3 and sent[0] & 6 == 2:
+            topic = int.from_bytes(sent[2:4], "big")
+            yield int.from_bytes(sent[4 + topic : 6 + topic], "big")
+        sent = sent[length:]
+
+
+_ACTS: tuple[tuple[Callable[[_Recorded, random.Random], None], int], ...] = (
+    (_Recorded.connect, 6),
+    (_Recorded.disconnect, 2),
+    (_Recorded.subscribe, 6),
+    (_Recorded.unsubscribe, 2),
+    (_Recorded.publish, 20),
+    (_Recorded.restart, 1),
+)
+
+
+def _found(records: list[Record]) -> list[Finding]:
+    return list(replayed(map(row_of, records)))
+
+
+def _lived(
+    folder: Path, patch: pytest.MonkeyPatch, seed: int, dialect: Dialect, shown: Disclosure | None = None
+) -> list[Record]:
+    patch.setattr("mq_adapters.embedded.group_commit.SLOW_COMMIT_S", -1.0)
+    chance = random.Random(seed)
+    recorded = _Recorded(folder, patch, dialect, shown or InClear())
+    acts, weights = zip(*_ACTS, strict=True)
+    for act in chance.choices(acts, weights, k=_STEPS):
+        act(recorded, chance)
+    recorded.world.close()
+    return recorded.records()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_clients_raise_no_alarm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    records = _lived(tmp_path / "data", monkeypatch, seed, (Dialect.MQRFH2, Dialect.MQRFH)[seed % 2])
+    assert _found(records) == []
+    copies = [each for each in records if each.get("conversion") == "header_to_header"]
+    assert len(copies) > 10
+
+
+def test_a_trail_that_begins_late_or_ends_anywhere_or_has_a_gap_raises_no_alarm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = _lived(tmp_path / "data", monkeypatch, 8, Dialect.MQRFH2)
+    for place in range(1, len(records), 29):
+        assert _found(records[place:]) == []
+        assert _found(records[:place]) == []
+        assert _found(records[:place] + records[place + 7 :]) == []
+
+
+def test_keyed_names_and_encrypted_headers_raise_no_alarm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = _lived(tmp_path / "data", monkeypatch, 9, Dialect.MQRFH2, UnderKey(PersonalKey(b"k" * 32)))
+    assert {each["topic"][:2] for each in records if each.get("topic")} == {"k:"}
+    assert _found(records) == []
+
+
+def test_a_copy_that_is_gone_or_doubled_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = _lived(tmp_path / "data", monkeypatch, 7, Dialect.MQRFH2)
+    copies = [place for place, each in enumerate(records) if each.get("conversion") == "header_to_header"]
+    for place in copies[::5]:
+        gone = records[:place] + records[place + 1 :]
+        doubled = [*records[: place + 1], records[place] | {"message_id": "ff" * 24}, *records[place + 1 :]]
+        assert _found(_numbered(gone)), records[place]
+        assert _found(_numbered(doubled)), records[place]
+
+
+def _numbered(records: list[Record]) -> list[Record]:
+    return [record | {"sequence": place} for place, record in enumerate(records, start=1)]
