@@ -90,9 +90,9 @@ class Judgement:
         """What each control found, in their order. The engine keeps every finding in the table `told`."""
         run = [control for control in self.controls if not self._why_not_run(control) and control.rule.query]
         keep_doubtful(self.engine, run)
-        for control in run:
-            if control.step is not None:
-                control.step(self.engine, self.audit_input)
+        for step in dict.fromkeys(control.step for control in run):
+            if step is not None:
+                step(self.engine, self.audit_input)
         self.engine.keep("violations", _union(run))
         self._keep_told()
         sampled: dict[str, list[Row]] = {}

@@ -4,6 +4,7 @@ from typing import Final
 
 from spark_audit.controls import (
     conservation,
+    custody,
     deliveries,
     digests,
     incoming_exchanges,
@@ -49,6 +50,14 @@ CONTROLS: Final[tuple[Control, ...]] = (
     operations.DESTROYED,
     reperformance.RETAIN,
     retained.CONTROL,
+    custody.COPIES,
+    custody.RETAINED,
+    custody.COMMANDS,
+    custody.DELIVERIES,
+    custody.SESSIONS,
+    custody.ORDER,
+    custody.PASSAGES,
+    custody.STOCK,
     passages.CONTROL,
     passages.ORDER,
     timeliness.CONTROL,

@@ -140,6 +140,15 @@ ACKNOWLEDGED = Control(
     ),
 )
 
+#: What the conversion service put with another payload than the one that an application had put.
+_SERVED: Final = """(
+  SELECT served.gateway, served.sequence, served.message_id
+  FROM (SELECT * FROM records WHERE conversion = 'service' AND payload IS NOT NULL) AS served
+  JOIN (SELECT * FROM records WHERE kind = 'mqput' AND payload IS NOT NULL) AS taken
+    ON taken.gateway = served.gateway AND taken.message_id = served.source_message_id
+  WHERE taken.payload <> served.payload
+) AS told"""
+
 #: Messages whose payload differs where it was accepted, put and delivered, by length or SHA-256.
 #:
 #: The `source_message_id` of the copy leads from a delivery to the publication's put. A publication of an MQ
@@ -164,6 +173,12 @@ PAYLOAD = Control(
             f"told.kind = 'delivered' AND {is_another('payload', 'put_payload')}",
             "'the payload that was delivered is not the payload that was put'",
             table="copies",
+        ),
+        violations(
+            _SERVED,
+            "true",
+            subject=MESSAGE,
+            detail="'the payload that the conversion service put is not the payload that it took'",
         ),
     ),
 )

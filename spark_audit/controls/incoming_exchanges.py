@@ -36,6 +36,12 @@ AT_LEAST_ONCE = Control(
             "'acknowledged with PUBACK, and no record says that it was put, refused or dead-lettered'",
             and_whole=_BEGUN,
         ),
+        of_exchanges(
+            "in",
+            "puback_at IS NOT NULL AND accepted_qos <> 1",
+            _confirmed(4),
+            "'acknowledged with PUBACK at another QoS'",
+        ),
         told_by_reader("qos.1"),
     ),
 )
@@ -61,6 +67,9 @@ EXACTLY_ONCE = Control(
             _confirmed(7),
             "'completed with PUBCOMP, and no record says that it was put, refused or dead-lettered'",
             and_whole=_BEGUN,
+        ),
+        of_exchanges(
+            "in", "pubrec_at IS NOT NULL AND accepted_qos <> 2", _confirmed(5), "'answered with PUBREC at another QoS'"
         ),
         of_exchanges(
             "in",

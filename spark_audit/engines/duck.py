@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from spark_audit.engines.engine import Row
+from spark_audit.engines.engine import MakeTable, Row
 from spark_audit.facts.pieces import Piece
 from spark_audit.facts.reader import FactReader, Reading
 from spark_audit.facts.tables import TABLES, schema_of
@@ -84,6 +84,11 @@ class DuckEngine:
     def keep_few(self, name: str, query: str) -> None:
         """See Engine."""
         self.keep(name, query)
+
+    def keep_in_order(self, name: str, query: str, by: tuple[str, str], make: MakeTable, schema: pa.Schema) -> None:
+        """See Engine. One process makes the table, a batch at a time."""
+        rows = self._database.cursor().sql(f"{query} ORDER BY {', '.join(by)}").to_arrow_reader(_ROWS)
+        self._make(name, pa.Table.from_batches(make(rows), schema=schema))
 
     def give(self, name: str, table: pa.Table) -> None:
         """See Engine."""

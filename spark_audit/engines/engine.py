@@ -1,6 +1,6 @@
 """What an audit asks of an engine: to read facts, to keep tables, to answer queries, to write findings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -10,6 +10,8 @@ from spark_audit.facts.pieces import Piece
 from spark_audit.facts.reader import Reading
 
 Row = dict[str, Any]
+#: Makes rows of rows; any process may call it.
+MakeTable = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 #: Columns of a violation.
 VIOLATION: Final = pa.schema(
     [
@@ -45,6 +47,13 @@ class Engine(Protocol):
 
     def keep_few(self, name: str, query: str) -> None:
         """The same for a query that gives few rows or none, unless much is wrong."""
+        ...
+
+    def keep_in_order(self, name: str, query: str, by: tuple[str, str], make: MakeTable, schema: pa.Schema) -> None:
+        """Makes a table of few rows by a function, once. It gets the rows of a query in an order.
+
+        `by` are the columns of the order. A worker gets all rows with the same value of the first one.
+        """
         ...
 
     def give(self, name: str, table: pa.Table) -> None:

@@ -16,7 +16,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_audit.engines.engine import Row
+from spark_audit.engines.engine import MakeTable, Row
 from spark_audit.facts.pieces import Piece
 from spark_audit.facts.reader import FactReader, Reading
 from spark_audit.facts.tables import TABLES
@@ -81,6 +81,16 @@ class SparkEngine:
             rows = self._spark.table(name)
             if rows.count() <= _FEW_ROWS:
                 self.give(name, rows.toArrow())
+
+    def keep_in_order(self, name: str, query: str, by: tuple[str, str], make: MakeTable, schema: pa.Schema) -> None:
+        """See Engine. Each worker takes the rows of some gateways."""
+        frame = self._spark.sql(query)
+        if self._are_few:
+            rows = frame.sort(*by).toArrow()
+            self.give(name, pa.Table.from_batches(make(rows.to_batches()), schema=schema))
+            return
+        sorted_rows = frame.repartition(by[0]).sortWithinPartitions(*by)
+        self.take(name, sorted_rows.mapInArrow(make, from_arrow_schema(schema)))
 
     def take(self, name: str, frame: DataFrame) -> None:
         """Makes a table from a frame, once."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from spark_audit.custody.commands import told_of
 from spark_audit.decrypted_headers import in_clear
 from spark_audit.facts.conversions import Conversions, Performed, printable, size_of
 from spark_audit.facts.lines import Line, Record
@@ -280,6 +281,7 @@ class FactReader:
             None if topic is None else self._asks_for(topic),
             status,
             same_bytes,
+            *told_of(record),
         )
 
     def _stand_ins(self, record: Record) -> tuple[int | None, ...]:

@@ -15,6 +15,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from spark_audit.custody.commands import TOLD
+
 #: Longest header, in bytes, that is held whole: a topic of 65,535 bytes and the elements around it. A multiple of 3, so
 #: that its base64 can be cut there.
 BYTES_SHOWN: Final = 96 * 1024
@@ -27,11 +29,12 @@ _PLACE: Final = {"trail": TEXT, "segment": TEXT, "block": NUMBER, "place": NUMBE
 FIELD_COLUMNS: Final = {
     **dict.fromkeys(("gateway", "kind", "direction", "client", "topic", "command", "queue", "message_id"), TEXT),
     **dict.fromkeys(("correlation_id", "source_message_id", "dead_letter_id", "target_message_id"), TEXT),
-    **dict.fromkeys(("queue_manager", "destination", "conversion", "event", "hash"), TEXT),
-    **dict.fromkeys(("code_version", "table_version", "configuration_sha256"), TEXT),
+    **dict.fromkeys(("queue_manager", "destination", "conversion", "event", "hash", "channel"), TEXT),
+    **dict.fromkeys(("code_version", "table_version", "configuration_sha256", "output_format", "completion"), TEXT),
     **dict.fromkeys(("sequence", "batch", "session_epoch", "exchange", "packet_type", "qos"), NUMBER),
     **dict.fromkeys(("payload_bytes", "messages", "jump_us", "packet_identifier", "published_qos"), NUMBER),
-    **dict.fromkeys(("retain", "is_retained"), FLAG),
+    **dict.fromkeys(("granted_qos", "protocol_level", "reason_code", "queues", "subscribers"), NUMBER),
+    **dict.fromkeys(("retain", "is_retained", "persistent"), FLAG),
 }
 #: Numbers that are the same for the same: SHA-256 of a payload; that and its length; topic, RETAIN flag and payload;
 #: client of an end; what records of an exchange say again; topic; queue; queue and CorrelId.
@@ -48,6 +51,8 @@ TABLES: Final[Mapping[str, Mapping[str, pa.DataType]]] = {
         "is_asked": FLAG,
         "status": TEXT,
         "same_bytes": FLAG,
+        # of a command or a stock-take, what the replay of custody reads of it (custody/commands.py)
+        **dict(zip(TOLD, (TEXT, TEXT, NUMBER, NUMBER, TEXT, FLAG, TEXT), strict=True)),
     },
     "confirmations": {
         **dict.fromkeys(("gateway", "client"), TEXT),

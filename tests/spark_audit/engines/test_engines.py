@@ -21,6 +21,8 @@ from tests.spark_audit.controls.conftest import Story
 from tests.spark_audit.controls.test_controls import CASES
 from tests.spark_audit.controls.test_conversions import HOSTILE, plant_conversions
 from tests.spark_audit.controls.test_stages import CASES as STAGES
+from tests.spark_audit.custody.test_replay import WRONG as CUSTODY
+from tests.spark_audit.custody.test_replay import ended
 
 STORIES = (*CASES.values(), *STAGES.values())
 #: Controls of digests and verdicts: test_attacks.py asks them on both engines.
@@ -39,6 +41,13 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> AuditInput:
         builder = TrailBuilder(folder / f"{number}" / "trail")
         story = Story(_OfGateway(builder, f"{number:024x}"))
         plant(story)
+        trails.append(builder.write())
+    for number, (_control, made) in enumerate(CUSTODY.values(), start=len(STORIES) + 1):
+        builder = TrailBuilder(folder / f"{number}" / "trail")
+        for record in ended(made()).records:
+            builder.add(
+                **{name: value for name, value in record.items() if name != "sequence"} | {"gateway": f"{number:024x}"}
+            )
         trails.append(builder.write())
     hostile = TrailBuilder(folder / "hostile" / "trail")
     for fields in HOSTILE:

@@ -1,0 +1,119 @@
+"""Custody: what a replay of the trail says each publication, session and queue is due (spark_audit/custody).
+
+SQL cannot replay, so the step of these controls does: it goes through each gateway's records in their order, and makes
+the table `custody`. Each control tells the findings of its own name in it.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from spark_audit.controls.control import Control, Rule, Severity, Tested
+from spark_audit.custody.commands import COLUMNS
+from spark_audit.custody.findings import Custody
+from spark_audit.custody.replay import replayed
+
+if TYPE_CHECKING:
+    from spark_audit.audit_input import AuditInput
+    from spark_audit.engines.engine import Engine
+
+FINDINGS: Final = pa.schema(
+    [
+        ("control", pa.string()),
+        ("gateway", pa.string()),
+        ("sequence", pa.int64()),
+        ("subject", pa.string()),
+        ("detail", pa.string()),
+    ]
+)
+#: Kinds that the replay passes over are in it too, so that it sees where a record is missing.
+_RECORDS: Final = f"SELECT {', '.join(COLUMNS)} FROM records"
+_ROWS: Final = 1_000
+
+
+def findings_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The findings in the records of gateways, which come one gateway after the other, each in its order."""
+    found: list[dict[str, Any]] = []
+    for gateway, rows in groupby(_rows_of(batches), key=lambda row: row["gateway"]):
+        for each in replayed(rows):
+            found.append({"gateway": gateway, **each._asdict(), "control": each.control.value})
+            if len(found) >= _ROWS:
+                yield pa.RecordBatch.from_pylist(found, schema=FINDINGS)
+                found = []
+    yield pa.RecordBatch.from_pylist(found, schema=FINDINGS)
+
+
+def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    for batch in batches:
+        for values in zip(*(batch.column(name).to_pylist() for name in COLUMNS), strict=True):
+            yield dict(zip(COLUMNS, values, strict=True))
+
+
+def replay(engine: "Engine", _audit_input: "AuditInput") -> None:
+    """The step of these controls: makes the table `custody`."""
+    engine.keep_in_order("custody", _RECORDS, ("gateway", "sequence"), findings_of, FINDINGS)
+
+
+def _control(identifier: Custody, title: str, source: str, tested: Tested) -> Control:
+    return Control(
+        identifier=identifier.value,
+        title=title,
+        severity=Severity.ERROR,
+        source=source,
+        rule=Rule(query=f"SELECT gateway, sequence, subject, detail FROM custody WHERE control = '{identifier.value}'"),
+        tested=tested,
+        step=replay,
+    )
+
+
+_IS_COPY: Final = "kind = 'put' AND conversion = 'header_to_header'"
+COPIES = _control(
+    Custody.COPIES,
+    "Every publication has the copies that it was due, and no others",
+    "Register Subscriber message, Publish message (IBM MQ); MQTT 3.1.1 sections 3.8.4 and 4.7",
+    Tested(what="copies", table="records", where=f"{_IS_COPY} AND NOT is_retained"),
+)
+RETAINED = _control(
+    Custody.RETAINED,
+    "New subscriptions are sent what is retained, and nobody else is",
+    "MQTT 3.1.1 section 3.3.1.3; MQTT 5.0 section 3.8.3.1; Register Subscriber message (IBM MQ)",
+    Tested(what="registrations", table="records", where="command = 'RegSub' AND kind IN ('put', 'commanded')"),
+)
+DELIVERIES = _control(
+    Custody.DELIVERIES,
+    "Clients are sent what waits for them, once, and as they have subscribed",
+    "MQTT 3.1.1 sections 3.8.4 and 4.3; MQTT 5.0 section 4.8.2",
+    Tested(what="deliveries", table="records", where="kind = 'delivered'"),
+)
+SESSIONS = _control(
+    Custody.SESSIONS,
+    "Clients act and are sent messages within their sessions, while they are connected",
+    "MQTT 3.1.1 sections 3.1.2.4, 3.1.2.5 and 3.1.4",
+    Tested(what="changes of sessions", table="records", where="kind = 'session'"),
+)
+ORDER = _control(
+    Custody.ORDER,
+    "Messages of a publisher, topic and QoS stay in their order",
+    "MQTT 3.1.1 section 4.6",
+    Tested(what="messages", table="records", where="kind = 'delivered' OR (kind = 'put' AND packet_type = 3)"),
+)
+COMMANDS = _control(
+    Custody.COMMANDS,
+    "Records of applications' commands say what their headers say",
+    "Queued publish/subscribe commands (IBM MQ)",
+    Tested(what="commands", table="records", where="kind = 'commanded' AND header IS NOT NULL"),
+)
+PASSAGES = _control(
+    Custody.PASSAGES,
+    "Of a client's messages for a target none is left behind",
+    "spark_audit/record/kinds.py: kind forwarded; MQTT 3.1.1 section 4.6",
+    Tested(what="messages for targets", table="records", where="kind = 'put' AND destination IS NOT NULL"),
+)
+STOCK = _control(
+    Custody.STOCK,
+    "What the gateway counted for its clients is what the trail says waits",
+    "spark_audit/record/kinds.py: stock",
+    Tested(what="stock-takes", table="records", where="kind = 'stock' AND event = 'queues'"),
+)
