@@ -131,8 +131,10 @@ class Application:
         )
 
     def close(self) -> None:
-        """The application has gone. Backs out, gives up held queues, and deletes the application's temporary queues."""
+        """The application has gone. Backs out, gives up its queues, and deletes its temporary queues."""
         self.back_out()
+        self.read_queues.clear()
+        self._engine.objects.users.discard(self)
         while self._held_queues:
             self.release(self._held_queues[-1].name)
         queues, self._dynamic_queues = self._dynamic_queues, []
