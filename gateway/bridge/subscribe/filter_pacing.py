@@ -63,15 +63,25 @@ class FilterPacing:
         self._is_due = False
 
     def take(self, filters: int) -> bool:
-        """Whether this many filters (at most FILTERS_AT_ONCE) may be carried out now. If not, they wait in line."""
-        if not self._is_due:
-            self._is_due = True
+        """Whether this many filters (at most FILTERS_AT_ONCE) may be carried out now. If not, they wait in line.
+
+        The first ones of a turn always may. So somebody goes on in each, also where this process gets no core for long.
+        """
+        is_first = self._begin_turn()
+        if is_first:
             self._began_s = self._now_s()
-            self._call_soon(self._rest)
-        may = self._may_begin()
+        may = is_first or self._may_begin()
         if may:
             self._left -= filters
         return may
+
+    def _begin_turn(self) -> bool:
+        """Sees that those in line go on in the turn after the next. Returns whether nothing had seen to it yet."""
+        if self._is_due:
+            return False
+        self._is_due = True
+        self._call_soon(self._rest)
+        return True
 
     def _may_begin(self) -> bool:
         return self._left > 0 and self._now_s() <= self._began_s + self._most_s
@@ -89,8 +99,10 @@ class FilterPacing:
             self._left, self._most_s = _FILTERS_AMONG_THEMSELVES, _MOST_AMONG_THEMSELVES_S
         self._commit_now()
         self._began_s = self._now_s()
-        while self._may_begin() and self._next_goes_on():
-            continue
+        while self._next_goes_on():  # the first in line, however late it is
+            if not self._may_begin():
+                self._begin_turn()
+                return
 
     def _listen(self) -> None:
         published = self._published()

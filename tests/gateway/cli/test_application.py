@@ -150,7 +150,8 @@ def test_closed_output_is_one_line_and_takes_nothing(rfhbridge, data_folder):
 
 def test_full_output_is_not_taken_for_a_full_store():
     ended = _run_with(">/dev/full", "check")
-    assert (ended.returncode, ended.stderr) == (1, "rfhbridge: standard output: No space left on device\n")
+    expected = "standard output: No space left on device (make room on that disk, or name another one)"
+    assert (ended.returncode, ended.stderr) == (1, f"rfhbridge: {expected}\n")
 
 
 def test_data_folder_of_another_user_is_one_line_that_says_what_to_do(rfhbridge, tmp_path, monkeypatch):

@@ -1,11 +1,14 @@
 """SUBSCRIBE and UNSUBSCRIBE of many filters: carried out in parts, between which others get their turn."""
 
+import itertools
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
-from gateway.bridge.subscribe.filter_pacing import FILTERS_AT_ONCE, LONG_BYTES
+from gateway.bridge.subscribe.filter_pacing import FILTERS_AT_ONCE, LONG_BYTES, FilterPacing
 from gateway.bridge.subscribe.subscribe import Subscriptions
 from gateway.config.mqtt_limits import MqttLimits
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -268,3 +271,25 @@ def test_the_row_of_a_session_is_written_once_for_all_parts_of_one_commit(
     world.run()
     assert saved == ["self"]
     assert link.taken() == b"\x90" + remaining_length(2 + MANY) + b"\x00\x07" + b"\x01" * MANY
+
+
+def test_who_waits_in_line_goes_on_although_the_process_gets_no_core_between_two_looks_at_the_clock() -> None:
+    """Also where those who were in front have gone, and ask for nothing any more."""
+    turns: deque[Callable[[], None]] = deque()
+    line = deque(["gone", "gone too", "waits"])
+    seconds = itertools.count()
+
+    def next_goes_on() -> bool:
+        if not line:
+            return False
+        who = line.popleft()
+        if who == "waits" and not pacing.take(FILTERS_AT_ONCE):
+            line.append(who)
+        return True
+
+    pacing = FilterPacing(turns.append, lambda: None, next_goes_on, lambda: 0, lambda: next(seconds))
+    pacing.take(FILTERS_AT_ONCE)
+    for _turn in range(20):
+        if turns:
+            turns.popleft()()
+    assert not line
