@@ -7,6 +7,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,9 @@ def lived(new_gateway: StartGateway, connect: Connect, tmp_path: Path) -> Gatewa
     gateway.kill_and_restart()
     _publish(connect, gateway, "last")
     assert gateway.stop() == 0
+    gateway.start()  # what was removed at the stop has its inventory at the next start
+    _until(lambda: _tells(b'"kind":"inventory"', trail, second), gateway, "no inventory was told")
+    assert gateway.stop() == 0
     assert rfhbridge("audit", "key", "show", "--data", gateway.data).stdout == rotated.stdout
     return gateway
 
@@ -70,6 +74,15 @@ def lived(new_gateway: StartGateway, connect: Connect, tmp_path: Path) -> Gatewa
 def _lines(segment: Path) -> list[bytes]:
     data = segment.read_bytes()
     return (gzip.decompress(data) if segment.suffix == ".gz" else data).splitlines()
+
+
+def _tells(text: bytes, *folders: Path) -> bool:
+    """Whether a record holds a text, in what the gateway writes, closes, compresses and removes meanwhile."""
+    for path in (path for folder in folders for path in folder.glob("*-*")):
+        with suppress(FileNotFoundError, EOFError):
+            if any(text in line for line in _lines(path)):
+                return True
+    return False
 
 
 def _verified(*arguments: str | Path) -> tuple[int, dict[str, object]]:
