@@ -30,6 +30,7 @@ from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
 from mq_adapters.system_queues import AUDIT_QUEUE
 from tests.mq_adapters.adapters import STEP_S
+from tests.sleeping import when_this_thread_sleeps
 
 HELLO, PUT, GET, BROWSE_OPEN, BROWSE_NEXT, BEGIN, COMMIT, DEPTH, HOLD, RELEASE = 1, 2, 3, 4, 5, 7, 8, 12, 19, 20
 NAME = b"ORDERS".ljust(48)
@@ -605,11 +606,11 @@ def test_connect_waits_for_the_socket_of_a_gateway_that_starts(gateway_class, da
     owner = Direct(data_folder)
     started: list[object] = []
 
-    def start_the_gateway(_seconds: float) -> None:
+    def start_the_gateway() -> None:
         owner.close()
         started.append(gateway_class(data_folder))
 
-    monkeypatch.setattr("time.sleep", start_the_gateway)
+    when_this_thread_sleeps(monkeypatch, start_the_gateway)
     with connect(data_folder) as queue_manager:
         assert isinstance(queue_manager, SocketClient)
     assert len(started) == 1

@@ -21,6 +21,7 @@ from mq_adapters.embedded.store.witness import MARKER_NAME, StoreWentBack
 from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
+from tests.sleeping import when_this_thread_sleeps
 
 STORES = Path(__file__).parents[1] / "stores"
 HOLD_THE_STORE = """
@@ -98,7 +99,7 @@ def test_a_second_owner_is_refused_with_2042(data_folder):
 
 def test_a_second_owner_may_wait(data_folder, monkeypatch):
     first = Direct(data_folder)
-    monkeypatch.setattr("time.sleep", lambda _seconds: first.close())
+    when_this_thread_sleeps(monkeypatch, first.close)
     with Direct(data_folder, wait_s=10) as second:
         assert second.depth("SYSTEM.DEAD.LETTER.QUEUE") == 0
 
