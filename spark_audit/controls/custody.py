@@ -14,20 +14,12 @@ from spark_audit.controls.control import Control, Rule, Severity, Tested
 from spark_audit.custody.commands import COLUMNS
 from spark_audit.custody.findings import Custody
 from spark_audit.custody.replay import replayed
+from spark_audit.engines.engine import VIOLATION
 
 if TYPE_CHECKING:
     from spark_audit.audit_input import AuditInput
     from spark_audit.engines.engine import Engine
 
-FINDINGS: Final = pa.schema(
-    [
-        ("control", pa.string()),
-        ("gateway", pa.string()),
-        ("sequence", pa.int64()),
-        ("subject", pa.string()),
-        ("detail", pa.string()),
-    ]
-)
 #: Kinds that the replay passes over are in it too, so that it sees where a record is missing.
 _RECORDS: Final = f"SELECT {', '.join(COLUMNS)} FROM records"
 _ROWS: Final = 1_000
@@ -40,9 +32,9 @@ def findings_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for each in replayed(rows):
             found.append({"gateway": gateway, **each._asdict(), "control": each.control.value})
             if len(found) >= _ROWS:
-                yield pa.RecordBatch.from_pylist(found, schema=FINDINGS)
+                yield pa.RecordBatch.from_pylist(found, schema=VIOLATION)
                 found = []
-    yield pa.RecordBatch.from_pylist(found, schema=FINDINGS)
+    yield pa.RecordBatch.from_pylist(found, schema=VIOLATION)
 
 
 def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
@@ -53,7 +45,7 @@ def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
 
 def replay(engine: "Engine", _audit_input: "AuditInput") -> None:
     """The step of these controls: makes the table `custody`."""
-    engine.keep_in_order("custody", _RECORDS, ("gateway", "sequence"), findings_of, FINDINGS)
+    engine.keep_in_order("custody", _RECORDS, ("gateway", "sequence"), findings_of, VIOLATION)
 
 
 def _control(identifier: Custody, title: str, source: str, tested: Tested) -> Control:

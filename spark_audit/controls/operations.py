@@ -21,7 +21,7 @@ from spark_audit.controls.control import (
 
 ACTS = Control(
     identifier="operators.acts",
-    title="No operator destroyed, took, moved or limited anything",
+    title="No operator gave an order that changes anything",
     severity=Severity.WARNING,
     source="spark_audit/record/kinds.py: kind operated",
     rule=told_by_reader("operators.acts"),

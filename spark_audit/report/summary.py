@@ -51,7 +51,7 @@ def _controls_table(result: AuditResult) -> Table:
 
 
 def _found(control: ControlResult) -> str:
-    if control.status in (ControlStatus.NOT_EVALUABLE, ControlStatus.OFF):
+    if control.status not in (ControlStatus.HELD, ControlStatus.VIOLATED):
         return control.status.value
     return f"{control.violations}" + (" (warning)" if control.violations and control.severity == "warning" else "")
 

@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.resources import files
@@ -104,6 +105,13 @@ def test_the_summary_on_a_pipe_is_plain_and_steers_no_terminal(result: AuditResu
     assert "qos.1 record 7" in text
     assert "1 (warning)" in text
     assert "not evaluable" in text
+
+
+def test_a_control_that_had_nothing_to_test_does_not_say_that_it_found_nothing(result: AuditResult) -> None:
+    control = replace(result.controls[0], violations=0, tested=0)
+    pipe = io.StringIO()
+    print_summary(replace(result, controls=(control,)), Console(file=pipe, width=160))
+    assert re.search(rf"{re.escape(control.identifier)} +nothing to test +0 ", pipe.getvalue())
 
 
 def test_a_result_without_controls_has_a_summary() -> None:
