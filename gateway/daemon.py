@@ -33,7 +33,7 @@ from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
 from gateway.audit_trail.segment_files import OPEN_SUFFIX
 from gateway.audit_trail.stock_takes import StockTakes, lost_notes, stock_notes
 from gateway.audit_trail.supervisor import ExporterSupervisor
-from gateway.audit_trail.trail_head import TrailHead
+from gateway.audit_trail.trail_head import keep_from_creation
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.commands.mq_refusals import BrokerClosedTopics
@@ -69,7 +69,7 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.rights import EXPORTER
 from mq_adapters.embedded.socket.applications import Applications
 from mq_adapters.embedded.socket.server import Server
-from mq_adapters.embedded.unit_of_work import TRAIL_HEAD, UnitOfWork
+from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 from mq_adapters.system_queues import AUDIT_QUEUE, DEFAULT_STREAM
@@ -138,8 +138,8 @@ class Daemon:
             return self._exit_code
         engine.on_failure = self._store_failed
         try:
-            known = TrailHead.from_text((engine.state(*TRAIL_HEAD) or b"").decode(errors="replace"))
-            check_trail(self._settings.data, engine.reach, known, second_place=self._settings.audit.copy_folder)
+            check_trail(engine, self._settings.data, second_place=self._settings.audit.copy_folder)
+            keep_from_creation(engine, self._settings.data / TRAIL_FOLDER)
             await check_targets(engine, self._settings, command=self._channel_command, stop=self._stop)
             return await self._run_on(engine, ready)
         except BaseException:

@@ -37,7 +37,7 @@ from gateway.audit_trail.reserve import Reserve
 from gateway.audit_trail.segment import Trail, TrailInUse
 from gateway.audit_trail.termination import StopRequest, TerminationSignal
 from gateway.audit_trail.trail_end import head_of
-from gateway.audit_trail.trail_head import AnotherBatch, TrailHead
+from gateway.audit_trail.trail_head import EMPTY_HEAD, AnotherBatch, TrailHead
 from gateway.config import ConfigurationError
 from gateway.private_process import forbid_inspection
 from mq_adapters.embedded.socket.client import SocketClient
@@ -147,19 +147,19 @@ class Exporter:
         return len(messages) if has_room else 0
 
     def begin_keeping(self) -> None:
-        """Tells a store of an earlier version how far its trail reaches, and one whose trail begins anew that it does.
+        """Tells a store that does not know it how far its trail reaches, and one whose trail begins anew that it does.
 
-        The log says so.
+        A store of an earlier version, and one that no gateway made, do not know it. The log says so.
         """
-        reached = self._trail.reached
-        if bool(self._queue_manager.trail_head()) is (reached is not None):
+        kept, reached = self._queue_manager.trail_head(), self._trail.reached
+        if kept and (reached is not None or kept == EMPTY_HEAD.to_text()):
             return
         self._queue_manager.begin()
-        self._queue_manager.keep_trail_head("" if reached is None else reached.to_text())
+        self._queue_manager.keep_trail_head((reached or EMPTY_HEAD).to_text())
         self._queue_manager.commit()
-        if reached is None:
+        if kept:
             _log.warning("trail begins anew reason=there is none of what the store knows")
-        else:
+        elif reached is not None:
             _log.info("trail head kept for the first time segment=%s lines=%s", reached.segment, reached.lines)
 
     def _keep_head(self) -> None:
@@ -193,7 +193,7 @@ class Exporter:
         if not self._reserve.allows(records):
             return False
         if self._begins_late and batch > 1:
-            self._tell_late_beginning(expander, batch)
+            self._tell_late_beginning(expander, batch, records)
         self._begins_late = False
         if records:
             lines = self._chain.seal(records)
@@ -221,13 +221,16 @@ class Exporter:
         if there != heads[: len(there)]:
             raise AnotherBatch(gateway, batch)
 
-    def _tell_late_beginning(self, expander: Expander, batch: int) -> None:
+    def _tell_late_beginning(self, expander: Expander, batch: int, coming: Sequence[str]) -> None:
         """A trail that has nothing of a store that is not new begins with a record that says so.
 
-        It bears the number of the last batch that is missing: after a crash the trail goes on behind it.
+        It bears the number of the last batch that is missing: after a crash the trail goes on behind it. Its time is
+        that of the record behind it, so that it is the same line when a crash makes it come again.
         """
         why = "the trail that there was before is not here"
-        note = (NoteKind.RESTORED, time.time_ns() // 1000, "trail_begun_late", "", 0, 0, 1, batch - 1, "", why)
+        first = head_of(coming[0].encode()) if coming else None
+        at_us = time.time_ns() // 1000 if first is None else int(first["at_us"])
+        note = (NoteKind.RESTORED, at_us, "trail_begun_late", "", 0, 0, 1, batch - 1, "", why)
         _, records = expander.expand(pack_batch(batch - 1, [note]))
         lines = self._chain.seal(records)
         self._trail.append(lines, self._chain.head, expander.gateway)

@@ -14,7 +14,7 @@ from mq_adapters.reasons import StoreError
 from spark_audit.digest import DIGEST_FOLDER, DigestKind, digest_numbers
 
 _HEAD: Final = re.compile(
-    rb',"batch":(?P<batch>[0-9]{1,19}),"gateway":"(?P<gateway>[0-9a-f]{24})","kind":"[a-z_]+","at_us":[0-9]+'
+    rb',"batch":(?P<batch>[0-9]{1,19}),"gateway":"(?P<gateway>[0-9a-f]{24})","kind":"[a-z_]+","at_us":(?P<at_us>[0-9]+)'
 )
 
 

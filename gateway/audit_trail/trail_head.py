@@ -3,21 +3,25 @@
 The exporter writes and syncs lines, and then commits the get of their notes with the head that the trail has by then.
 So the store knows the last line of each unit of work by its hash, and that hash pins every line before it. After a
 crash the trail may be ahead of the store, by lines whose batches come again. It is never behind it, and never
-different, unless somebody touched it.
+different, unless somebody touched it. A store knows its trail from its creation on: an empty one by EMPTY_HEAD.
 """
 
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import orjson
 
 from gateway.audit_trail.digests import read_digest, segment_number
 from gateway.audit_trail.segment_files import linked_lines, read_segment, segment_file, segment_files
+from mq_adapters.embedded.unit_of_work import TRAIL_HEAD
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import DIGEST_FOLDER, Digest, DigestKind, digest_numbers
 from spark_audit.record import ZERO_HASH
+
+if TYPE_CHECKING:  # the exporter has no engine
+    from mq_adapters.embedded.engine import Engine
 
 _VERSION: Final = 1
 _PREVIOUS: Final = re.compile(rb'"prev":"([0-9a-f]{64})"')
@@ -86,6 +90,27 @@ class TrailHead:
         return (segment, lines) <= (self.segment, self.lines)
 
 
+#: The head of a trail without a line: whatever is there then has to be confirmed by batches that wait.
+EMPTY_HEAD: Final = TrailHead(segment="", lines=0, size_bytes=0, head=ZERO_HASH)
+
+
+def known_by(engine: "Engine") -> TrailHead | None:
+    """How far the store of an engine knows its trail; None where it does not. StoreError for what is no head."""
+    return TrailHead.from_text((engine.state(*TRAIL_HEAD) or b"").decode(errors="replace"))
+
+
+def keep_from_creation(engine: "Engine", trail: Path) -> None:
+    """A store that has never noted anything is told, with its first commit, how far the trail beside it reaches.
+
+    There is a trail already where it was another store's. Raises OSError.
+    """
+    if engine.reach.batch or known_by(engine) is not None:
+        return
+    unit = engine.begin()
+    unit.set_state(*TRAIL_HEAD, (head_of_trail(trail) or EMPTY_HEAD).to_text().encode())
+    engine.submit(unit)
+
+
 def head_of_trail(trail: Path) -> TrailHead | None:
     """How far the trail in a folder reaches by its own files; None where it has no line. Raises OSError."""
     for file in reversed(segment_files(trail) if trail.is_dir() else []):
@@ -109,7 +134,7 @@ def difference(trail: Path, known: TrailHead) -> str:
 
     A folder without any file of a trail is none: a trail that begins late says so in its first record.
     """
-    if not (trail.is_dir() and (segment_files(trail) or digest_numbers(trail / DIGEST_FOLDER))):
+    if not known.segment or not (trail.is_dir() and (segment_files(trail) or digest_numbers(trail / DIGEST_FOLDER))):
         return ""
     digest = _digest_of(trail, known.segment)
     if digest is not None and digest.records <= known.lines:

@@ -18,8 +18,9 @@ from gateway.audit_trail.digests import read_digest
 from gateway.audit_trail.exporter import TRAIL_FOLDER
 from gateway.audit_trail.notes import NoteKind, pack_batch
 from gateway.audit_trail.trail_end import TrailEnd, end_in
-from gateway.audit_trail.trail_head import TrailHead, difference, head_of_trail
+from gateway.audit_trail.trail_head import EMPTY_HEAD, TrailHead, difference, head_of_trail, known_by
 from mq_adapters.channel.state_message import restated
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.socket.snapshot import states_of
 from mq_adapters.embedded.store.reach import Reach, now_us, told_time
 from mq_adapters.embedded.store.rollback import Rollback, accept_rollback
@@ -45,9 +46,9 @@ class MissingBatches:
     last_batch: int = 0
 
 
-def check_trail(data: Path, reach: Reach, known: TrailHead | None, *, second_place: str = "") -> None:
+def check_trail(engine: Engine, data: Path, *, second_place: str = "") -> None:
     """Holds a store that is open against what lies beside it and elsewhere. Raises StoreWentBack, StoreError."""
-    if findings := (*beside_store(data, reach, known), *elsewhere(data, second_place)):
+    if findings := (*beside_store(data, engine.reach, known_by(engine)), *elsewhere(data, second_place)):
         raise StoreWentBack(f"open {data}", findings)
 
 
@@ -167,8 +168,7 @@ def accept(data: Path, *, operator: str, findings: tuple[str, ...], is_audited: 
 def _accepted_head(data: Path) -> str:
     """The trail as it is: from now on the store knows that."""
     with _reading(data / TRAIL_FOLDER) as trail:
-        reached = head_of_trail(trail)
-    return "" if reached is None else reached.to_text()
+        return (head_of_trail(trail) or EMPTY_HEAD).to_text()
 
 
 def _cut_off(data: Path, before: Reach, known: TrailHead | None) -> MissingBatches | None:

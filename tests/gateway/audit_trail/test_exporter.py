@@ -24,21 +24,23 @@ AT = 1_795_158_000_000_000
 
 
 class Power:
-    """A queue manager whose commit fails once: the moment between the written lines and the commit of the get."""
+    """A queue manager whose commit of a get fails once: the moment between the written lines and that commit."""
 
     def __init__(self, queue_manager: Direct) -> None:
         self._queue_manager = queue_manager
         self.name = queue_manager.name
         self.incarnation = queue_manager.incarnation
         self.is_on = False
+        self._has_taken = False
 
     def commit(self) -> None:
-        if not self.is_on:
+        if self._has_taken and not self.is_on:
             self._queue_manager.back_out()
             raise QueueManagerError(ReasonCode.MQRC_CONNECTION_BROKEN, "commit")
         self._queue_manager.commit()
 
     def begin(self) -> None:
+        self._has_taken = False
         self._queue_manager.begin()
 
     def back_out(self) -> None:
@@ -54,6 +56,7 @@ class Power:
         self._queue_manager.keep_trail_head(head)
 
     def take_batch(self, queue_name: str, *, most_messages: int, most_bytes: int) -> tuple[Message, ...]:
+        self._has_taken = True
         return self._queue_manager.take_batch(queue_name, most_messages=most_messages, most_bytes=most_bytes)
 
 

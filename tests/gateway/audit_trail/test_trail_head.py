@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,16 @@ import pytest
 from gateway.audit_trail.exporter import Exporter, export_pending
 from gateway.audit_trail.notes import NoteKind
 from gateway.audit_trail.segment import SegmentLimits, Trail
-from gateway.audit_trail.trail_head import AnotherBatch, TrailChanged, TrailHead, difference, head_of_trail
+from gateway.audit_trail.trail_head import (
+    EMPTY_HEAD,
+    AnotherBatch,
+    TrailChanged,
+    TrailHead,
+    difference,
+    head_of_trail,
+    keep_from_creation,
+    known_by,
+)
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.unit_of_work import TRAIL_HEAD
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
@@ -254,30 +264,58 @@ def test_a_store_of_an_earlier_version_is_told_its_trail_at_the_first_start(stor
     assert _known(store).lines == 1
 
 
+def _died_at_the_first_unit(store: Store) -> Power:
+    """The first exporter of a store died between lines and commit."""
+    store.commit(_session("a"))
+    power = Power(store.queue_manager)
+    with pytest.raises(QueueManagerError):
+        export_pending(power, store.trail, close_segment=False)
+    power.is_on = True
+    return power
+
+
+def test_lines_of_a_brand_new_store_that_were_changed_before_its_first_unit_left_are_written_anew(
+    store: Store, caplog
+) -> None:
+    power = _died_at_the_first_unit(store)
+    path = _open_segment(store)
+    path.write_bytes(hashed_anew(path.read_bytes().replace(b'"client":"a"', b'"client":"x"')))
+    export_pending(power, store.trail, close_segment=True)
+    assert _told(store) == ["a"]
+    assert "trail lines written anew" in caplog.text
+    assert verify(store.trail).verdict is Verdict.INTACT
+
+
+def test_lines_that_were_added_to_the_empty_trail_of_a_new_store_are_not_signed(store: Store) -> None:
+    power = _died_at_the_first_unit(store)
+    _add_line(store, batch=2)
+    with pytest.raises(TrailChanged, match="are of no batch that waits"):
+        export_pending(power, store.trail, close_segment=True)
+    assert not list(store.trail.glob("digests/*"))
+
+
+def test_a_new_store_knows_from_its_creation_how_far_the_trail_beside_it_reaches(store: Store, tmp_path: Path) -> None:
+    engine = store.queue_manager._engine
+    keep_from_creation(engine, store.trail)
+    assert known_by(engine) == EMPTY_HEAD
+    _write(store, "a")
+    keep_from_creation(engine, store.trail)
+    assert known_by(engine) == replace(head_of_trail(store.trail), gateway=store.gateway, batch=1)
+    with Direct(tmp_path / "other", rights=NOTE_TAKER) as other:
+        keep_from_creation(other._engine, store.trail)
+        assert known_by(other._engine) == head_of_trail(store.trail)
+
+
 def test_a_trail_that_was_moved_away_begins_anew_at_every_crash(store: Store, caplog) -> None:
     _write(store, "a")
     store.trail.rename(store.trail.with_name("trail-before"))
     store.commit(_session("b"))
-    power = Power(store.queue_manager)
-    power.is_on = True
     with pytest.raises(QueueManagerError):
-        export_pending(_Dying(store.queue_manager, commits=1), store.trail, close_segment=False)
+        export_pending(Power(store.queue_manager), store.trail, close_segment=False)
     assert "trail begins anew" in caplog.text
     export_pending(store.queue_manager, store.trail, close_segment=True)
     first, second = store.records()
     assert (first["event"], second["client"]) == ("trail_begun_late", "b")
-
-
-class _Dying(Power):
-    """A queue manager of which so many commits succeed."""
-
-    def __init__(self, queue_manager: Direct, commits: int) -> None:
-        super().__init__(queue_manager)
-        self._left = commits
-
-    def commit(self) -> None:
-        self.is_on, self._left = self._left > 0, self._left - 1
-        super().commit()
 
 
 def test_segments_that_were_signed_ahead_of_the_store_are_as_known(store: Store) -> None:
