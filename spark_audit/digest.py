@@ -2,13 +2,27 @@
 
 `digests/NNNNNNNNNNNN.digest` in the trail, numbered from 1 without gaps: one JSON object with the fields of Digest in
 alphabetical order, without blanks, in UTF-8, with a line feed behind it. `previous` is the SHA-256 of the bytes of the
-digest before (64 zeros in the first), so the last one pins all of them. `signature` is Ed25519 (RFC 8032) by
-`public_key` over the same bytes without the key `signature` and without the line feed.
+digest before (64 zeros in the first), so the last one pins all of them.
 
     segment    the lines of a closed segment; written before the segment is renamed from `.open`
     interval   a time in which nothing was written
-    rotation   `new_public_key` signs from the next digest on; signed by the key before
+    rotation   `new_public_key` countersigns from the next digest on
     retention  this segment and all older ones are removed; written before the first of them is
+    renewal    a new chain of keys begins, because the key that was to sign is not there any more
+
+Version 2: each digest has a key of its own. `signature` is Ed25519 (RFC 8032) by `public_key` over the object without
+`signature` and without the line feed. `next_public_key` signs the next digest. Its private half is made before this
+digest is signed, signs once, and is then destroyed. So nobody can sign a digest again, or another one in its place.
+
+`countersigner` is the public key of the configured signing key. It signs the object without `signature` and
+`countersignature`: the first digest of a chain of keys, every rotation (by the old key) and the first digest behind it
+(by the new one), and each digest whose `until_us` is an hour or more behind that of the last one that has a
+countersignature, or before it. Elsewhere `countersignature` is "". Keys and signatures have the forms of
+spark_audit/signature.py.
+
+Version 1: `public_key` is the configured signing key, and signs every digest up to its rotation. There is no
+`next_public_key`, `countersigner`, `countersignature`, `keep_us`, `allowed_by`, and no renewal. A trail may change
+from version 1 to 2, and not back: the first digest of version 2 is countersigned by the key that was to sign.
 """
 
 import hashlib
@@ -19,13 +33,15 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import orjson
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from spark_audit.merkle import MerkleTree
+from spark_audit.signature import PUBLIC_KEY, SIGNATURE, Signer, is_signature_of, public_key_of
 
 #: Raised when a field changes its meaning; readers refuse what they do not know.
-DIGEST_VERSION: Final = 1
+DIGEST_VERSION: Final = 2
+#: The version whose digests one key signs, until it is rotated.
+FIRST_VERSION: Final = 1
 DIGEST_FOLDER: Final = "digests"
 #: Longer is none: names and hashes only, and no field without a bound.
 LARGEST_DIGEST_BYTES: Final = 4_096
@@ -33,7 +49,8 @@ _DIGEST_NAME: Final = re.compile(r"([0-9]{12})\.digest")
 _SEGMENT: Final = re.compile(r"[0-9]{12}-[0-9]{8}T[0-9]{2}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _GATEWAY: Final = re.compile(r"[0-9a-f]{24}")
-_SIGNATURE: Final = re.compile(r"[0-9a-f]{128}")
+#: How long a chain of keys may go on without a countersignature.
+COUNTERSIGNED_EVERY_US: Final = 3_600_000_000
 _LARGEST_NUMBER: Final = 2**63 - 1
 _LONGEST_TEXT: Final = 128
 
@@ -46,10 +63,6 @@ class UnknownDigestVersion(MalformedDigest):
     """A digest of another version: its own program can read it."""
 
 
-class UnusableKey(ValueError):
-    """A text is no public key of 32 bytes in hex."""
-
-
 class DigestKind(StrEnum):
     """What a digest speaks of."""
 
@@ -57,15 +70,18 @@ class DigestKind(StrEnum):
     INTERVAL = "interval"
     ROTATION = "rotation"
     RETENTION = "retention"
+    RENEWAL = "renewal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
     """One digest. Hashes and keys are lower-case hex; what does not apply to the kind is "" or 0."""
 
+    #: 2; 1 in the first edition.
     version: int = DIGEST_VERSION
     #: From 1, without gaps.
     number: int
+    #: One of the kinds above.
     kind: str
     #: Incarnation of the store that writes, 24 hex digits.
     gateway: str
@@ -88,39 +104,71 @@ class Digest:
     #: The time that it speaks of, microseconds since 1970 UTC.
     from_us: int
     until_us: int
+    #: The writer: version of the program, and of its field-mapping table, at most 128 characters each.
     code_version: str
     table_version: str
+    #: SHA-256 of the settings; "" where they are not known.
     configuration_sha256: str
+    #: retention: how long the configuration keeps segments, microseconds.
+    keep_us: int = 0
+    #: retention: the setting; rotation: the operator; at most 128 characters.
+    allowed_by: str = ""
     #: The key that signs, 32 bytes.
     public_key: str = ""
-    #: rotation: the key that signs from the next digest on.
+    #: The key that signs the next digest, 32 bytes.
+    next_public_key: str = ""
+    #: The configured signing key, 32 bytes, or 33 where it is of P-256.
+    countersigner: str = ""
+    #: 64 bytes, by `countersigner`; "" where none is due.
+    countersignature: str = ""
+    #: rotation: the configured signing key from the next digest on, 32 or 33 bytes.
     new_public_key: str = ""
-    #: 64 bytes.
+    #: 64 bytes, by `public_key`.
     signature: str = ""
 
     def to_bytes(self) -> bytes:
         """The bytes of the file."""
-        return _canonical(asdict(self)) + b"\n"
+        return self._bytes_without() + b"\n"
 
     def signing_input(self) -> bytes:
         """What the signature is over."""
-        values = asdict(self)
-        del values["signature"]
-        return _canonical(values)
+        return self._bytes_without("signature")
+
+    def countersigning_input(self) -> bytes:
+        """What the countersignature is over."""
+        return self._bytes_without("signature", "countersignature")
+
+    def countersigned(self, signer: Signer) -> Self:
+        """The same with the countersignature of the configured key; `signed` comes behind it."""
+        assert self.countersigner == signer.public_key, "the key in force countersigns"
+        return replace(self, countersignature=signer.sign(self.countersigning_input()))
 
     def signed(self, key: Ed25519PrivateKey) -> Self:
-        """The same with the public key and the signature of a private key."""
+        """The same with the signature of a private key, whose public half is or becomes `public_key`."""
         unsigned = replace(self, public_key=public_key_of(key), signature="")
         return replace(unsigned, signature=key.sign(unsigned.signing_input()).hex())
 
     def is_signed_by(self, public_key: str) -> bool:
         """Whether the signature is that of a public key (hex)."""
-        try:
-            key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key))
-            key.verify(bytes.fromhex(self.signature), self.signing_input())
-        except (InvalidSignature, ValueError):
-            return False
-        return True
+        return is_signature_of(public_key, self.signature, self.signing_input())
+
+    def is_countersigned(self) -> bool:
+        """Whether the countersignature is that of the key that it names."""
+        return is_signature_of(self.countersigner, self.countersignature, self.countersigning_input())
+
+    @property
+    def countersigned_us(self) -> int | None:
+        """When it was countersigned, for the digests behind it; None where a new configured key is to sign them."""
+        return None if self.kind == DigestKind.ROTATION else self.until_us
+
+    @property
+    def key_after(self) -> str:
+        """The configured signing key that is in force behind this digest."""
+        return self.new_public_key or self.countersigner or self.public_key
+
+    def _bytes_without(self, *names: str) -> bytes:
+        left_out = {*names, *(() if self.version == DIGEST_VERSION else SINCE_2)}
+        return _canonical({name: value for name, value in asdict(self).items() if name not in left_out})
 
 
 class SegmentMeasure:
@@ -190,8 +238,9 @@ def parse_digest(data: bytes) -> Digest:
         raise MalformedDigest(f"it is not JSON: {error}") from None
     if not isinstance(values, dict):
         raise MalformedDigest("it is not a JSON object")
-    if values.get("version") != DIGEST_VERSION:
-        raise UnknownDigestVersion(f"it has version {values.get('version')!r}; this program reads {DIGEST_VERSION}")
+    if values.get("version") not in (FIRST_VERSION, DIGEST_VERSION):
+        known = f"{FIRST_VERSION} and {DIGEST_VERSION}"
+        raise UnknownDigestVersion(f"it has version {values.get('version')!r}; this program reads {known}")
     _check_values(values)
     digest = Digest(**values)
     if digest.to_bytes() != data:
@@ -199,36 +248,33 @@ def parse_digest(data: bytes) -> Digest:
     return digest
 
 
-def rotation_digest(
-    last: Digest, last_bytes: bytes, *, old_key: Ed25519PrivateKey, new_key: Ed25519PrivateKey, now_us: int
-) -> Digest:
-    """The signed digest that follows `last` and hands over from one key to another; versions are those of `last`."""
-    return Digest(
-        number=last.number + 1,
-        kind=DigestKind.ROTATION,
-        gateway=last.gateway,
-        head=last.head,
-        previous=digest_hash(last_bytes),
-        from_us=now_us,
-        until_us=now_us,
-        code_version=last.code_version,
-        table_version=last.table_version,
-        configuration_sha256=last.configuration_sha256,
-        new_public_key=public_key_of(new_key),
-    ).signed(old_key)
+def anchor_key_of(folder: Path) -> str:
+    """The public key for an auditor, from the digests in a folder: the first one of the newest chain of keys.
 
-
-def public_key_of(key: Ed25519PrivateKey) -> str:
-    """The public half of a key, hex."""
-    return key.public_key().public_bytes_raw().hex()
-
-
-def public_key_from_text(text: str) -> str:
-    """The public key in a `.pub` file or an argument: 64 hex digits, blanks around them. Raises UnusableKey."""
-    key = text.strip().lower()
-    if _SHA256.fullmatch(key) is None:
-        raise UnusableKey("a public key is one line of 64 hex digits, as `rfhbridge audit key show` prints it")
+    Where there is no chain yet, the configured key of the last digest; "" without any digest that can be read.
+    """
+    key = ""
+    for number in reversed(digest_numbers(folder)):
+        try:
+            digest = parse_digest((folder / digest_name(number)).read_bytes())
+        except MalformedDigest:
+            continue
+        if digest.version == FIRST_VERSION:
+            return key or digest.key_after
+        key = digest.public_key
+        if digest.kind == DigestKind.RENEWAL:
+            return key
     return key
+
+
+def is_countersignature_due(kind: str, until_us: int, last_us: int | None) -> bool:
+    """Whether a digest of version 2 needs a countersignature.
+
+    `last_us`: `countersigned_us` of the last one that has it; None where a chain of keys begins.
+    """
+    if last_us is None or kind in (DigestKind.ROTATION, DigestKind.RENEWAL):
+        return True
+    return not last_us <= until_us < last_us + COUNTERSIGNED_EVERY_US
 
 
 def _canonical(values: dict[str, Any]) -> bytes:
@@ -236,9 +282,13 @@ def _canonical(values: dict[str, Any]) -> bytes:
 
 
 _NUMBERS: Final = frozenset(
-    ("version", "number", "first_sequence", "last_sequence", "records", "size_bytes", "from_us", "until_us")
+    ("version", "number", "first_sequence", "last_sequence", "records", "size_bytes", "from_us", "until_us", "keep_us")
 )
-_NAMES: Final = tuple(field.name for field in fields(Digest))
+SINCE_2: Final = frozenset(("next_public_key", "countersigner", "countersignature", "keep_us", "allowed_by"))
+_NAMES: Final = {
+    DIGEST_VERSION: frozenset(field.name for field in fields(Digest)),
+    FIRST_VERSION: frozenset(field.name for field in fields(Digest)) - SINCE_2,
+}
 #: What a text field must look like; a text that may be empty is named in _MAY_BE_EMPTY.
 _FORMS: Final = {
     "gateway": _GATEWAY,
@@ -249,34 +299,40 @@ _FORMS: Final = {
     "previous": _SHA256,
     "configuration_sha256": _SHA256,
     "public_key": _SHA256,
-    "new_public_key": _SHA256,
-    "signature": _SIGNATURE,
+    "next_public_key": _SHA256,
+    "countersigner": PUBLIC_KEY,
+    "new_public_key": PUBLIC_KEY,
+    "countersignature": SIGNATURE,
+    "signature": SIGNATURE,
 }
-_MAY_BE_EMPTY: Final = {"segment", "sha256", "merkle_root", "configuration_sha256", "new_public_key"}
-#: Text fields that a kind must have; it has no other of _OF_SOME_KINDS.
+_MAY_BE_EMPTY: Final = {
+    *("segment", "sha256", "merkle_root", "configuration_sha256", "new_public_key", "countersignature")
+}
+#: Fields that a kind must have; it has no other of _OF_SOME_KINDS.
 _OF_KIND: Final = {
     DigestKind.SEGMENT: {"segment", "sha256", "merkle_root"},
     DigestKind.INTERVAL: set[str](),
-    DigestKind.ROTATION: {"new_public_key"},
-    DigestKind.RETENTION: {"segment"},
+    DigestKind.ROTATION: {"new_public_key", "allowed_by"},
+    DigestKind.RETENTION: {"segment", "keep_us", "allowed_by"},
+    DigestKind.RENEWAL: set[str](),
 }
-_OF_SOME_KINDS: Final = ("segment", "sha256", "merkle_root", "new_public_key")
+_OF_SOME_KINDS: Final = ("segment", "sha256", "merkle_root", "new_public_key", "keep_us", "allowed_by")
 
 
 def _check_values(values: dict[str, Any]) -> None:
     """Raises MalformedDigest for a field that is missing, unknown, of the wrong type or form, or of another kind."""
-    if wrong := sorted(set(values) ^ set(_NAMES)):
-        raise MalformedDigest(
-            f"its fields are not those of version {DIGEST_VERSION}: {', '.join(wrong)[:_LONGEST_TEXT]}"
-        )
+    version, names = values["version"], _NAMES[values["version"]]
+    if wrong := sorted(set(values) ^ names):
+        raise MalformedDigest(f"its fields are not those of version {version}: {', '.join(wrong)[:_LONGEST_TEXT]}")
     for name, value in values.items():
         if not (_is_number(value) if name in _NUMBERS else _is_text(name, value)):
             raise MalformedDigest(f"{name} is not what it should be: {str(value)[:_LONGEST_TEXT]!r}")
-    if values["kind"] not in set(DigestKind):
-        raise MalformedDigest(f"kind {values['kind']!r} is not known")
+    kind = values["kind"]
+    if kind not in set(DigestKind) or (version == FIRST_VERSION and kind == DigestKind.RENEWAL):
+        raise MalformedDigest(f"kind {kind!r} is not known")
     for name in _OF_SOME_KINDS:
-        if bool(values[name]) != (name in _OF_KIND[DigestKind(values["kind"])]):
-            raise MalformedDigest(f"{name} does not go with kind {values['kind']}")
+        if name in names and bool(values[name]) != (name in _OF_KIND[DigestKind(kind)]):
+            raise MalformedDigest(f"{name} does not go with kind {kind}")
 
 
 def _is_number(value: object) -> bool:

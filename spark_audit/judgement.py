@@ -123,10 +123,10 @@ class Judgement:
         if not asked or self._why_not_run(asked[0]):
             return []
         checks = self.audit_input.verifications
-        of_verify = sum(check.problem_count for check in checks)
+        of_verify = sum(check.faults for check in checks)
         if (faults > 0) == (of_verify > 0):
             return []
-        worst = max(checks, key=lambda check: check.problem_count)
+        worst = max(checks, key=lambda check: check.faults)
         name = "trail" if len(checks) == 1 else counted(len(checks), "trail")
         detail = f"this audit found {faults} faults of integrity, verify {of_verify}: {worst.reason}"
         identity = {"control": asked[0].identifier, "gateway": "", "sequence": 0}

@@ -1,7 +1,7 @@
 """The evidence pack: one file with all that an auditor needs to judge a trail without the gateway that wrote it.
 
     README.md          the purpose of the pack, and how to check it with a few lines of any language
-    public-key.txt     the key that signs now; it is an anchor only after a comparison with a key from elsewhere
+    public-key.txt     the first key of the chain of keys; an anchor only after a comparison with one from elsewhere
     policy.toml        the audit's policy, if there is one
     results/           the files that the audit on Spark wrote
     trail/             segments, digests and torn bytes, each digest in front of its segment
@@ -23,7 +23,7 @@ from pathlib import Path
 from string import Template
 from typing import BinaryIO, Final, Self
 
-from spark_audit.digest import DIGEST_FOLDER, MalformedDigest, digest_name, digest_numbers, parse_digest
+from spark_audit.digest import DIGEST_FOLDER, anchor_key_of, digest_name
 from spark_audit.verify.source import DigestFile, SegmentFile, TrailFolder
 
 README: Final = "README.md"
@@ -93,7 +93,7 @@ def _fill(evidence: Evidence, file: BinaryIO, *, is_zip: bool) -> int:
 def _members(evidence: Evidence) -> Iterator[tuple[str, bytes | AbstractContextManager[BinaryIO]]]:
     """Names and contents, in the order of the pack."""
     source = TrailFolder(evidence.trail)
-    key = _key_in_force(evidence.trail)
+    key = anchor_key_of(evidence.trail / DIGEST_FOLDER)
     yield README, _readme(evidence, key).encode()
     if key:
         yield PUBLIC_KEY, f"{key}\n".encode()
@@ -121,17 +121,6 @@ def _files_of(folder: Path | None) -> list[Path]:
     if folder is None or not folder.is_dir():
         return []
     return sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-
-
-def _key_in_force(trail: Path) -> str:
-    """The key that signs the next digest, by the last readable digest; "" if there is none."""
-    for number in reversed(digest_numbers(trail / DIGEST_FOLDER)):
-        try:
-            digest = parse_digest((trail / DIGEST_FOLDER / digest_name(number)).read_bytes())
-        except MalformedDigest:
-            continue
-        return digest.new_public_key or digest.public_key
-    return ""
 
 
 def _readme(evidence: Evidence, key: str) -> str:

@@ -10,8 +10,12 @@
     severity = "error"              error, warning or off
     forwarded_within_s = 600        its parameters, by their names
 
+    [trail]                         how long a trail is kept, and how fresh it is (verify/auditors_rule.py)
+    keep_at_least_days = 365
+    not_older_than_hours = 2
+
     [[restore]]                     a gap in the trail that the auditor has looked into (verify/restores.py)
-    record = "<hash of the record of kind restored>"
+    record = "<hash of the record of kind restored, or of the digest of kind renewal>"
 
 An unknown key is an error that names the nearest one. The file's text and SHA-256 go into the result.
 """
@@ -25,13 +29,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Self
 
-from spark_audit.controls import integrity
+from spark_audit.controls import digests, integrity
 from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.controls.control import Control, Parameter, Rule, Severity
 from spark_audit.policy_scope import PolicyScope
+from spark_audit.verify.auditors_rule import NO_RULE, AuditorsRule, UnusableRule, rule_of
 from spark_audit.verify.restores import LARGEST_POLICY_BYTES, UnusableRestore, accepted_restores
 
-_SECTIONS: Final = ("scope", "control", "restore")
+_SECTIONS: Final = ("scope", "control", "trail", "restore")
 _SCOPE_KEYS: Final = ("from", "until", "gateways", "topics")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST: Final = 2**63 - 1
@@ -48,8 +53,10 @@ class Policy:
     scope: PolicyScope = field(default_factory=PolicyScope)
     #: The severity and parameters of each control in the file. The others keep their defaults.
     changed: Mapping[str, Control] = field(default_factory=dict)
-    #: Hashes of the records of kind restored in the file.
+    #: Hashes of the records of kind restored, and digests of kind renewal, in the file.
     accepted: frozenset[str] = frozenset()
+    #: What the file asks of the trail, without the time of now.
+    rule: AuditorsRule = NO_RULE
     #: The name and the text of the file.
     name: str = ""
     text: str = ""
@@ -78,11 +85,12 @@ class Policy:
             raise PolicyError(f"it is not TOML: {error}") from None
         _check_names(tables, _SECTIONS, "")
         try:
-            accepted = accepted_restores(tables)
-        except UnusableRestore as error:
+            accepted, rule = accepted_restores(tables), rule_of(tables)
+        except (UnusableRestore, UnusableRule) as error:
             raise PolicyError(str(error)) from None
         return cls(
             accepted=accepted,
+            rule=rule,
             scope=_scope(_table(tables, "scope")),
             changed={control.identifier: control for control in _controls(_table(tables, "control"))},
             text=text,
@@ -94,11 +102,11 @@ class Policy:
         chosen = tuple(self.changed.get(control.identifier, control) for control in CONTROLS)
         if not self.accepted:
             return chosen
-        wanted = integrity.RESTORED.identifier
-        return tuple(self._naming(each) if each.identifier == wanted else each for each in chosen)
+        wanted = (integrity.RESTORED.identifier, digests.CONTROL.identifier)
+        return tuple(self._naming(each) if each.identifier in wanted else each for each in chosen)
 
     def _naming(self, control: Control) -> Control:
-        """A control that passes over the records (hashes, hex) that this policy names."""
+        """A control that passes over the records and digests (hashes, hex) that this policy names."""
         named = ", ".join(f"'{record}'" for record in sorted(self.accepted))
         query = f"{control.rule.query} AND coalesce(hash NOT IN ({named}), true)"
         return replace(control, rule=Rule(query=query))

@@ -3,13 +3,17 @@
 import hashlib
 import inspect
 import json
+import re
 import textwrap
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from docs.generator.markdown import block, code, sentence, table
 from gateway.audit_trail.orders import COMMANDS, MQSC, VERBS
-from spark_audit import digest
+from spark_audit import digest, signature
 from spark_audit.record import FIELDS, KINDS, Field, Kind, RecordKind, line
 from spark_audit.record.fields import MOST_MESSAGE_IDS
 from spark_audit.record.notes import RECORD_FIELDS
@@ -64,9 +68,87 @@ def lines() -> list[str]:
         "## Digest",
         "",
         *_docstring(digest),
+        "",
+        'Hashes, keys and signatures are lower-case hex. What does not apply is `0` or `""`.',
+        "",
+        *table(["Field", "Meaning", "Since version"], _digest_fields()),
+        "",
+        "A digest, broken behind its commas for reading. The private keys of RFC 8032, section 7.1, made it: that of",
+        "TEST 1 signs, that of TEST 2 countersigns, and that of TEST 3 is the next one.",
+        "",
+        *block("text", textwrap.wrap(_digest_example().to_bytes().decode().strip().replace(",", ", "), 100)),
+        "",
+        "## Check a trail in another language",
+        "",
+        *STEPS.splitlines(),
+        "",
+        "## Keys and signatures",
+        "",
+        *_docstring(signature),
     ]
 
 
+#: What a program does that checks a trail without any of ours.
+STEPS: Final = """
+1. Read the lines of all segments in the order of their names. Each line has the hash of its own bytes without
+   `,"hash":"..."`, and the hash of the line before.
+2. Read the digests in the order of their numbers, from 1 without gaps. Each has in `previous` the SHA-256 of the whole
+   file before, its line feed included.
+3. Take `signature` out of the object, and write the rest with sorted keys, without blanks, in UTF-8: `public_key`
+   signed these bytes. Take `countersignature` out too: `countersigner` signed those, where there is a countersignature.
+4. In version 2, `public_key` is the `next_public_key` of the digest before, but in the first digest and in a renewal.
+   A renewal needs a reason from outside. In version 1, `public_key` is that of the digest before, or its
+   `new_public_key`. No version 1 stands behind version 2.
+5. `countersigner` is that of the digest before, or its `new_public_key`; behind version 1 it is the key that would have
+   signed. The first digest of version 2 and behind a rotation, each rotation and renewal, and one an hour have a
+   countersignature.
+6. Each digest of kind `segment` agrees with its file in length, hashes, number of lines, and the hash of the last line.
+   A segment that is not there has a later digest of kind `retention` that names it or a newer one.
+7. Compare: one `public_key` of a digest with a key that you got early and otherwise, or digests with your copies of
+   them; the time of the last digest with your clock.
+""".strip()
+
+
+def _digest_fields() -> list[tuple[str, str, str]]:
+    """Each field with the comment above it, which may be for several."""
+    rows, meaning = [], ""
+    for line_of in inspect.getsource(digest.Digest).splitlines():
+        if found := re.fullmatch(r"    #: (.*)", line_of):
+            meaning = found[1]
+        elif found := re.fullmatch(r"    ([a-z0-9_]+): (?:str|int).*", line_of):
+            since = "2" if found[1] in digest.SINCE_2 else "1"
+            rows.append((code(found[1]), meaning.replace('""', '`""`'), since))
+    assert [code(each.name) for each in fields(digest.Digest)] == [name for name, *_ in rows]
+    return rows
+
+
+def _digest_example() -> digest.Digest:
+    """A digest that whoever writes a checker can try it with."""
+    signs, countersigns, following = (Ed25519PrivateKey.from_private_bytes(bytes.fromhex(each)) for each in SECRETS)
+    told = digest.Digest(
+        number=1,
+        kind=digest.DigestKind.INTERVAL,
+        gateway="0102030405060708090a0b0c",
+        head="0" * 64,
+        previous="0" * 64,
+        from_us=1_793_620_800_000_000,
+        until_us=1_793_621_700_000_000,
+        code_version="0.1.0",
+        table_version="1",
+        configuration_sha256="",
+        public_key=signature.public_key_of(signs),
+        next_public_key=signature.public_key_of(following),
+        countersigner=signature.public_key_of(countersigns),
+    )
+    return told.countersigned(signature.KeySigner(countersigns)).signed(signs)
+
+
+#: RFC 8032, section 7.1, TEST 1 to TEST 3.
+SECRETS: Final = (
+    "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60",
+    "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb",
+    "c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7",
+)
 #: A PUBLISH that was accepted; the other fields of the line follow from these.
 EXAMPLE: Final = {
     "version": line.RECORD_VERSION,

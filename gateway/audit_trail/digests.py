@@ -1,6 +1,7 @@
 """The signed digests of one trail: each names the one before. The writer of the trail writes them too.
 
-spark_audit/digest.py defines a digest. The last one is read when the trail is opened; `verify` reads the others.
+spark_audit/digest.py defines a digest, and key_chain.py keeps the keys that sign one each. The last digest is read when
+the trail is opened; `verify` reads the others.
 Threads of one process may add digests; they get their numbers in the order of the calls.
 """
 
@@ -8,14 +9,14 @@ import logging
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from gateway.audit_trail.durable_file import PART_SUFFIX, put_in_place
-from gateway.audit_trail.signing_key import next_key_path, read_key, ready_key, take_over
+from gateway.audit_trail.key_chain import KeyChain, chain_folder
+from gateway.audit_trail.signing_key import next_key_path, owner_of, read_key, ready_key, take_over
 from gateway.config import ConfigurationError
 from mq_adapters.embedded.store.files import make_folder
 from mq_adapters.reasons import StoreError
@@ -27,11 +28,11 @@ from spark_audit.digest import (
     digest_hash,
     digest_name,
     digest_numbers,
+    is_countersignature_due,
     parse_digest,
-    public_key_of,
-    rotation_digest,
 )
 from spark_audit.record import ZERO_HASH
+from spark_audit.signature import Signer, public_key_of
 
 _SEGMENT_NUMBER: Final = slice(0, 12)
 
@@ -67,18 +68,21 @@ def read_digest(folder: Path, number: int) -> tuple[Digest, bytes]:
 
 
 def key_in_force(trail: Path) -> str | None:
-    """The public key (hex) that signs a trail's next digest; None where it has no digest yet. Raises StoreError."""
+    """The configured key (hex) that countersigns in a trail from now on; None before a digest. Raises StoreError."""
     numbers = digest_numbers(trail / DIGEST_FOLDER)
     if not numbers:
         return None
     last, _ = read_digest(trail / DIGEST_FOLDER, numbers[-1])
-    return last.new_public_key or last.public_key
+    return last.key_after
 
 
 class Digests:
-    """The digests of the trail in a folder, to be added to. Raises StoreError, and ConfigurationError for the key."""
+    """The digests of the trail in a folder, to be added to. Raises StoreError, and ConfigurationError for the key.
 
-    def __init__(self, trail: Path, signing_key: Path, provenance: Provenance) -> None:
+    Where the key is lost that is to sign the next one, a digest of kind renewal says so, of the time `now_us`.
+    """
+
+    def __init__(self, trail: Path, signing_key: Path, provenance: Provenance, *, now_us: int) -> None:
         self.folder = trail / DIGEST_FOLDER
         self._provenance = provenance
         self._key_path = signing_key
@@ -93,10 +97,17 @@ class Digests:
         self._numbers = digest_numbers(self.folder)
         if self._numbers:
             self._last, self._last_bytes = read_digest(self.folder, self._numbers[-1])
-        self._key = ready_key(signing_key, key_in_force(trail))
+        self._signer = ready_key(signing_key, key_in_force(trail))
         self.last_segment_number = next(
             (segment_number(each.segment) for each in self.backwards() if each.kind == DigestKind.SEGMENT), 0
         )
+        due = "" if self._last is None else self._last.next_public_key
+        self._chain = KeyChain(chain_folder(trail), self.last_number + 1, due)
+        #: Of the last digest that has a countersignature; None where a chain of keys, or a configured key, begins.
+        self._countersigned_us = self._last_countersigned_us() if due else None
+        if self._chain.is_broken and self._last is not None:
+            _log.warning("chain of keys begun anew digest=%s reason=its key is not there", self.last_number + 1)
+            self._add_of_moment(DigestKind.RENEWAL, now_us, {})
 
     @property
     def head(self) -> str:
@@ -135,12 +146,12 @@ class Digests:
         with self._lock:
             self._add(DigestKind.INTERVAL, facts)
 
-    def add_retention(self, segment: str, *, now_us: int) -> None:
-        """That segment and the older ones are about to be removed."""
+    def add_retention(self, segment: str, *, now_us: int, keep_us: int, allowed_by: str) -> None:
+        """That segment and the older ones are about to be removed; a setting allows it after `keep_us`."""
         with self._lock:
-            assert self._last is not None, "what is removed has a digest"
-            facts = {"gateway": self._last.gateway, "segment": segment, "from_us": now_us, "until_us": now_us}
-            self._add(DigestKind.RETENTION, facts | {"head": self.head})
+            self._add_of_moment(
+                DigestKind.RETENTION, now_us, {"segment": segment, "keep_us": keep_us, "allowed_by": allowed_by}
+            )
 
     def rotate_if_asked(self, now_us: int) -> bool:
         """Hands over to the key that lies beside the one in force; whether there was one that can take over."""
@@ -148,14 +159,14 @@ class Digests:
         if following is None:
             return False
         with self._lock:
-            if self._last is not None and public_key_of(following) != public_key_of(self._key):
-                self._write(
-                    rotation_digest(self._last, self._last_bytes, old_key=self._key, new_key=following, now_us=now_us)
-                )
-            self._key = take_over(self._key_path)
+            if self._last is not None and following.public_key != self._signer.public_key:
+                operator = owner_of(next_key_path(self._key_path))
+                facts = {"new_public_key": following.public_key, "allowed_by": operator}
+                self._add_of_moment(DigestKind.ROTATION, now_us, facts)
+            self._signer = take_over(self._key_path)
         return True
 
-    def _following_key(self) -> Ed25519PrivateKey | None:
+    def _following_key(self) -> Signer | None:
         """The next key. One that cannot be used is told in the log once: the trail goes on with the key in force."""
         path = next_key_path(self._key_path)
         if not path.exists():
@@ -170,7 +181,16 @@ class Digests:
         self._refusal = problem
         return None if problem else following
 
+    def _last_countersigned_us(self) -> int | None:
+        return next((each.countersigned_us for each in self.backwards() if each.countersignature), None)
+
+    def _add_of_moment(self, kind: DigestKind, now_us: int, facts: dict[str, Any]) -> None:
+        assert self._last is not None, "it speaks of digests before it"
+        said = {"gateway": self._last.gateway, "from_us": now_us, "until_us": now_us, "head": self.head}
+        self._add(kind, said | facts)
+
     def _add(self, kind: DigestKind, facts: dict[str, Any]) -> None:
+        """Signs a digest with a key of its own, which is destroyed (key_chain.py says in which steps)."""
         provenance = self._provenance
         digest = Digest(
             number=self.last_number + 1,
@@ -179,18 +199,30 @@ class Digests:
             code_version=provenance.code_version,
             table_version=provenance.table_version,
             configuration_sha256=provenance.configuration_sha256,
+            public_key=public_key_of(self._chain.key),
+            next_public_key=self._chain.following,
+            countersigner=self._signer.public_key,
             **facts,
         )
-        self._write(digest.signed(self._key))
+        is_due = is_countersignature_due(kind, digest.until_us, self._countersigned_us)
+        digest = (digest.countersigned(self._signer) if is_due else digest).signed(self._chain.key)
+        self._write(digest)
+        self._countersigned_us = digest.countersigned_us if is_due else self._countersigned_us
+        with _writing("destroy the key of a digest"):
+            self._chain.step()
 
     def _write(self, digest: Digest) -> None:
         data = digest.to_bytes()
-        try:
+        with _writing("write a digest of the trail"):
             put_in_place(self.folder / digest_name(digest.number), (data,))
-        except OSError as error:
-            hint = "make room or mend the disk; the trail goes on from there"
-            raise StoreError(
-                "write a digest of the trail", f"{error.strerror}: {error.filename or ''}", hint
-            ) from error
         self._last, self._last_bytes = digest, data
         self._numbers.append(digest.number)
+
+
+@contextmanager
+def _writing(operation: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        hint = "make room or mend the disk; the trail goes on from there"
+        raise StoreError(operation, f"{error.strerror}: {error.filename or ''}", hint) from error

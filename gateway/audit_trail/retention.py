@@ -61,6 +61,7 @@ class Retention:
         self._digests = digests
         self._compress_after_us = int(compress_after_hours * _HOUR_US)
         self._keep_us = int(keep_days * _DAY_US)
+        self._allowed_by = f"audit.keep_days = {keep_days:g}"
         self._may_remove = may_remove
         self._now_us = now_us
         self._is_time_sure = is_time_sure
@@ -124,7 +125,9 @@ class Retention:
             last = self._last_to_remove(now_us)
             if last is not None:
                 self._tell(last.stem, f"keep_days is {self._keep_us / _DAY_US:g}")
-                self._digests.add_retention(last.stem, now_us=now_us)
+                self._digests.add_retention(
+                    last.stem, now_us=now_us, keep_us=self._keep_us, allowed_by=self._allowed_by
+                )
                 self._removed_through, self._is_removing = last.number, True
         if not self._is_removing:
             return False

@@ -131,7 +131,8 @@ class Trail:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if known is not None and (cause := difference(folder, known)):
                     raise TrailChanged(f"open the trail in {folder}", cause)
-                digests = Digests(folder, signing_key or folder.parent / SIGNING_KEY_NAME, provenance)
+                key = signing_key or folder.parent / SIGNING_KEY_NAME
+                digests = Digests(folder, key, provenance, now_us=int(now().timestamp() * _US))
                 return cls(folder, lock, limits, now, digests, known)
             except BaseException:
                 os.close(lock)

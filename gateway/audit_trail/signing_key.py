@@ -1,31 +1,27 @@
-"""The key that signs the trail's digests: made at the first start, read at every later one, replaced by KEY.next.
+"""The configured signing key: made at the first start, read at every later one, replaced by KEY.next.
 
-    KEY        PEM, PKCS8, Ed25519 (RFC 8410), not encrypted, mode 0600
-    KEY.pub    with `.pub` for the last suffix: the public key, 64 hex digits and a line feed; for the outside anchor
-    KEY.next   the key that is to take over: whoever writes the trail signs it in with the old one, then renames it
+    KEY        PEM, PKCS8, Ed25519 (RFC 8410) or P-256, not encrypted, mode 0600
+    KEY.pub    with `.pub` for the last suffix: the public key, hex digits and a line feed
+    KEY.next   the key that is to take over: whoever writes the trail countersigns it with the old one, then renames it
 
-The last digest says which key is in force. A key that is missing or another one stops the gateway before it starts: a
-trail that nobody can sign would be worth nothing, and it would be noticed when it is needed.
+It countersigns the first digest of a chain of keys, and one an hour (spark_audit/digest.py). The last digest says which
+key is in force. A key that is missing or another one stops the gateway before it starts: a trail that nobody can sign
+would be worth nothing, and it would be noticed when it is needed.
 """
 
 import contextlib
+import pwd
 import stat
 from pathlib import Path
 from typing import Final
 
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from gateway.audit_trail.durable_file import make_in_place, part_of, put_in_place, sync_folder
 from gateway.config import ConfigurationError
 from mq_adapters.embedded.store.files import make_folder
-from spark_audit.digest import public_key_of
+from spark_audit.signature import KeySigner, Signer, UnusableKey, signer_of_pem
 
 _LARGEST_KEY_BYTES: Final = 16_384
 _NEXT_SUFFIX: Final = ".next"
@@ -42,19 +38,28 @@ def public_key_path(path: Path) -> Path:
     return path.with_suffix(_PUBLIC_SUFFIX)
 
 
-def ready_key(path: Path, in_force: str | None) -> Ed25519PrivateKey:
-    """The private key whose public half is in force (hex; None: no digest yet, then a missing key is made).
+def owner_of(path: Path) -> str:
+    """The account that made a file, for the digest of a rotation: "root (uid 0)". Raises OSError."""
+    number = path.stat().st_uid
+    try:
+        return f"{pwd.getpwuid(number).pw_name} (uid {number})"
+    except KeyError:
+        return f"uid {number}"
+
+
+def ready_key(path: Path, in_force: str | None) -> Signer:
+    """The key whose public half is in force (hex; None: no digest yet, then a missing key is made).
 
     Ends a hand-over that a crash interrupted after it was signed. Raises ConfigurationError.
     """
     key = make_key(path) if in_force is None and not path.exists() else read_key(path)
     with contextlib.suppress(OSError):
         part_of(path).unlink(missing_ok=True)  # of a key whose making was interrupted
-    if in_force is None or public_key_of(key) == in_force:
+    if in_force is None or key.public_key == in_force:
         _publish(path, key)
         return key
     following = next_key_path(path)
-    if following.exists() and public_key_of(read_key(following)) == in_force:
+    if following.exists() and read_key(following).public_key == in_force:
         return take_over(path)
     raise _not_of_this_trail(path, key, in_force)
 
@@ -67,45 +72,41 @@ def check_key(path: Path, in_force: str | None) -> str:
     if in_force is None and not path.exists():
         return ""
     key = read_key(path)
-    if in_force is None or public_key_of(key) == in_force:
-        return public_key_of(key)
+    if in_force is None or key.public_key == in_force:
+        return key.public_key
     following = next_key_path(path)
-    if following.exists() and public_key_of(read_key(following)) == in_force:
+    if following.exists() and read_key(following).public_key == in_force:
         return in_force
     raise _not_of_this_trail(path, key, in_force)
 
 
-def read_key(path: Path) -> Ed25519PrivateKey:
-    """The private key in a file. Raises ConfigurationError where it is missing, open to everybody or no such key."""
+def read_key(path: Path) -> Signer:
+    """The key in a file. Raises ConfigurationError where it is missing, open to everybody or no such key."""
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(path.stat().st_mode)
             data = file.read(_LARGEST_KEY_BYTES)
     except FileNotFoundError:
         hint = "restore it from where it is kept, or move the trail folder away, and a new trail begins"
-        raise _unusable(path, "is missing, and the trail's digests are signed with it", hint) from None
+        raise _unusable(path, "is missing, and the trail's digests are countersigned with it", hint) from None
     except OSError as error:
         raise _unusable(path, f"cannot be read: {error.strerror}", "let the gateway's user read it") from None
     if mode & 0o007:
         raise _unusable(path, f"is open to everybody (mode {mode:03o})", f"chmod 600 {path}")
     try:
-        key = load_pem_private_key(data, password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, Ed25519PrivateKey):
-        hint = "restore it, or make one: openssl genpkey -algorithm ed25519"
-        raise _unusable(path, "is not an Ed25519 private key in PEM without a passphrase", hint)
-    return key
+        return signer_of_pem(data)
+    except UnusableKey as error:
+        raise _unusable(path, str(error), "restore it, or make one: openssl genpkey -algorithm ed25519") from None
 
 
-def make_key(path: Path) -> Ed25519PrivateKey:
+def make_key(path: Path) -> Signer:
     """A new key where there is none yet, and its public half beside it. Raises ConfigurationError."""
     key = _make(path)
     _publish(path, key)
     return key
 
 
-def make_next_key(path: Path) -> Ed25519PrivateKey:
+def make_next_key(path: Path) -> Signer:
     """The key that is to take over from the one in `path`, made where there is none yet. Raises ConfigurationError.
 
     Whoever writes the trail signs it in within a second or so (Trail.tend), and publishes it then.
@@ -113,7 +114,7 @@ def make_next_key(path: Path) -> Ed25519PrivateKey:
     return _make(next_key_path(path))
 
 
-def _make(path: Path) -> Ed25519PrivateKey:
+def _make(path: Path) -> Signer:
     key = Ed25519PrivateKey.generate()
     data = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     try:
@@ -123,10 +124,10 @@ def _make(path: Path) -> Ed25519PrivateKey:
         if isinstance(error, FileExistsError) and path.exists():
             return read_key(path)
         raise _unusable(path, f"cannot be made: {error.strerror}", "name a place that can be written") from None
-    return key
+    return KeySigner(key)
 
 
-def take_over(path: Path) -> Ed25519PrivateKey:
+def take_over(path: Path) -> Signer:
     """Puts the next key in the place of the one before; its digest of kind rotation is on the disk already."""
     try:
         next_key_path(path).rename(path)
@@ -139,9 +140,9 @@ def take_over(path: Path) -> Ed25519PrivateKey:
     return key
 
 
-def _publish(path: Path, key: Ed25519PrivateKey) -> None:
+def _publish(path: Path, key: Signer) -> None:
     """The public key beside the private one. Where that cannot be written, `rfhbridge audit key show` tells it."""
-    line = (public_key_of(key) + "\n").encode()
+    line = (key.public_key + "\n").encode()
     place = public_key_path(path)
     try:
         if not place.exists() or place.read_bytes() != line:
@@ -150,11 +151,11 @@ def _publish(path: Path, key: Ed25519PrivateKey) -> None:
         return
 
 
-def _not_of_this_trail(path: Path, key: Ed25519PrivateKey, in_force: str) -> ConfigurationError:
+def _not_of_this_trail(path: Path, key: Signer, in_force: str) -> ConfigurationError:
     return _unusable(
         path,
-        f"is not the key of this trail: its public key is {public_key_of(key)}, the digests were last signed by, "
-        f"or handed over to, {in_force}",
+        f"is not the key of this trail: its public key is {key.public_key}, the digests were last "
+        f"countersigned by, or handed over to, {in_force}",
         "restore the right key, or move the trail folder away, and a new trail begins",
     )
 

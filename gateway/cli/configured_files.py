@@ -143,13 +143,14 @@ def _keys(settings: Settings) -> Iterator[str]:
     from gateway.audit_trail.personal_key import check_personal_key
     from gateway.audit_trail.plan import TrailPlan
     from gateway.audit_trail.signing_key import check_key
+    from spark_audit.signature import algorithm_of
 
     if not settings.audit.enabled:
         return
     plan = TrailPlan.of(settings)
     in_force = key_in_force(settings.data / TRAIL_FOLDER)
     public_key = check_key(Path(plan.signing_key), in_force)
-    told = f"Ed25519, public key {public_key}" if public_key else "made at the first start"
+    told = f"{algorithm_of(public_key)}, public key {public_key}" if public_key else "made at the first start"
     yield f"signing key: {plan.signing_key}, {told}"
     if plan.personal_key:
         is_there = check_personal_key(Path(plan.personal_key), in_force)

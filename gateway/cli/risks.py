@@ -238,7 +238,7 @@ def _weak_signing(subject: Subject) -> Iterator[str]:
         return
     key = Path(TrailPlan.of(settings).signing_key)
     if key.resolve().is_relative_to(settings.data.resolve()):
-        yield f"audit.signing_key: {key} is beside the trail, so anybody with the folder can sign another trail"
+        yield f"audit.signing_key: {key} is beside the trail, so anybody with the folder can countersign another trail"
 
 
 def _no_copy(subject: Subject) -> Iterator[str]:
@@ -327,7 +327,7 @@ RISKS: Final = (
     Risk(
         name="weak-signing",
         looks_at="the place of `audit.signing_key`",
-        meaning="Anybody who gets the data folder, or a backup of it, gets the key that signs its digests.",
+        meaning="Anybody who gets the data folder, or a backup of it, gets the key that countersigns its digests.",
         what_to_do="Set `audit.signing_key` to a file outside the data folder, and keep its public key elsewhere.",
         find=_weak_signing,
         counts_on_networks=True,

@@ -184,7 +184,7 @@ class AuditSettings(Table):
     )
     signing_key: str = Field(
         default="",
-        description='file of the Ed25519 key that signs digests; the first start makes it; "": DATA/trail-key.pem',
+        description='file of the key that countersigns digests; the first start makes it; "": DATA/trail-key.pem',
     )
     copy_folder: str = Field(
         default="", description="folder to which closed files of the trail and their digests are copied"

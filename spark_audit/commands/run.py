@@ -1,6 +1,7 @@
 """`run`: trails, or the Parquet of `ingest`, through every control; reports and summary."""
 
 import argparse
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -109,15 +110,20 @@ class _Run:
     def _once(self, scratch: Path) -> AuditResult:
         from spark_audit.audit import not_evaluable
 
-        verifications = tuple(verify(folder, self.anchor, accepted=self.policy.accepted) for folder in self.folders)
+        rule = replace(self.policy.rule, now_us=time.time_ns() // 1_000)
+        verifications = tuple(
+            verify(folder, self.anchor, accepted=self.policy.accepted, rule=rule) for folder in self.folders
+        )
         try:
             source = self._parquet() if self.options.parquet else self._trails(scratch, verifications)
             result = self._judged(scratch, *source)
         except (NothingToRead, EngineFailed) as error:
             result = not_evaluable(str(error))
         integrity = integrity_of_all(tuple(map(str, self.folders)), verifications)
+        is_unruly = any(each.of_rule for each in verifications)
         return replace(
             result,
+            verdict=Verdict.VIOLATIONS if is_unruly and result.verdict is Verdict.CLEAN else result.verdict,
             reason=_with_integrity(result, integrity),
             integrity=integrity,
             command=repeatable("run", vars(self.options)),

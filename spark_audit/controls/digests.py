@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from spark_audit.controls.control import Control, Parameter, Scope, Severity, Tested, violations
 from spark_audit.digest import (
+    FIRST_VERSION,
     LARGEST_DIGEST_BYTES,
     Digest,
     DigestKind,
@@ -25,6 +26,7 @@ from spark_audit.digest import (
     digest_hash,
     digest_name,
     digest_numbers,
+    is_countersignature_due,
     parse_digest,
 )
 from spark_audit.period import Period
@@ -42,6 +44,7 @@ _COLUMNS: Final = pa.schema(
         ("subject", pa.string()),
         ("detail", pa.string()),
         ("is_of_none", pa.bool_()),
+        ("hash", pa.string()),
     ]
 )
 
@@ -102,7 +105,10 @@ class TrailToJudge:
     public_key: str = ""
 
     def findings(self) -> Iterator["Row"]:
-        """What is wrong; `is_of_none` marks segments where nothing is signed at all, which a policy may forbid."""
+        """What is wrong; `is_of_none` marks segments where nothing is signed at all, which a policy may forbid.
+
+        `hash` is that of a digest of kind renewal, which a policy may name.
+        """
         digests = {file.number: file for file in self.digests}
         copies = {file.number: file.sha256 for file in self.copies or ()}
         state = _Due(self)
@@ -114,6 +120,9 @@ class TrailToJudge:
             for detail in self._faults_of_segment(file.digest, state.removed_up_to):
                 assert file.digest is not None
                 yield _finding(file.digest, self._named(file.digest.segment), detail)
+            if file.digest is not None and file.digest.kind == DigestKind.RENEWAL:
+                detail = f"it begins a new chain of keys; until a policy names it: record = {file.sha256}"
+                yield _finding(file.digest, subject, detail) | {"hash": file.sha256}
             state.step(file)
         yield from self._undigested(state)
 
@@ -168,9 +177,13 @@ class _Due:
         self.removed_up_to = max(removed, default=0)
         self.last_digested = max((d.segment for d in told if d.kind == DigestKind.SEGMENT), default="")
         self.keys = {digest.public_key for digest in told}
+        self.keys |= {digest.countersigner for digest in told if digest.is_countersigned()}
         self._number = 1
         self._previous = ZERO_HASH
         self._key = ""
+        self._following = ""
+        self._is_chained = False
+        self._countersigned_us: int | None = None
         self._head = ZERO_HASH
         self._segment = 0
 
@@ -195,21 +208,41 @@ class _Due:
             yield "it does not follow the digest before it"
         if not file.is_signed:
             yield "its signature is not that of its key over its bytes: it was changed"
-        if self._key and digest.public_key != self._key:
-            yield "it is signed by a key that no rotation brought"
+        yield from self._faults_of_keys(file, digest)
         if digest.kind != DigestKind.SEGMENT:
             if digest.head != self._head:
                 yield "its head is not that of the digest of the last segment"
         elif (number := _number_of(digest.segment)) != self._segment + 1:
             yield f"it is of segment {number}, which does not follow segment {self._segment}"
 
+    def _faults_of_keys(self, file: DigestFile, digest: Digest) -> Iterator[str]:
+        is_first = digest.version == FIRST_VERSION
+        if self._key and (digest.public_key if is_first else digest.countersigner) != self._key:
+            yield "it is signed by a key that no rotation brought"
+        if is_first:
+            if self._is_chained:
+                yield "it leaves the chain of keys before it"
+            return
+        is_next = file.number == self._number and digest.kind != DigestKind.RENEWAL
+        if is_next and self._following and digest.public_key != self._following:
+            yield "the digest before it names another key"
+        if digest.countersignature and not digest.is_countersigned():
+            yield "its countersignature is not that of its key over its bytes"
+        is_due = is_countersignature_due(digest.kind, digest.until_us, self._countersigned_us)
+        if is_due and not digest.countersignature:
+            yield "it has no countersignature, and one is due"
+
     def step(self, file: DigestFile) -> None:
         """Goes on behind a digest."""
         self._number = file.number + 1
+        self._following = "" if file.digest is None else file.digest.next_public_key
         self._previous = file.sha256 or ZERO_HASH
         if (digest := file.digest) is None:
             return
-        self._key = digest.new_public_key or digest.public_key
+        self._key = digest.key_after
+        self._is_chained |= digest.version != FIRST_VERSION
+        if digest.countersignature:
+            self._countersigned_us = digest.countersigned_us
         if digest.kind == DigestKind.SEGMENT:
             self._head, self._segment = digest.head, _number_of(digest.segment)
 
@@ -225,6 +258,7 @@ def _finding(digest: Digest | None, subject: str, detail: str) -> "Row":
         "subject": subject,
         "detail": detail,
         "is_of_none": False,
+        "hash": None,
     }
 
 

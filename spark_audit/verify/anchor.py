@@ -6,11 +6,10 @@ from pathlib import Path
 from spark_audit.digest import (
     DIGEST_FOLDER,
     LARGEST_DIGEST_BYTES,
-    UnusableKey,
     digest_name,
     digest_numbers,
-    public_key_from_text,
 )
+from spark_audit.signature import UnusableKey, public_key_from_text
 
 #: A `.pub` file is 65 bytes.
 _LARGEST_KEY_FILE_BYTES = 1_024

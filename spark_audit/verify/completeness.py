@@ -80,7 +80,8 @@ class Completeness:
             if int(stem[:12]) <= removed_up_to:
                 self.removed += 1
             else:
-                self.findings.add(Finding.MISSING_SEGMENT, stem, f"it is missing; digest {digest_number} is of it")
+                what = f"it is missing; digest {digest_number} is of it, and no digest announced its removal"
+                self.findings.add(Finding.MISSING_SEGMENT, stem, what)
 
     def _check_place(self, segment: SegmentFile) -> None:
         """Segments are numbered from 1 without gaps, and only the last may be open."""

@@ -5,12 +5,14 @@ from typing import Final
 
 from spark_audit.digest import (
     DIGEST_FOLDER,
+    FIRST_VERSION,
     Digest,
     DigestKind,
     MalformedDigest,
     UnknownDigestVersion,
     digest_hash,
     digest_name,
+    is_countersignature_due,
     parse_digest,
 )
 from spark_audit.record import ZERO_HASH
@@ -25,13 +27,25 @@ class DigestChain:
     """The chain of a trail's digests. Every digest must follow the one before, whatever that one was worth."""
 
     findings: Findings
+    #: Hashes of digests of kind renewal that the auditor's policy names, among others.
+    accepted: frozenset[str] = frozenset()
+    #: The public key that the auditor has; "" where he has none.
+    anchor: str = ""
     number: int = 0
     #: Hash of the bytes of the last digest.
     head: str = ZERO_HASH
-    #: The key that has to sign the next one; "" before the first.
+    #: The configured key that is in force; "" before the first digest.
     key: str = ""
-    #: Keys whose signature was seen, in order.
+    #: Configured keys whose signature was seen, in order.
     keys: list[str] = field(default_factory=list)
+    #: The key that has to sign the next digest; "" where the digest before does not say it, or is not there.
+    due: str = ""
+    #: The first key of each chain of keys, in order.
+    chains: list[str] = field(default_factory=list)
+    #: Of the last digest that has a countersignature; None where a chain of keys, or a configured key, begins.
+    countersigned_us: int | None = None
+    #: Number of the digest that the auditor's key has signed as its own; 0: none.
+    anchored: int = 0
     valid: int = 0
     unknown_versions: int = 0
     #: Number of the last segment that a digest speaks of, and the hash of its last record.
@@ -45,7 +59,7 @@ class DigestChain:
         name = f"{DIGEST_FOLDER}/{digest_name(number)}"
         previous, self.head = self.head, digest_hash(data)
         self._check_number(name, number)
-        self.number = number
+        self.number, due, self.due = number, self.due, ""
         try:
             digest = parse_digest(data)
         except UnknownDigestVersion:
@@ -61,8 +75,10 @@ class DigestChain:
         if digest.previous != previous:
             what = f"it follows a digest with hash {digest.previous}, the one before it has {previous}"
             self.findings.add(Finding.BROKEN_DIGEST_LINK, name, what)
-        self._check_signature(name, digest)
+        self._check_key(name, digest, due)
+        self._check_signatures(name, digest)
         self._check_segment(name, digest)
+        self.key, self.due = digest.key_after, digest.next_public_key
         return digest
 
     def _check_number(self, name: str, number: int) -> None:
@@ -70,22 +86,62 @@ class DigestChain:
         if number < due:
             self.findings.add(Finding.REPLAYED_DIGEST, name, f"digest {number} comes again, {due} was due")
         elif number > due:
+            self.due = ""
             missing = f"digest {due} is" if number == due + 1 else f"digests {due} to {number - 1} are"
             self.findings.add(Finding.MISSING_DIGEST, name, f"{missing} missing before it")
 
-    def _check_signature(self, name: str, digest: Digest) -> None:
-        """A key takes over by a rotation that the key before has signed, and in no other way."""
-        if self.key and digest.public_key != self.key:
-            what = f"it is signed by the key {digest.public_key}, which no rotation brought; {self.key} was due"
+    def _check_key(self, name: str, digest: Digest, due: str) -> None:
+        """Whether the key that signs is the one that is due, and which configured key stands behind it."""
+        first = digest.version == FIRST_VERSION
+        if first and self.chains:
+            what = "it is of version 1, and the digests before it have a chain of keys: that was left"
             self.findings.add(Finding.WRONG_KEY, name, what)
-        if digest.is_signed_by(digest.public_key):
-            self.valid += 1
-            if digest.public_key not in self.keys[-1:] and len(self.keys) < _KEYS_TOLD:
-                self.keys.append(digest.public_key)
-        else:
+        elif due and digest.kind != DigestKind.RENEWAL and digest.public_key != due:
+            what = f"it is signed by the key {digest.public_key}; the digest before it names {due}"
+            self.findings.add(Finding.WRONG_KEY, name, what)
+        configured = digest.public_key if first else digest.countersigner
+        if self.key and configured != self.key:
+            what = f"it is signed by the key {configured}, which no rotation brought; {self.key} was due"
+            self.findings.add(Finding.WRONG_KEY, name, what)
+        if digest.kind == DigestKind.RENEWAL and self.head not in self.accepted:
+            what = (
+                "it begins a new chain of keys, as if the key that was to sign were lost: what was signed behind the"
+                f' digest before it, if anything, is cut off; until a policy names it: record = "{self.head}"'
+            )
+            self.findings.add(Finding.RENEWED_CHAIN, name, what)
+
+    def _check_signatures(self, name: str, digest: Digest) -> None:
+        is_signed = digest.is_signed_by(digest.public_key)
+        if not is_signed:
             what = f"its signature is not that of its key {digest.public_key} over its bytes: it was changed"
             self.findings.add(Finding.WRONG_SIGNATURE, name, what)
-        self.key = digest.new_public_key or digest.public_key
+        self.valid += is_signed
+        if digest.version == FIRST_VERSION:
+            self._note_key(digest.public_key, is_seen=is_signed)
+            return
+        if is_signed and digest.public_key == self.anchor:
+            self.anchored = digest.number
+        begins = not self.chains or digest.kind == DigestKind.RENEWAL
+        if begins and len(self.chains) < _KEYS_TOLD:
+            self.chains.append(digest.public_key)
+        self._check_countersignature(name, digest)
+
+    def _check_countersignature(self, name: str, digest: Digest) -> None:
+        if not digest.countersignature:
+            if is_countersignature_due(digest.kind, digest.until_us, self.countersigned_us):
+                what = f"it has no countersignature of {digest.countersigner}, and one is due"
+                self.findings.add(Finding.MISSING_COUNTERSIGNATURE, name, what)
+            return
+        self.countersigned_us = digest.countersigned_us
+        is_seen = digest.is_countersigned()
+        self._note_key(digest.countersigner, is_seen=is_seen)
+        if not is_seen:
+            what = f"its countersignature is not that of {digest.countersigner} over its bytes"
+            self.findings.add(Finding.WRONG_SIGNATURE, name, what)
+
+    def _note_key(self, key: str, *, is_seen: bool) -> None:
+        if is_seen and key not in self.keys[-1:] and len(self.keys) < _KEYS_TOLD:
+            self.keys.append(key)
 
     def _check_segment(self, name: str, digest: Digest) -> None:
         number = segment_number(digest)

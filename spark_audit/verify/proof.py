@@ -1,10 +1,14 @@
 """Proofs that the records of one message's life are in a trail, for whoever has neither the trail nor the gateway.
 
 A proof is one JSON object: the records' lines, for each its place among the leaves of its segment and the path from
-there to the Merkle root (RFC 6962, section 2.1.1), and the signed digests: of those segments, and of every new key.
+there to the Merkle root (RFC 6962, section 2.1.1), and signed digests: those of the segments, with all digests from the
+last countersigned one on, that of each new key, and the first of each chain of keys.
 
 The records are those of life.py: the acceptance of the publication, its puts, deliveries, and what was acknowledged. A
 proof of version 1 has only the records that name the message.
+
+Whoever checks it trusts a public key, and from there every key that a digest of a trusted key names. So a proof stands
+on the configured key, or on the key of any digest that is in it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +17,7 @@ from typing import Any, Final
 
 import orjson
 
-from spark_audit.digest import Digest, DigestKind, MalformedDigest, parse_digest
+from spark_audit.digest import FIRST_VERSION, Digest, DigestKind, MalformedDigest, parse_digest
 from spark_audit.life import MOST_RECORDS, Life, life_of
 from spark_audit.merkle import HASH_BYTES, audit_paths, root_of_path
 from spark_audit.record import line_hashes
@@ -93,18 +97,21 @@ class _Search:
     wanted: dict[str, list[int]]
     leaves: dict[int, list[int]] = field(default_factory=dict)
     digests: dict[int, tuple[Digest, bytes]] = field(default_factory=dict)
-    rotations: list[bytes] = field(default_factory=list)
+    #: Digests that hand over to another key or begin a chain, and those between a countersignature and a segment.
+    links: dict[int, bytes] = field(default_factory=dict)
+    has_chain: bool = False
     not_signed: int = 0
 
     def run(self, source: TrailSource) -> None:
         """Goes through a trail once."""
         due: tuple[Digest, bytes] | None = None
+        since: dict[int, bytes] = {}  # digests from the last countersigned one on
         for entry in source.entries():
             if isinstance(entry, DigestFile):
                 digest = _parsed(entry.data)
-                if digest is not None and digest.kind == DigestKind.ROTATION:
-                    self.rotations.append(entry.data)
-                elif digest is not None and digest.kind == DigestKind.SEGMENT:
+                if digest is not None:
+                    since = self._linked(digest, entry.data, since)
+                if digest is not None and digest.kind == DigestKind.SEGMENT:
                     due = digest, entry.data
                 continue
             if leaves := self.wanted.pop(entry.stem, []):
@@ -112,6 +119,16 @@ class _Search:
                     self.not_signed += len(leaves)
                 else:
                     self.leaves[entry.number], self.digests[entry.number] = leaves, due
+                    self.links |= since
+
+    def _linked(self, digest: Digest, data: bytes, since: dict[int, bytes]) -> dict[int, bytes]:
+        begins = digest.version != FIRST_VERSION and not self.has_chain
+        self.has_chain |= begins
+        if begins or digest.kind in (DigestKind.ROTATION, DigestKind.RENEWAL):
+            self.links[digest.number] = data
+        if digest.version == FIRST_VERSION:
+            return {}
+        return ({} if digest.countersignature else since) | {digest.number: data}
 
 
 def prove(source: Callable[[], TrailSource], message_id: str) -> tuple[Proof, int]:
@@ -129,9 +146,8 @@ def prove(source: Callable[[], TrailSource], message_id: str) -> tuple[Proof, in
             records += _proven(entry, search.digests[entry.number][0], wanted)
     if gone := [f"{number:012d}" for number in search.leaves] + list(search.wanted):
         raise ProofError(f"segment {int(min(gone)[:12])} was removed meanwhile (prove again what is left)")
-    digests = [data for _digest, data in search.digests.values()] + search.rotations
-    ordered = sorted(digests, key=lambda data: parse_digest(data).number)
-    texts = tuple(data.decode() for data in ordered)
+    digests = {digest.number: data for digest, data in search.digests.values()} | search.links
+    texts = tuple(digests[number].decode() for number in sorted(digests))
     proof = Proof(message_id=message_id, records=tuple(records), digests=texts)
     linked = _lines_of_life(proof)  # a record that links others to the message may have no digest yet
     kept = tuple(record for place, record in enumerate(records, start=1) if place in linked)
@@ -213,7 +229,7 @@ def verify_proof(data: bytes, public_key: str = "") -> ProofVerification:
         proof, digests = _read(data)
     except MalformedProof as error:
         return ProofVerification(verdict=Verdict.NOT_EVALUABLE, reason=f"it is no proof: {error}")
-    keys, problems = _check_keys(digests, public_key)
+    keys, problems = _check_keys(digests, public_key, {record.digest for record in proof.records})
     of_life = _lines_of_life(proof)
     for place, record in enumerate(proof.records, start=1):
         if problem := _problem_of(record, digests):
@@ -270,27 +286,35 @@ def _text(value: object) -> str:
     return value
 
 
-def _check_keys(digests: dict[int, Digest], public_key: str) -> tuple[list[str], list[str]]:
+def _check_keys(digests: dict[int, Digest], public_key: str, needed: set[int]) -> tuple[list[str], list[str]]:
     """The keys that signed, and what is wrong with them: each is the one that was given, or one that it handed over to.
 
-    A key may be given that came before those of the proof: the rotations between them are in it.
+    `needed` are the digests that records stand on; the others only lead to them.
+    A key may be given that came before those of the proof: the rotations between them are in it. Of digests with a key
+    of their own the configured keys are told.
     """
     trusted = {public_key}
     keys: list[str] = []
     problems: list[str] = []
     for number, digest in sorted(digests.items()):
+        first = digest.version == FIRST_VERSION
+        configured = digest.public_key if first else digest.countersigner
+        is_trusted = digest.public_key in trusted or (bool(digest.countersignature) and configured in trusted)
         if not digest.is_signed_by(digest.public_key):
             problems.append(f"digest {number}: its signature is not that of its key {digest.public_key}")
-        elif digest.kind == DigestKind.ROTATION:
-            trusted |= {digest.new_public_key} if digest.public_key in trusted else set()
             continue
-        elif public_key and digest.public_key not in trusted:
+        if digest.countersignature and not digest.is_countersigned():
+            problems.append(f"digest {number}: its countersignature is not that of {configured}")
+            continue
+        if is_trusted:
+            trusted |= {digest.next_public_key, digest.key_after} - {""}
+        elif public_key and number in needed:
             problems.append(
                 f"digest {number}: it is signed by {digest.public_key}, which is not the public key that was given and "
                 f"did not take over from it"
             )
-        if digest.public_key not in keys:
-            keys.append(digest.public_key)
+        if configured not in keys and number in needed:
+            keys.append(configured)
     return keys, problems
 
 

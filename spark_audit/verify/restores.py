@@ -1,7 +1,7 @@
-"""The restores that an auditor's policy names: records of kind restored, after which a gap is no finding any more.
+"""The restores that an auditor's policy names: gaps that the trail tells, and that are no finding any more.
 
     [[restore]]
-    record = "<hash of the record, 64 hex digits>"
+    record = "<hash of the record of kind restored, or of the digest of kind renewal, 64 hex digits>"
     because = "the disk of the pump house was replaced, ticket 4711"
 
 `rfhbridge audit verify` prints the hash. Nothing here needs Spark, so that it can read a policy too.
@@ -29,18 +29,16 @@ def accepted_restores(tables: dict[str, Any]) -> frozenset[str]:
     return frozenset(_record_of(number, table) for number, table in enumerate(listed, start=1))
 
 
-def read_accepted_restores(path: Path) -> frozenset[str]:
-    """Those of a policy file, of which nothing else is looked at. Raises UnusableRestore, OSError."""
+def read_tables(path: Path) -> dict[str, Any]:
+    """The tables of a policy file, for whoever needs no control. Raises UnusableRestore, OSError."""
     with path.open("rb") as file:
         data = file.read(LARGEST_POLICY_BYTES + 1)
     if len(data) > LARGEST_POLICY_BYTES:
-        raise UnusableRestore(f"{path}: a policy has at most {LARGEST_POLICY_BYTES} bytes")
+        raise UnusableRestore(f"a policy has at most {LARGEST_POLICY_BYTES} bytes")
     try:
-        return accepted_restores(tomllib.loads(data.decode()))
+        return tomllib.loads(data.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UnusableRestore(f"{path}: it is not TOML: {error}") from None
-    except UnusableRestore as error:
-        raise UnusableRestore(f"{path}: {error}") from None
+        raise UnusableRestore(f"it is not TOML: {error}") from None
 
 
 def _record_of(number: int, table: dict[str, Any]) -> str:

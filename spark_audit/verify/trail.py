@@ -102,7 +102,7 @@ class _Check:
 
     def __post_init__(self) -> None:
         self.lines = LineChain(self.in_lines)
-        self.digests = DigestChain(self.in_digests)
+        self.digests = DigestChain(self.in_digests, self.accepted, self.anchor.public_key)
         self.completeness = Completeness(self.in_lines, self.lines)
         self.of_rule = RuleCheck(self.rule, self.in_digests)
 
@@ -135,7 +135,7 @@ class _Check:
 
     def _check_public_key(self) -> None:
         key, keys = self.anchor.public_key, self.digests.keys
-        if not key or key in keys:
+        if not key or key in keys or self.digests.anchored:
             return
         if self.digests.number:
             what = f"none is signed by the public key {key} that was given; they are by {', '.join(keys) or 'none'}"
@@ -178,8 +178,16 @@ class _Check:
             if each.record not in self.accepted:
                 return Verdict.RESTORED, f'{each}; until a policy names it: record = "{each.record}"'
         if self.anchor.names:
-            return Verdict.ANCHORED, f"{told}; anchored by {_anchored_by(self.anchor)}"
+            return Verdict.ANCHORED, f"{told}; anchored by {self._anchored_by()}"
         return Verdict.INTACT, told
+
+    def _anchored_by(self) -> str:
+        anchor, number = self.anchor, self.digests.anchored
+        alone = f" (it signed digest {number}, and nothing else)" if number else ""
+        parts = [f"the public key {anchor.public_key}{alone}"] if anchor.public_key else []
+        if anchor.numbers:
+            parts.append(f"the copied digests up to {anchor.numbers[-1]}")
+        return " and ".join(parts)
 
     def _why_not_evaluable(self) -> str:
         """What keeps from a verdict; "" where nothing does."""
@@ -212,6 +220,7 @@ class _Check:
             digests=self.digests.number,
             digest_head=self.digests.head,
             public_keys=tuple(self.digests.keys),
+            chains=tuple(self.digests.chains),
             anchors=self.anchor.names,
             records_without_digest=self.completeness.records_without_digest,
             segments_removed=self.completeness.removed,
@@ -225,6 +234,7 @@ class _Check:
             ),
             restoration_count=self.lines.restoration_count,
             last_digest_at_us=self.of_rule.last_at_us,
+            of_rule=self.of_rule.count,
         )
 
     def _notes(self) -> tuple[str, ...]:
@@ -241,16 +251,14 @@ class _Check:
             count = counted(check.records_without_digest, "record")
             have = "has" if check.records_without_digest == 1 else "have"
             notes.append(f"{count} at the end {have} no digest yet{where}")
+        if self.anchor.public_key in self.digests.keys and self.digests.chains:
+            notes.append(
+                "the public key that was given is the configured one: whoever had its private half could write all of"
+                f" this anew. The first key of the chain shows more, if it was kept elsewhere: {self.digests.chains[0]}"
+            )
         if self.anchor.numbers and self.anchor.numbers[-1] < self.digests.number:
             notes.append(f"the copied digests end with {self.anchor.numbers[-1]}; those behind it stand on signatures")
         return tuple(notes)
-
-
-def _anchored_by(anchor: Anchor) -> str:
-    parts = [f"the public key {anchor.public_key}"] if anchor.public_key else []
-    if anchor.numbers:
-        parts.append(f"the copied digests up to {anchor.numbers[-1]}")
-    return " and ".join(parts)
 
 
 def _digest_path(number: int) -> str:

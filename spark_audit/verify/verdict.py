@@ -12,9 +12,11 @@ _NOT_KNOWN: Final = "the trail does not know what the store lost"
 #: Problems that are told one by one; the rest is counted.
 PROBLEMS_TOLD: Final = 100
 LIMITS: Final = (
-    "Without an anchor kept elsewhere (the public key, a copy of the digests) this shows that the files agree with "
-    "each other: not that nobody wrote all of them anew, nor that nothing was cut off their end. A public key alone "
-    "does not show digests cut off the end with their segments; a copy of the digests does, up to its last."
+    "Without an anchor kept elsewhere (a public key, a copy of the digests) this shows that the files agree with each "
+    "other: not that nobody wrote all of them anew, nor that nothing was cut off their end. The first key of the chain "
+    "of keys shows that nothing was rewritten that was signed before a break-in; the configured key shows only that "
+    "whoever rewrote it had that key. No public key shows digests cut off the end; a copy of the digests does, up to "
+    "its last, and so does --not-older-than."
 )
 
 
@@ -54,6 +56,8 @@ class Finding(StrEnum):
     BROKEN_DIGEST_LINK = "broken digest link"
     WRONG_KEY = "wrong key"
     WRONG_SIGNATURE = "wrong signature"
+    MISSING_COUNTERSIGNATURE = "missing countersignature"
+    RENEWED_CHAIN = "renewed chain"
     UNLIKE_COPY = "unlike copy"
     REMOVED_TOO_EARLY = "removed too early"
     STALE_TRAIL = "stale trail"
@@ -149,7 +153,7 @@ class Verification:
     #: Number of digests, and the hash of the last one's bytes: it pins all before it.
     digests: int
     digest_head: str
-    #: Keys that sign, in the order in which each took over.
+    #: Configured keys, in the order in which each took over: they sign (version 1) or countersign.
     public_keys: tuple[str, ...]
     #: What the trail was held against: "public key", "digests".
     anchors: tuple[str, ...]
@@ -164,9 +168,18 @@ class Verification:
     #: The first RESTORATIONS_TOLD records of kind restored, and how many there are.
     restorations: tuple[Restoration, ...] = ()
     restoration_count: int = 0
+    #: The first key of each chain of keys: more than one where a chain was renewed.
+    chains: tuple[str, ...] = ()
     #: The time of the last digest, microseconds since 1970 UTC; 0: there is none.
     last_digest_at_us: int = 0
+    #: The number of problems that only the auditor's rule finds.
+    of_rule: int = 0
     limits: str = LIMITS
+
+    @property
+    def faults(self) -> int:
+        """The number of problems of the trail itself, without those of the auditor's rule."""
+        return self.problem_count - self.of_rule
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""

@@ -46,7 +46,7 @@ def _until(is_so: Callable[[], bool], gateway: Gateway, what: str) -> None:
 
 @pytest.fixture
 def lived(new_gateway: StartGateway, connect: Connect, tmp_path: Path) -> Gateway:
-    """A gateway that has ended, after two kills and a new key; the old public key is OLD.pub, the copies in SECOND."""
+    """A gateway after two kills, a new key and its end. FIRST.pub and OLD.pub are older; SECOND has the copies."""
     second = tmp_path / "SECOND"
     second.mkdir()
     config = tmp_path / "rfhbridge.toml"
@@ -56,6 +56,8 @@ def lived(new_gateway: StartGateway, connect: Connect, tmp_path: Path) -> Gatewa
     _publish(connect, gateway, "once")
     _until(lambda: any(second.glob("digests/*.digest")), gateway, "no digest was copied")
     shutil.copyfile(gateway.data / "trail-key.pub", tmp_path / "OLD.pub")
+    first = rfhbridge("audit", "key", "show", "--data", gateway.data).stdout
+    (tmp_path / "FIRST.pub").write_text(first)
     gateway.kill_and_restart()
     _publish(connect, gateway, "more")
     _until(lambda: any(trail.glob("*.jsonl.gz")), gateway, "no segment was compressed")
@@ -67,7 +69,7 @@ def lived(new_gateway: StartGateway, connect: Connect, tmp_path: Path) -> Gatewa
     gateway.start()  # what was removed at the stop has its inventory at the next start
     _until(lambda: _tells(b'"kind":"inventory"', trail, second), gateway, "no inventory was told")
     assert gateway.stop() == 0
-    assert rfhbridge("audit", "key", "show", "--data", gateway.data).stdout == rotated.stdout
+    assert rfhbridge("audit", "key", "show", "--data", gateway.data).stdout == first != rotated.stdout
     return gateway
 
 
@@ -94,7 +96,7 @@ def _verified(*arguments: str | Path) -> tuple[int, dict[str, object]]:
 def test_a_trail_that_was_tended_and_killed_is_anchored_by_the_first_key_and_the_copies(
     lived: Gateway, tmp_path: Path
 ) -> None:
-    anchors = ("--public-key", tmp_path / "OLD.pub", "--digests", tmp_path / "SECOND")
+    anchors = ("--public-key", tmp_path / "FIRST.pub", "--digests", tmp_path / "SECOND")
     code, said = _verified("--data", lived.data, *anchors)
     assert (code, said["verdict"], said["problem_count"]) == (0, "anchored", 0), said
     assert said["segments_removed"] > 0
@@ -117,9 +119,10 @@ def test_a_trail_that_was_tended_and_killed_is_anchored_by_the_first_key_and_the
 @pytest.mark.timeout(600)
 def test_spark_finds_the_same_trail_whole_and_every_exchange_in_order(lived: Gateway, tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="the audit on Spark is not installed")
-    anchors = ("--public-key", tmp_path / "OLD.pub", "--digests", tmp_path / "SECOND")
+    anchors = ("--public-key", tmp_path / "FIRST.pub", "--digests", tmp_path / "SECOND")
     out = tmp_path / "report"
-    ended = rfhbridge("audit", "run", "--data", lived.data, *anchors, "--out", out, "--json", timeout=None)
+    told = ("--out", out, "--json")
+    ended = rfhbridge("audit", "run", "--data", lived.data, *anchors, *told, timeout=None)
     result = json.loads(ended.stdout)
     found = {each["identifier"]: each["sample"] for each in result["controls"] if each["violations"]}
     assert (ended.returncode, result["verdict"]) == (0, "clean"), (found, ended.stderr)

@@ -72,7 +72,7 @@ class TrailBuilder:
 
 
 class SignedTrail:
-    """A trail with digests as digest.py defines them, by json, hashlib and Ed25519 alone: nothing here is ours."""
+    """A trail with digests of version 1 as digest.py defines them, by json, hashlib and Ed25519 alone."""
 
     def __init__(self, trail: TrailBuilder, key: Ed25519PrivateKey, gateway: str = GATEWAY) -> None:
         self.trail = trail
@@ -147,17 +147,21 @@ class SignedTrail:
             "code_version": "0.1.0",
             "table_version": "1",
             "configuration_sha256": "",
-            "public_key": self.public_key,
             "new_public_key": "",
             **fields,
         }
-        values["signature"] = self.key.sign(_canonical(values)).hex()
+        self.sign(values)
         data = _canonical(values) + b"\n"
         self.previous = hashlib.sha256(data).hexdigest()
         self.digests.mkdir(parents=True, exist_ok=True)
         path = self.digests / f"{self.number:012d}.digest"
         path.write_bytes(data)
         return path
+
+    def sign(self, values: dict[str, object]) -> None:
+        """Adds the key and the signature of a digest."""
+        values.setdefault("public_key", self.public_key)
+        values["signature"] = self.key.sign(_canonical(values)).hex()
 
     def rotate(self, key: Ed25519PrivateKey) -> Path:
         """Hands over to another key."""
@@ -178,6 +182,46 @@ class SignedTrail:
         compressed.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
         path.unlink()
         return compressed
+
+
+class ChainedTrail(SignedTrail):
+    """The same with digests of version 2: each has a key of its own. `key` is the configured one.
+
+    `countersign` says whether it countersigns; None: where it has to, but for the hour.
+    """
+
+    countersign: bool | None = None
+    _kind_before: object = "rotation"
+
+    @staticmethod
+    def key_of(number: int) -> Ed25519PrivateKey:
+        """The key of a digest, which a gateway destroys and this one does not."""
+        return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(b"chain %d" % number).digest())
+
+    def public_key_of(self, number: int) -> str:
+        return self.key_of(number).public_key().public_bytes_raw().hex()
+
+    def sign(self, values: dict[str, object]) -> None:
+        """Adds keys and signatures. The first digest has a countersignature, and others that say `countersign`."""
+        number = int(str(values["number"]))
+        values["version"] = 2
+        must = self._kind_before == "rotation" or values["kind"] in ("rotation", "renewal")
+        self._kind_before = values["kind"]
+        countersign = values.pop("countersign", must if self.countersign is None else self.countersign)
+        key = values.pop("signer", self.key_of(number))
+        values.setdefault("countersigner", self.public_key)
+        values.setdefault("next_public_key", self.public_key_of(number + 1))
+        values.setdefault("keep_us", 0)
+        values.setdefault("allowed_by", "a test" if values["kind"] in ("rotation", "retention") else "")
+        values["public_key"] = key.public_key().public_bytes_raw().hex()
+        values["countersignature"] = self.key.sign(_canonical(values)).hex() if countersign else ""
+        values["signature"] = key.sign(_canonical(values)).hex()
+
+    def remove(self, segment: int) -> None:
+        """Removes the segments up to a number, as retention does."""
+        self.digest("retention", segment=self.segments[segment - 1], keep_us=1, until_us=1_795_158_900_000_001)
+        for stem in self.segments[:segment]:
+            (self.folder / f"{stem}.jsonl").unlink(missing_ok=True)
 
 
 def _canonical(values: dict[str, object]) -> bytes:
@@ -214,6 +258,12 @@ def policy_of(*identifiers: str) -> Policy:
 def signed(tmp_path: Path) -> SignedTrail:
     """An empty trail with digests, under the test's own data folder, and its key."""
     return SignedTrail(TrailBuilder(tmp_path / "data" / "trail"), signing_key(1))
+
+
+@pytest.fixture
+def chained(tmp_path: Path) -> ChainedTrail:
+    """The same with digests of version 2."""
+    return ChainedTrail(TrailBuilder(tmp_path / "data" / "trail"), signing_key(1))
 
 
 @pytest.fixture

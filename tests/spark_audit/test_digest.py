@@ -12,16 +12,15 @@ from spark_audit.digest import (
     MalformedDigest,
     SegmentMeasure,
     UnknownDigestVersion,
-    UnusableKey,
     digest_hash,
     digest_name,
     digest_number,
     digest_numbers,
+    is_countersignature_due,
     parse_digest,
-    public_key_from_text,
-    public_key_of,
-    rotation_digest,
 )
+from spark_audit.signature import KeySigner
+from tests.every_case import for_every
 
 #: RFC 8032, section 7.1, TEST 1 and TEST 2.
 KEY = Ed25519PrivateKey.from_private_bytes(
@@ -34,6 +33,7 @@ NEW_KEY = Ed25519PrivateKey.from_private_bytes(
 NEW_PUBLIC_KEY = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c"
 
 DIGEST = Digest(
+    version=1,
     number=2,
     kind="segment",
     gateway="0102030405060708090a0b0c",
@@ -136,17 +136,85 @@ def test_a_digest_cut_anywhere_is_refused() -> None:
 
 
 def test_a_later_version_says_so() -> None:
-    with pytest.raises(UnknownDigestVersion, match="has version 2"):
-        parse_digest(_with(version=2))
+    with pytest.raises(UnknownDigestVersion, match="has version 3"):
+        parse_digest(_with(version=3))
 
 
-def test_a_rotation_names_the_new_key_and_is_signed_by_the_old_one() -> None:
-    last = DIGEST.signed(KEY)
-    rotation = rotation_digest(last, last.to_bytes(), old_key=KEY, new_key=NEW_KEY, now_us=7)
-    assert (rotation.number, rotation.kind, rotation.new_public_key) == (3, "rotation", NEW_PUBLIC_KEY)
-    assert (rotation.previous, rotation.head) == (hashlib.sha256(last.to_bytes()).hexdigest(), last.head)
-    assert rotation.is_signed_by(PUBLIC_KEY)
-    assert parse_digest(rotation.to_bytes()) == rotation
+# -- version 2 ---------------------------------------------------------------------------------------------------------
+
+SECOND = replace(
+    DIGEST, version=2, next_public_key=NEW_PUBLIC_KEY, countersigner=PUBLIC_KEY, countersignature="7" * 128
+)
+#: The same, typed.
+SECOND_TEXT = (
+    '{"allowed_by":"","code_version":"0.1.0","configuration_sha256":"' + "5" * 64 + '","countersignature":"'
+    + "7" * 128 + '","countersigner":"' + PUBLIC_KEY + '","first_sequence":5,'
+    '"from_us":1795161600000000,"gateway":"0102030405060708090a0b0c","head":"' + "3" * 64 + '","keep_us":0,'
+    '"kind":"segment","last_sequence":6,"merkle_root":"' + "2" * 64 + '","new_public_key":"","next_public_key":"'
+    + NEW_PUBLIC_KEY + '","number":2,"previous":"' + "4" * 64 + '",'
+    '"public_key":"' + PUBLIC_KEY + '","records":2,"segment":"000000000002-20261120T08","sha256":"' + "1" * 64 + '",'
+    '"signature":"' + "6" * 128 + '","size_bytes":734,"table_version":"1","until_us":1795161601000000,"version":2}\n'
+)  # fmt: skip
+
+
+def test_a_digest_of_version_2_has_the_bytes_of_the_definition() -> None:
+    assert SECOND.to_bytes() == SECOND_TEXT.encode()
+    assert parse_digest(SECOND_TEXT.encode()) == SECOND
+
+
+def test_the_countersignature_is_over_all_but_both_signatures_and_the_signature_over_it_too() -> None:
+    bare = replace(SECOND, countersignature="")
+    without = SECOND_TEXT.rstrip("\n").replace(f'"signature":"{"6" * 128}",', "")
+    assert SECOND.signing_input() == without.encode()
+    assert SECOND.countersigning_input() == without.replace(f'"countersignature":"{"7" * 128}",', "").encode()
+    signed = bare.countersigned(KeySigner(KEY)).signed(KEY)
+    assert signed.countersignature == KEY.sign(SECOND.countersigning_input()).hex()
+    assert signed.is_countersigned()
+    assert signed.is_signed_by(PUBLIC_KEY)
+    assert not replace(signed, countersignature="").is_signed_by(PUBLIC_KEY)
+    assert not replace(signed, records=3).is_countersigned()
+
+
+BROKEN_SECOND = {
+    "without a next key": ({"next_public_key": ""}, "next_public_key is not what it should be"),
+    "without the key that countersigns": ({"countersigner": ""}, "countersigner is not what it should be"),
+    "a retention that says no time": (
+        {"kind": "retention", "sha256": "", "merkle_root": "", "allowed_by": "audit.keep_days = 1"},
+        "keep_us does not go with kind retention",
+    ),
+    "a time to keep in a segment's": ({"keep_us": 1}, "keep_us does not go with kind segment"),
+    "a rotation that nobody ordered": (
+        {"kind": "rotation", "segment": "", "sha256": "", "merkle_root": "", "new_public_key": PUBLIC_KEY},
+        "allowed_by does not go with kind rotation",
+    ),
+}
+
+
+@for_every(BROKEN_SECOND)
+def test_what_is_no_digest_of_version_2_says_why(case: tuple[dict[str, object], str]) -> None:
+    values, words = case
+    merged = json.loads(SECOND_TEXT) | values
+    data = json.dumps(dict(sorted(merged.items())), separators=(",", ":")).encode() + b"\n"
+    with pytest.raises(MalformedDigest, match=words):
+        parse_digest(data)
+
+
+def test_version_1_knows_no_renewal_and_version_2_does() -> None:
+    bare = {"segment": "", "sha256": "", "merkle_root": "", "kind": "renewal"}
+    with pytest.raises(MalformedDigest, match="kind 'renewal' is not known"):
+        parse_digest(_with(**bare))
+    assert parse_digest(replace(SECOND, **bare).to_bytes()).kind == "renewal"
+
+
+def test_a_countersignature_is_due_at_the_beginning_at_turns_and_each_hour() -> None:
+    hour = 3_600_000_000
+    assert is_countersignature_due("segment", 5, None)
+    assert is_countersignature_due("rotation", 5, 5)
+    assert is_countersignature_due("renewal", 5, 5)
+    assert not is_countersignature_due("interval", 5, 5)
+    assert not is_countersignature_due("segment", 4 + hour, 5)
+    assert is_countersignature_due("segment", 5 + hour, 5)
+    assert is_countersignature_due("segment", 4, 5), "a clock that goes back puts nothing off"
 
 
 def test_a_measure_takes_lines_one_by_one_or_many_at_once() -> None:
@@ -168,11 +236,3 @@ def test_file_names_are_numbers_of_twelve_digits(tmp_path) -> None:
     assert digest_numbers(tmp_path) == [2, 10]
     assert digest_numbers(tmp_path / "nowhere") == []
     assert (digest_name(7), digest_number("000000000007.digest")) == ("000000000007.digest", 7)
-
-
-def test_a_public_key_is_a_line_of_hex() -> None:
-    assert public_key_of(KEY) == PUBLIC_KEY
-    assert public_key_from_text(f" {PUBLIC_KEY.upper()}\n") == PUBLIC_KEY
-    for text in ("", "d75a98", PUBLIC_KEY + "00", "-----BEGIN PUBLIC KEY-----"):
-        with pytest.raises(UnusableKey, match="64 hex digits"):
-            public_key_from_text(text)

@@ -17,7 +17,7 @@ from spark_audit.policy import Policy
 from spark_audit.read import trail_files
 from spark_audit.report import write_report
 from spark_audit.verify import Anchor, Verdict, verify_pack
-from tests.spark_audit.conftest import audited, policy_text_of
+from tests.spark_audit.conftest import audited, policy_text_of, signing_key
 
 FORMS = ["evidence.zip", "evidence.tar.gz"]
 
@@ -140,6 +140,38 @@ def test_the_lines_of_the_readme_check_a_pack(evidence, signed, tmp_path) -> Non
     assert f"the last digest has hash {signed.previous}" in digests.stdout, digests.stderr
 
 
+def _chained_pack(chained, tmp_path: Path) -> Path:
+    for _ in range(3):
+        chained.records(2)
+        chained.close()
+    chained.rotate(signing_key(2))
+    chained.digest("interval", countersign=True)
+    write_pack(Evidence(trail=chained.folder, code_version="0.1.0"), tmp_path / "chained.zip")
+    return _unpacked(tmp_path / "chained.zip", tmp_path / "chained")
+
+
+def test_the_lines_of_the_readme_check_a_chain_of_keys(chained, tmp_path) -> None:
+    folder = _chained_pack(chained, tmp_path)
+    assert (folder / "public-key.txt").read_text() == f"{chained.public_key_of(1)}\n"
+    _, digests = _run_examples(folder)
+    first, configured = chained.public_key_of(1), chained.public_key
+    assert digests.stdout.endswith(f"the first key of the chain is {first} and the configured key now {configured}\n")
+    path = folder / "trail/digests/000000000002.digest"
+    data = path.read_bytes()
+    path.write_bytes(data.replace(chained.public_key_of(3).encode(), chained.public_key_of(4).encode()))
+    _, digests = _run_examples(folder)
+    assert "InvalidSignature" in digests.stderr
+    path.write_bytes(data)
+    last = folder / "trail/digests/000000000005.digest"
+    chained.number, chained.previous = (
+        4,
+        hashlib.sha256((folder / "trail/digests/000000000004.digest").read_bytes()).hexdigest(),
+    )
+    last.write_bytes(chained.digest("interval", signer=signing_key(9)).read_bytes())
+    _, digests = _run_examples(folder)
+    assert "AssertionError" in digests.stderr
+
+
 def test_the_lines_of_the_readme_find_a_touch(evidence, tmp_path) -> None:
     for name, old, new in (
         ("000000000002-20261120T08.jsonl", b"boiler", b"cooler"),
@@ -197,13 +229,13 @@ def test_without_a_trail_there_is_no_pack(tmp_path) -> None:
 
 
 def test_a_pack_lacks_no_segment_that_was_removed_while_it_was_written(evidence, signed, tmp_path, monkeypatch) -> None:
-    key_in_force = pack._key_in_force
+    anchor_key_of = pack.anchor_key_of
 
-    def removed_meanwhile(trail: Path) -> str:
-        (trail / f"{signed.segments[0]}.jsonl.gz").unlink()
-        return key_in_force(trail)
+    def removed_meanwhile(digests: Path) -> str:
+        (digests.parent / f"{signed.segments[0]}.jsonl.gz").unlink()
+        return anchor_key_of(digests)
 
-    monkeypatch.setattr(pack, "_key_in_force", removed_meanwhile)
+    monkeypatch.setattr(pack, "anchor_key_of", removed_meanwhile)
     with pytest.raises(PackError, match=r"000000000001-20261120T07\.jsonl\.gz was removed while the trail was packed"):
         write_pack(evidence, tmp_path / "pack.zip")
     assert not (tmp_path / "pack.zip").exists()

@@ -1,4 +1,4 @@
-"""`rfhbridge audit key`: the key that signs the trail's digests, for the auditor (show) and the operator (rotate)."""
+"""`rfhbridge audit key`: the public key for an auditor (show), and another configured key (rotate)."""
 
 import time
 from pathlib import Path
@@ -21,7 +21,7 @@ ROTATION_WAIT_S: Final = 15.0
 _LOOK_AGAIN_S: Final = 0.1
 
 key = typer.Typer(
-    help="The key that signs the trail's digests.",
+    help="The keys that sign the trail's digests.",
     epilog=epilog("rfhbridge audit key show > gateway.pub", "rfhbridge audit key rotate --data var"),
     rich_markup_mode=None,
 )
@@ -29,55 +29,46 @@ key = typer.Typer(
 
 @key.command(epilog=epilog("rfhbridge audit key show > gateway.pub", "rfhbridge audit key show --data var"))
 def show(data: DataOption = None, config: ConfigOption = None) -> None:
-    """Print the public key that signs.
+    """Print the public key for an auditor: the first one of the trail's chain of keys.
 
-    It is one line of hex, for `audit verify --public-key`. Keep it, and the key of each rotation, where the gateway
-    cannot write. Exit code 0 printed, 2 there is no key, 3 wrong use.
+    It is one line of hex, for `audit verify --public-key`. Keep it where the gateway cannot write. Each digest has a
+    key of its own. So if you have this key from before a break-in, nobody can rewrite what was signed before it. Exit
+    code 0 printed, 2 there is no key, 3 wrong use.
     """
-    from gateway.audit_trail.digests import key_in_force
-    from gateway.audit_trail.signing_key import public_key_path
-    from spark_audit.digest import UnusableKey, public_key_from_text
+    from gateway.audit_trail.key_chain import living_key
+    from spark_audit.digest import DIGEST_FOLDER, anchor_key_of
 
-    trail, plan = _trail_and_plan(data, config)
-    path = public_key_path(Path(plan.signing_key))
-    try:
-        public_key = public_key_from_text(path.read_text(encoding="ascii", errors="replace"))
-    except FileNotFoundError:
-        raise CommandFailed(f"there is no {path} (the gateway makes the key when it starts)") from None
-    except UnusableKey as error:
-        raise CommandFailed(f"{path}: {error}") from None
-    in_force = key_in_force(trail)
-    if in_force not in (None, public_key):
-        raise CommandFailed(
-            f"{path} is not the key in force, which is {in_force} (start the gateway, which writes the file)"
-        )
+    trail, _ = _trail_and_plan(data, config)
+    public_key = anchor_key_of(trail / DIGEST_FOLDER) or living_key(trail, 1)
+    if not public_key:
+        raise CommandFailed(f"there is no key for {trail} (the gateway makes the key when it starts)")
     write_line(public_key)
 
 
 @key.command(epilog=epilog("rfhbridge audit key rotate --data var"))
 def rotate(data: DataOption = None, config: ConfigOption = None) -> None:
-    """Hand over to a new key.
+    """Hand over to a new configured key.
 
-    The old key signs the hand-over in the trail; a running gateway does this itself. The file of the old key is
-    replaced. The command prints the new public key. Exit code 0 done, 2 not done, 3 wrong use.
+    The old key countersigns the hand-over in the trail; a running gateway does this itself. The file of the old key is
+    replaced. The command prints the new public key. The key that `key show` prints stays the same. Exit code 0 done,
+    2 not done, 3 wrong use.
     """
     from gateway.audit_trail.digests import key_in_force
     from gateway.audit_trail.signing_key import make_next_key
-    from spark_audit.digest import public_key_of
 
     trail, plan = _trail_and_plan(data, config)
     before = key_in_force(trail)
     if before is None:
         when = "when its first file is closed, after 15 minutes at most, or when the gateway ends"
         raise CommandFailed(f"nothing in {trail} is signed yet (the gateway signs it {when})")
-    new = public_key_of(make_next_key(Path(plan.signing_key)))
+    new = make_next_key(Path(plan.signing_key)).public_key
     if has_store(trail.parent):
         with connected(trail.parent) as queue_manager:
             tell_order(queue_manager, "audit key rotate", f"{before} hands over to {new}")
     _hand_over(trail, plan)
     if key_in_force(trail) != new:
-        raise CommandFailed("another rotation came first ('rfhbridge audit key show' prints the key in force)")
-    typer.echo(f"{before} has handed over; give the new public key to the person who keeps it", err=True)
+        raise CommandFailed("another rotation came first (its key is in force)")
+    typer.echo(f"{before} has handed over; the new public key follows", err=True)
     write_line(new)
 
 

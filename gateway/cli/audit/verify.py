@@ -1,6 +1,7 @@
 """`rfhbridge audit verify`: a trail, a pack or a proof, checked without Spark and without the gateway."""
 
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -28,7 +29,8 @@ def verify(
     public_key: Annotated[Path | None, typer.Option(PUBLIC_KEY.flag, metavar="FILE", help=PUBLIC_KEY.help)] = None,
     digests: Annotated[Path | None, typer.Option(DIGESTS.flag, metavar="DIR", help=DIGESTS.help)] = None,
     policy: Annotated[
-        Path | None, typer.Option("--policy", metavar="FILE", help="Policy of the auditor, which may name restores.")
+        Path | None,
+        typer.Option("--policy", metavar="FILE", help="Policy of the auditor: restores, and what [trail] asks."),
     ] = None,
     proof: Annotated[
         Path | None,
@@ -66,14 +68,15 @@ def verify(
     from spark_audit.verify import Anchor, UnusableAnchor
 
     _check_use(evidence, data, digests, proof)
-    rule = _rule(keep_at_least_s, not_older_than_s, proof)
+    accepted, rule = _asked_by(policy)
+    rule = _rule(rule, keep_at_least_s, not_older_than_s, proof)
     try:
         anchor = Anchor.read(public_key_file=public_key, digests=digests)
     except UnusableAnchor as error:
         raise CommandFailed(str(error)) from None
     if proof is not None:
         _verify_proof(proof, anchor, as_json=as_json)
-    verification = _verification(evidence, data, config, anchor, _accepted_by(policy), rule)
+    verification = _verification(evidence, data, config, anchor, accepted, rule)
     if as_json:
         write_json(cast(Json, verification.as_dict()))
     else:
@@ -96,29 +99,33 @@ def _check_use(evidence: Path | None, data: Path | None, digests: Path | None, p
         raise typer.BadParameter("a proof is checked with --public-key only")
 
 
-def _rule(keep_at_least_s: int | None, not_older_than_s: int | None, proof: Path | None) -> "AuditorsRule":
-    """The auditor's own rule, by this machine's clock."""
-    from spark_audit.verify import AuditorsRule
-
+def _rule(
+    rule: "AuditorsRule", keep_at_least_s: int | None, not_older_than_s: int | None, proof: Path | None
+) -> "AuditorsRule":
+    """The auditor's own rule, by this machine's clock: options go before the policy."""
     if proof is not None and (keep_at_least_s is not None or not_older_than_s is not None):
         raise typer.BadParameter("a proof is about one message; --keep-at-least and --not-older-than are for a trail")
     if 0 in (keep_at_least_s, not_older_than_s):
         raise typer.BadParameter("--keep-at-least and --not-older-than must be more than 0")
-    return AuditorsRule(
-        keep_at_least_us=(keep_at_least_s or 0) * 1_000_000,
-        not_older_than_us=(not_older_than_s or 0) * 1_000_000,
+    keep_us, fresh_us = ((seconds or 0) * 1_000_000 for seconds in (keep_at_least_s, not_older_than_s))
+    return replace(
+        rule,
+        keep_at_least_us=keep_us or rule.keep_at_least_us,
+        not_older_than_us=fresh_us or rule.not_older_than_us,
         now_us=time.time_ns() // 1_000,
     )
 
 
-def _accepted_by(policy: Path | None) -> frozenset[str]:
-    """The restores that a policy names."""
-    from spark_audit.verify.restores import UnusableRestore, read_accepted_restores
+def _asked_by(policy: Path | None) -> "tuple[frozenset[str], AuditorsRule]":
+    """The restores that a policy names, and what it asks of a trail."""
+    from spark_audit.verify.auditors_rule import UnusableRule, rule_of
+    from spark_audit.verify.restores import UnusableRestore, accepted_restores, read_tables
 
     try:
-        return frozenset() if policy is None else read_accepted_restores(policy)
-    except UnusableRestore as error:
-        raise CommandFailed(str(error)) from None
+        tables = {} if policy is None else read_tables(policy)
+        return accepted_restores(tables), rule_of(tables)
+    except (UnusableRestore, UnusableRule) as error:
+        raise CommandFailed(f"{policy}: {error}") from None
 
 
 def _verification(
@@ -185,10 +192,9 @@ def _write(verification: "Verification") -> None:
     )
     write_line(f"{', '.join(counts)}, head {verification.head}")
     if verification.digests:
-        keys = " then ".join(verification.public_keys)
-        write_line(
-            f"last digest {verification.digest_head}, of {moment(verification.last_digest_at_us)}, signed by {keys}"
-        )
+        at, keys = moment(verification.last_digest_at_us), " then ".join(verification.public_keys)
+        by = f"keys that begin with {' then '.join(verification.chains)}, and " if verification.chains else ""
+        write_line(f"last digest {verification.digest_head}, of {at}, signed by {by}{keys}")
     for note in verification.notes:
         write_line(note)
     write_line(verification.limits)

@@ -1,6 +1,7 @@
 """Each closed segment and each quiet time has one signed digest, whatever dies in between."""
 
 import hashlib
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from gateway.audit_trail.records import Chain
 from gateway.audit_trail.segment import SegmentLimits, Trail
 from gateway.audit_trail.signing_key import make_next_key, next_key_path, read_key
 from mq_adapters.reasons import StoreError
-from spark_audit.digest import Digest, parse_digest, public_key_of
+from spark_audit.digest import Digest, parse_digest
 from spark_audit.verify import Verdict, verify
 from tests.gateway.audit_trail.conftest import GATEWAY, NOON, NOON_US
 
@@ -59,7 +60,7 @@ def test_a_digest_says_what_the_closed_segment_holds(folder, clock, batches) -> 
     assert (digest.from_us, digest.until_us) == (NOON_US, NOON_US + 3 * MINUTE_US)
     assert (digest.code_version, digest.table_version, digest.configuration_sha256) == ("1.2", "7", "c" * 64)
     key = read_key(folder.parent / "trail-key.pem")
-    assert digest.public_key == public_key_of(key)
+    assert digest.countersigner == key.public_key
     Ed25519PublicKey.from_public_bytes(bytes.fromhex(digest.public_key)).verify(
         bytes.fromhex(digest.signature), digest.signing_input()
     )
@@ -202,16 +203,19 @@ def test_the_key_is_handed_over_by_a_digest_that_the_old_one_signs(folder, clock
     with Trail.open(folder, now=clock) as trail:
         trail.append(*batches())
         trail.close_segment()
-        old = public_key_of(read_key(path))
-        new = public_key_of(make_next_key(path))
+        old = read_key(path).public_key
+        new = make_next_key(path).public_key
         trail.tend()
         trail.append(*batches())
         trail.close_segment()
     before, rotation, after = _digests(folder)
-    assert (rotation.kind, rotation.public_key, rotation.new_public_key) == ("rotation", old, new)
-    assert (before.public_key, after.public_key) == (old, new)
+    assert (rotation.kind, rotation.countersigner, rotation.new_public_key) == ("rotation", old, new)
+    assert rotation.is_countersigned()
+    assert rotation.allowed_by.endswith(f"uid {os.getuid()})")
+    assert (before.countersigner, after.countersigner) == (old, new)
+    assert after.is_countersigned(), "the new key has signed something at once"
     assert not next_key_path(path).exists()
-    assert public_key_of(read_key(path)) == new
+    assert read_key(path).public_key == new
     assert path.with_suffix(".pub").read_text() == new + "\n"
     assert verify(folder).verdict is Verdict.INTACT
 
@@ -221,7 +225,7 @@ def test_a_crash_between_the_rotation_and_the_new_keys_name_is_mended(folder, cl
     with monkeypatch.context() as crash, Trail.open(folder, now=clock) as trail:
         trail.append(*batches())
         trail.close_segment()
-        new = public_key_of(make_next_key(path))
+        new = make_next_key(path).public_key
         crash.setattr("gateway.audit_trail.digests.take_over", _no_space)
         with pytest.raises(OSError, match="No space"):
             trail.tend()
@@ -229,7 +233,7 @@ def test_a_crash_between_the_rotation_and_the_new_keys_name_is_mended(folder, cl
         trail.append(*batches())
         trail.close_segment()
     assert [digest.kind for digest in _digests(folder)] == ["segment", "rotation", "segment"]
-    assert public_key_of(read_key(path)) == new
+    assert read_key(path).public_key == new
     assert verify(folder).verdict is Verdict.INTACT
 
 

@@ -30,7 +30,7 @@ from tests.gateway.audit_trail.conftest import NOTE_TAKER, Store
 AT = 1_795_158_000_000_000
 BATCHES, RECORDS_PER_BATCH = 6, 3
 #: Calls that change the disk: in front of each of them the process may die.
-STEPS = ("write", "fsync", "fdatasync", "rename", "replace", "unlink", "truncate", "link", "mkdir")
+STEPS = ("write", "pwrite", "fsync", "fdatasync", "rename", "replace", "unlink", "truncate", "link", "mkdir")
 #: A step in so many is tried where the proof is short.
 STRIDE = 9
 
@@ -75,7 +75,7 @@ def _dying_at(step: int) -> Iterator[None]:
     yield
 
 
-def _killed_at(step: int, life: Callable[[], None]) -> bool:
+def killed_at(step: int, life: Callable[[], None]) -> bool:
     """Whether a child that lives that life was killed at that step; False where it came to its end before."""
     child = os.fork()
     if child == 0:
@@ -113,7 +113,7 @@ def test_an_exporter_that_dies_anywhere_leaves_a_trail_that_the_next_one_complet
     while True:
         world = tmp_path / "world"
         shutil.copytree(ready, world)
-        killed = _killed_at(step, partial(_life, world / "data", keep_days))
+        killed = killed_at(step, partial(_life, world / "data", keep_days))
         _life(world / "data", keep_days)
         _check(world, is_kept=keep_days == 0)
         shutil.rmtree(world)

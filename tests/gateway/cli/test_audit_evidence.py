@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from spark_audit.digest import Digest, SegmentMeasure, digest_hash, digest_name, public_key_of
+from spark_audit.digest import Digest, SegmentMeasure, digest_hash, digest_name
+from spark_audit.signature import public_key_of
 
 GATEWAY = "0102030405060708090a0b0c"
 MESSAGE = "52464842" + "a" * 40
@@ -46,6 +47,7 @@ def trail(data_folder) -> Path:
         measure = SegmentMeasure()
         measure.add(b"".join(lines))
         digest = Digest(
+            version=1,
             number=number,
             kind="segment",
             gateway=GATEWAY,
@@ -132,7 +134,8 @@ def test_pack_is_verified_like_its_trail(rfhbridge, data_folder, trail, key_file
 def test_pack_as_json_tells_its_hash(rfhbridge, data_folder, trail, tmp_path):
     pack = tmp_path / "evidence.zip"
     said = json.loads(rfhbridge("audit", "pack", "--data", data_folder, "--out", pack, "--json").stdout)
-    assert said == {"pack": str(pack), "files": 6, "sha256": hashlib.sha256(pack.read_bytes()).hexdigest()}
+    sha256 = hashlib.sha256(pack.read_bytes()).hexdigest()
+    assert said == {"pack": str(pack), "files": 6, "sha256": sha256}
 
 
 def test_copied_trail_and_unpacked_pack_are_verified_as_folders(rfhbridge, data_folder, trail):
@@ -141,12 +144,24 @@ def test_copied_trail_and_unpacked_pack_are_verified_as_folders(rfhbridge, data_
 
 
 def test_pack_takes_results_and_policy(rfhbridge, data_folder, trail, tmp_path):
-    (data_folder / "report").mkdir()
-    (data_folder / "report" / "result.json").write_text("{}")
+    report = data_folder / "report"
+    report.mkdir()
+    (report / "result.json").write_text("{}")
     policy = tmp_path / "policy.toml"
     policy.write_text("[scope]\n")
     ended = rfhbridge("audit", "pack", "--data", data_folder, "--policy", policy, "--out", tmp_path / "a.tar.gz")
     assert (ended.exit_code, ended.text.split(": ")[1].split(",")[0]) == (0, "8 files")
+
+
+def test_policy_asks_how_long_a_trail_is_kept_and_how_fresh_it_is(rfhbridge, data_folder, trail, tmp_path):
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[trail]\nnot_older_than_hours = 2\n")
+    asked = ("audit", "verify", "--data", data_folder, "--policy", policy)
+    ended = rfhbridge(*asked)
+    assert (ended.exit_code, "the last digest is of 1970-01-01T00:00:00Z" in ended.text) == (1, True)
+    assert rfhbridge(*asked, "--not-older-than", "99999d").exit_code == 0, "an option goes before the policy"
+    policy.write_text("[trail]\nnot_older_than_s = 2\n")
+    assert "trail has no key not_older_than_s" in rfhbridge(*asked).stderr
 
 
 def test_message_is_proven_to_a_third_party(rfhbridge, data_folder, trail, key_file, tmp_path):

@@ -10,7 +10,6 @@ from gateway.audit_trail.segment import Trail
 from gateway.audit_trail.signing_key import make_key
 from gateway.config import Settings
 from mq_adapters.reasons import StoreError
-from spark_audit.digest import public_key_of
 from tests.gateway.access.jwt_vectors import ES256_KEY, HS256_KEY
 
 
@@ -150,7 +149,7 @@ def test_keys_that_the_first_start_makes_are_not_missed_and_not_made(rfhbridge, 
 
 
 def test_keys_are_read_as_the_gateway_reads_them(rfhbridge, tmp_path, audited):
-    public_key = public_key_of(make_key(tmp_path / "signing.pem"))
+    public_key = make_key(tmp_path / "signing.pem").public_key
     (tmp_path / "personal.key").write_bytes(bytes(32))
     (tmp_path / "personal.key").chmod(0o600)
     ended = rfhbridge("check", "--config", audited)
@@ -166,8 +165,8 @@ OF_ANOTHER_KIND = RSA.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncrypt
 @pytest.mark.parametrize(
     ("name", "data", "mode", "complaint"),
     [
-        ("signing.pem", b"no key", 0o600, "is not an Ed25519 private key"),
-        ("signing.pem", OF_ANOTHER_KIND, 0o600, "is not an Ed25519 private key"),
+        ("signing.pem", b"no key", 0o600, "is not an Ed25519 or P-256 private key"),
+        ("signing.pem", OF_ANOTHER_KIND, 0o600, "is not an Ed25519 or P-256 private key"),
         ("signing.pem", None, 0o644, "is open to everybody (mode 644) (chmod 600"),
         ("personal.key", bytes(31), 0o600, "a key for personal data has 32 bytes, not 31"),
         ("personal.key", bytes(33), 0o600, "a key for personal data has 32 bytes, not 33"),
@@ -200,7 +199,7 @@ def test_key_that_is_not_that_of_the_trail_is_told(rfhbridge, tmp_path, audited)
         trail.finish("a" * 24)
     assert rfhbridge("check", "--config", audited).exit_code == 1, "the trail has begun without a personal key"
     (tmp_path / "signing.pem").unlink()
-    assert "signing.pem is missing, and the trail's digests are signed with it" in (
+    assert "signing.pem is missing, and the trail's digests are countersigned with it" in (
         rfhbridge("check", "--config", audited).stderr
     )
     make_key(tmp_path / "signing.pem")

@@ -18,9 +18,10 @@ from spark_audit.controls.digests import segments_of
 from spark_audit.engines.duck import DuckEngine
 from spark_audit.judgement import Judgement
 from spark_audit.period import AROUND_US, EVERYTHING, Period
+from spark_audit.policy import Policy
 from spark_audit.read import trail_files
 from spark_audit.verify import Verdict, verify
-from tests.spark_audit.conftest import Facts, SignedTrail, TrailBuilder, signing_key
+from tests.spark_audit.conftest import ChainedTrail, Facts, SignedTrail, TrailBuilder, signing_key
 
 PER_SEGMENT = 3
 
@@ -170,6 +171,69 @@ def test_each_touch_is_found_by_spark_and_by_verify(touched, told, touch: str) -
     is_found = bool(of_digests or of_lines)
     assert is_found == (verify(touched[touch]).verdict is Verdict.VIOLATED)
     assert is_found == (touch not in ("nothing", "cut tail and its digest"))
+
+
+ONES_PUBLIC = signing_key(1).public_key().public_bytes_raw().hex()
+HOUR_US = 3_600_000_000
+#: What the fourth digest of a chain of keys is, and words of what the control says; "" where it has nothing to say.
+CHAINS: dict[str, tuple[dict[str, Any], str]] = {
+    "a quiet time": ({}, ""),
+    "a rotation": ({"kind": "rotation", "new_public_key": "f" * 64}, ""),
+    "another key": ({"signer": signing_key(9)}, "the digest before it names another key"),
+    "another configured key": ({"countersigner": "f" * 64}, "a key that no rotation brought"),
+    "no countersignature after an hour": (
+        {"until_us": 1_795_158_900_000_000 + HOUR_US, "countersign": False},
+        "it has no countersignature, and one is due",
+    ),
+    "a countersignature after an hour": ({"until_us": 1_795_158_900_000_000 + HOUR_US, "countersign": True}, ""),
+    "a renewal": ({"kind": "renewal", "signer": signing_key(9)}, "it begins a new chain of keys; until a policy"),
+    "a countersignature of another key": (
+        {"countersign": True, "countersigner": ONES_PUBLIC, "by": signing_key(9)},
+        "its countersignature is not that of its key",
+    ),
+}
+
+
+def _chained(folder: Path, number: int, fields: dict[str, Any]) -> ChainedTrail:
+    chained = ChainedTrail(TrailBuilder(folder), signing_key(1), f"{number:024x}")
+    for _ in range(3):
+        chained.records(1, gateway=chained.gateway), chained.close()
+    told = dict(fields)
+    chained.key = told.pop("by", chained.key)
+    chained.digest(told.pop("kind", "interval"), **told)
+    return chained
+
+
+def test_each_break_of_a_chain_of_keys_is_found_by_the_control_and_by_verify(read, tmp_path: Path) -> None:
+    folders = {case: tmp_path / str(number) / "trail" for number, case in enumerate(CHAINS)}
+    for number, (case, folder) in enumerate(folders.items(), start=1):
+        _chained(folder, number, CHAINS[case][0])
+    lines = _details(read(*folders.values()))
+    for case, folder in folders.items():
+        found = [line for line in lines if line.startswith(f"{folder}/")]
+        words = CHAINS[case][1]
+        assert any(words in line for line in found) == bool(words), (case, found)
+        assert bool(found) == (verify(folder).verdict is Verdict.VIOLATED), (case, found)
+
+
+def test_a_trail_that_leaves_its_chain_of_keys_is_found(read, tmp_path: Path) -> None:
+    chained = _chained(tmp_path / "trail", 1, {})
+    signed = SignedTrail(chained.trail, chained.key, chained.gateway)
+    signed.number, signed.previous, signed.head = chained.number, chained.previous, chained.head
+    signed.digest("interval")
+    (told,) = _details(read(chained.folder))
+    assert told == "digests/000000000005.digest: it leaves the chain of keys before it"
+
+
+def test_a_renewal_that_the_policy_names_and_both_kinds_of_keys_are_known(read, tmp_path: Path) -> None:
+    chained = _chained(tmp_path / "trail", 1, {"kind": "renewal", "signer": signing_key(9)})
+    named = hashlib.sha256(_digest(chained, 4).read_bytes()).hexdigest()
+    controls = Policy.parse(f'[[restore]]\nrecord = "{named}"\n'.encode()).controls()
+    (control,) = (each for each in controls if each.identifier == digests.CONTROL.identifier)
+    for key in (chained.public_key, chained.public_key_of(1), chained.public_key_of(3)):
+        assert _details(read(chained.folder), control, public_key=key) == []
+    told = _details(read(chained.folder), control, public_key=chained.public_key_of(7))
+    assert told == ["digests: none is signed by the public key that was given"]
 
 
 def test_several_trails_that_are_read_together_are_told_apart(whole, read, tmp_path: Path) -> None:

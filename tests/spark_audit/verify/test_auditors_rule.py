@@ -1,10 +1,13 @@
 """The auditor's own rule: what was removed too early, and a trail that was cut at a digest, however well it agrees."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from spark_audit.verify import Anchor, AuditorsRule, Finding, Verdict, Verification, verify
+from spark_audit.verify.auditors_rule import UnusableRule, rule_of
+from tests.every_case import for_every
 
 SECOND_US = 1_000_000
 DAY_US = 86_400 * SECOND_US
@@ -99,3 +102,55 @@ def test_a_trail_without_a_digest_is_stale(signed) -> None:
     signed.records(2)
     signed.write(".open")
     assert _found(_judged(signed.folder, not_older_than_us=DAY_US)) == [(Finding.STALE_TRAIL, "digests")]
+
+
+def test_a_removal_that_goes_further_than_its_own_setting_is_found_without_a_rule(chained) -> None:
+    for _ in range(3):
+        chained.records(2)
+        chained.close()
+    for removed, days in ((1, 90), (2, 89)):
+        at_us = ENDED_US + days * DAY_US
+        told = {"keep_us": 90 * DAY_US, "allowed_by": "audit.keep_days = 90", "countersign": True}
+        chained.digest("retention", segment=chained.segments[removed - 1], from_us=at_us, until_us=at_us, **told)
+        (chained.folder / f"{chained.segments[removed - 1]}.jsonl").unlink()
+    result = verify(chained.folder)
+    assert _found(result) == [(Finding.REMOVED_TOO_EARLY, "digests/000000000005.digest")]
+    assert "by its own words (audit.keep_days = 90) it is 90 days" in result.reason
+    assert (result.problem_count, result.of_rule, result.faults) == (1, 1, 0)
+
+
+def test_a_segment_whose_removal_no_digest_announced_is_told_by_the_copies(three, tmp_path: Path) -> None:
+    copies = shutil.copytree(three.digests, tmp_path / "copies")
+    _removed(three, 1, 365 * DAY_US)
+    announced = verify(three.folder, Anchor.read(digests=Path(copies)))
+    assert announced.verdict is Verdict.ANCHORED
+    for number in (1, 2, 3, 4):
+        (three.digests / f"{number:012d}.digest").unlink()
+    result = verify(three.folder, Anchor.read(digests=Path(copies)))
+    (missing,) = (each for each in result.problems if each.finding is Finding.MISSING_SEGMENT)
+    assert missing.what == "it is missing; digest 1 is of it, and no digest announced its removal"
+
+
+def test_a_policy_holds_the_rule() -> None:
+    rule = rule_of({"trail": {"keep_at_least_days": 365, "not_older_than_hours": 1.5}})
+    assert (rule.keep_at_least_us, rule.not_older_than_us) == (365 * DAY_US, 5_400 * SECOND_US)
+    assert rule_of({"trail": {"not_older_than_hours": 2}}).keep_at_least_us == 0
+    assert rule_of({}) == AuditorsRule()
+
+
+UNUSABLE: dict[str, tuple[object, str]] = {
+    "no table": (3, r"write \[trail\]"),
+    "an unknown key": ({"keep_days": 3}, "trail has no key keep_days: write keep_at_least_days and"),
+    "a text": ({"keep_at_least_days": "3d"}, "trail.keep_at_least_days is '3d': write a number"),
+    "a truth": ({"keep_at_least_days": True}, "write a number that is more than 0"),
+    "nothing": ({"not_older_than_hours": 0}, "write a number that is more than 0"),
+    "no number": ({"not_older_than_hours": float("nan")}, "write a number that is more than 0"),
+    "too much": ({"not_older_than_hours": float("inf")}, "write a number that is more than 0"),
+}
+
+
+@for_every(UNUSABLE)
+def test_a_rule_that_cannot_be_used_says_what_to_write(case: tuple[object, str]) -> None:
+    table, words = case
+    with pytest.raises(UnusableRule, match=words):
+        rule_of({"trail": table})

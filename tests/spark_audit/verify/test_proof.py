@@ -289,3 +289,46 @@ def test_a_proof_of_version_1_is_read_as_it_was() -> None:
     values = json.loads(OLD.read_text())
     assert values["version"] == 1
     assert _check(values | {"message_id": "c" * 48}, OLD_KEY).verdict is Verdict.VIOLATED
+
+
+# -- a key for each digest ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def told_by_chain(chained):
+    """Five segments of version 2; MESSAGE is in the second and the fifth. Digests 1 and 4 are countersigned."""
+    for number in range(1, 6):
+        chained.records(1)
+        if number in (2, 5):
+            chained.trail.add("put", message_id=MESSAGE)
+        chained.countersign = number in (1, 4)
+        chained.close()
+    return chained
+
+
+def test_a_proof_holds_the_digests_from_the_last_countersignature_on(told_by_chain) -> None:
+    values = _prove(told_by_chain)
+    assert [json.loads(text)["number"] for text in values["digests"]] == [1, 2, 4, 5]
+    for key in (told_by_chain.public_key, told_by_chain.public_key_of(1)):
+        assert _check(values, key).verdict is Verdict.ANCHORED
+    assert _check(values).public_keys == (told_by_chain.public_key,)
+    by_another = _check(values, told_by_chain.public_key_of(5))
+    assert by_another.verdict is Verdict.VIOLATED
+    assert by_another.reason.startswith("digest 2: it is signed by")
+
+
+@pytest.mark.parametrize("without", [1, 4])
+def test_a_proof_that_lacks_a_link_of_the_chain_proves_nothing(told_by_chain, without: int) -> None:
+    values = _prove(told_by_chain)
+    values["digests"] = [text for text in values["digests"] if json.loads(text)["number"] != without]
+    assert _check(values, told_by_chain.public_key).verdict is Verdict.VIOLATED
+
+
+def test_a_proof_with_a_forged_countersignature_is_found(told_by_chain, other_key) -> None:
+    values = _prove(told_by_chain)
+    named, told_by_chain.key = told_by_chain.public_key, other_key
+    forged = told_by_chain.digest("interval", number=4, countersigner=named, countersign=True)
+    values["digests"][2] = forged.read_text()
+    result = _check(values, named)
+    assert result.verdict is Verdict.VIOLATED
+    assert "digest 4: its countersignature is not that of" in result.reason

@@ -1,0 +1,107 @@
+"""The keys that sign one digest each. Those of the next two lie in files, and each is destroyed when it has signed.
+
+    trail-chain/0.key   beside the trail: the key of the next digest with an even number; trail-chain/1.key: an odd one
+
+A file has 48 bytes, mode 0600: the digest's number (8, big-endian), the private key (32, RFC 8032), and the first 8 of
+the SHA-256 of both. Three steps make a digest, each of them on the disk before the next one begins. The key of the
+digest after it is there already. The digest, which names that key, is signed and gets its name. The key that signed is
+overwritten in its place with the key of the digest after the next. A kill between two steps leaves a key too many,
+which the next start overwrites. One in the middle of the last step leaves half of a key that no digest names yet.
+A digest that was signed and lost its file names the same next key as the one in its place, so it leads nowhere.
+
+These files belong into no backup: a copy of a key that is spent could sign another digest in the place of the first.
+On a disk that copies on write, in a snapshot, and in the memory of flash, overwriting is best effort.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from gateway.audit_trail.durable_file import sync_folder
+from mq_adapters.embedded.store.files import make_folder
+from spark_audit.signature import public_key_of
+
+CHAIN_FOLDER: Final = "trail-chain"
+_NUMBER_BYTES: Final = 8
+_SUM_BYTES: Final = 8
+_FILE_BYTES: Final = 48
+
+
+def chain_folder(trail: Path) -> Path:
+    """Where the keys of a trail lie."""
+    return trail.with_name(CHAIN_FOLDER)
+
+
+def living_key(trail: Path, number: int) -> str:
+    """The public key (hex) that is to sign the digest of a number; "" where there is none. Raises OSError."""
+    key = _read(chain_folder(trail), number)
+    return "" if key is None else public_key_of(key)
+
+
+class KeyChain:
+    """The keys of a trail, for its only writer. Raises OSError."""
+
+    def __init__(self, folder: Path, number: int, due: str) -> None:
+        """`number`: of the next digest. `due`: the public key (hex) that is to sign it; "" where a chain begins."""
+        make_folder(folder)
+        self._folder = folder
+        self._number = number
+        key = _read(folder, number)
+        #: Whether the key that is to sign is not there: another one begins a chain of its own.
+        self.is_broken = bool(due) and (key is None or public_key_of(key) != due)
+        if self.is_broken:
+            key = None
+        following = None if key is None else _read(folder, number + 1)
+        self.key = key or self._make(number)
+        self._following = following or self._make(number + 1)
+
+    @property
+    def following(self) -> str:
+        """The public key (hex) of the digest after the next."""
+        return public_key_of(self._following)
+
+    def step(self) -> None:
+        """The next digest is signed and on the disk: its key is destroyed, and the one behind it takes its place."""
+        self._number += 1
+        self.key, self._following = self._following, self._make(self._number + 1)
+
+    def _make(self, number: int) -> Ed25519PrivateKey:
+        """A new key, over the one that was two digests before."""
+        key = Ed25519PrivateKey.generate()
+        path = _path(self._folder, number)
+        is_new = not path.exists()
+        file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            os.pwrite(file, _packed(number, key), 0)
+            os.ftruncate(file, _FILE_BYTES)
+            os.fsync(file)
+        finally:
+            os.close(file)
+        if is_new:
+            sync_folder(self._folder)
+        return key
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"{number % 2}.key"
+
+
+def _packed(number: int, key: Ed25519PrivateKey) -> bytes:
+    said = number.to_bytes(_NUMBER_BYTES, "big") + key.private_bytes_raw()
+    return said + hashlib.sha256(said).digest()[:_SUM_BYTES]
+
+
+def _read(folder: Path, number: int) -> Ed25519PrivateKey | None:
+    """The key of a digest; None where its file has that of another digest, or is none, as a kill may leave it."""
+    try:
+        data = _path(folder, number).read_bytes()
+    except FileNotFoundError:
+        return None
+    said, checksum = data[:-_SUM_BYTES], data[-_SUM_BYTES:]
+    is_whole = len(data) == _FILE_BYTES and hashlib.sha256(said).digest()[:_SUM_BYTES] == checksum
+    if not is_whole or int.from_bytes(said[:_NUMBER_BYTES], "big") != number:
+        return None
+    return Ed25519PrivateKey.from_private_bytes(said[_NUMBER_BYTES:])
