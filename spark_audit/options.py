@@ -131,6 +131,7 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
                 choices=("spark", "duckdb"),
                 default="spark",
             ),
+            Option("sign", Kind.FILE, "Private key (PEM; Ed25519 or P-256) that signs the results, in seal.json."),
             *_SPARK,
             _JSON,
         ),

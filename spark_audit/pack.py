@@ -3,7 +3,7 @@
     README.md          the purpose of the pack, and how to check it with a few lines of any language
     public-key.txt     the first key of the chain of keys; an anchor only after a comparison with one from elsewhere
     policy.toml        the audit's policy, if there is one
-    results/           the files that the audit on Spark wrote
+    results/           the files that the audit on Spark wrote, if they are of this trail (seal.py)
     trail/             segments, digests and torn bytes, each digest in front of its segment
 
 The same files give the same bytes: names in a fixed order, no clock, no owner. Members are copied piece by piece.
@@ -24,6 +24,7 @@ from string import Template
 from typing import BinaryIO, Final, Self
 
 from spark_audit.digest import DIGEST_FOLDER, anchor_key_of, digest_name
+from spark_audit.seal import read_seal, why_not_of
 from spark_audit.verify.source import DigestFile, SegmentFile, TrailFolder
 
 README: Final = "README.md"
@@ -66,6 +67,9 @@ def write_pack(evidence: Evidence, out: Path) -> int:
         raise PackError(f"there is no trail {evidence.trail}")
     if not out.parent.is_dir():
         raise PackError(f"there is no folder {out.parent} (make it, or name another place)")
+    results = evidence.results
+    if results is not None and _files_of(results) and (why := why_not_of(results, evidence.trail)):
+        raise PackError(f"the results in {evidence.results} do not belong to {evidence.trail}: {why}")
     descriptor, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name[:64]}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -77,6 +81,18 @@ def write_pack(evidence: Evidence, out: Path) -> int:
         Path(name).unlink(missing_ok=True)
         raise
     return count
+
+
+def lacks(evidence: Evidence) -> tuple[str, ...]:
+    """What a pack that was written would need to prove more, in words. Raises OSError."""
+    told = []
+    if not anchor_key_of(evidence.trail / DIGEST_FOLDER):
+        told.append("nothing in the trail is signed yet")
+    if evidence.results is None or not _files_of(evidence.results):
+        told.append("it has no results (rfhbridge audit run writes them)")
+    elif not read_seal(evidence.results).signature:
+        told.append("nobody signed its results (rfhbridge audit run --sign KEY)")
+    return tuple(told)
 
 
 def _fill(evidence: Evidence, file: BinaryIO, *, is_zip: bool) -> int:

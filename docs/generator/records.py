@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from docs.generator.markdown import block, code, sentence, table
 from gateway.audit_trail.orders import COMMANDS, MQSC, VERBS
-from spark_audit import digest, signature
+from spark_audit import digest, seal, signature
 from spark_audit.record import FIELDS, KINDS, Field, Kind, RecordKind, line
 from spark_audit.record.fields import MOST_MESSAGE_IDS
 from spark_audit.record.notes import RECORD_FIELDS
@@ -85,6 +85,10 @@ def lines() -> list[str]:
         "## Keys and signatures",
         "",
         *_docstring(signature),
+        "",
+        "## Seal of results",
+        "",
+        *_docstring(seal),
     ]
 
 

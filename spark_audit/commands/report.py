@@ -4,7 +4,9 @@ import argparse
 import getpass
 import socket
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from rich.console import Console
@@ -17,11 +19,17 @@ from spark_audit.result import AuditResult
 _PIPE_COLUMNS: Final = 160
 
 
-def show_result(result: AuditResult, options: argparse.Namespace, tell: Tell) -> int:
-    """Writes the report and shows the result; returns the exit code."""
+def show_result(
+    result: AuditResult,
+    options: argparse.Namespace,
+    tell: Tell,
+    seal: Callable[[Iterable[Path]], None] = lambda _files: None,
+) -> int:
+    """Writes the report, has its files sealed, and shows the result; returns the exit code."""
     result = replace(result, auditor=_auditor())
     try:
         files = write_report(result, options.out)
+        seal([*files, *(options.out / name for name in (result.exceptions,) if name)])
     except OSError as error:
         return not_written(options.out, error, tell)
     names = (*(file.name for file in files), *filter(None, (result.exceptions,)))

@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,8 @@ from spark_audit.personal import PersonalKey, UnusablePersonalKey
 from spark_audit.report import check_report_folder
 from spark_audit.report.integrity import integrity_of_all
 from spark_audit.result import AuditResult, Integrity, Verdict, counted
+from spark_audit.seal import SealedTrail, write_seal
+from spark_audit.signature import KeySigner, UnusableKey, signer_of_pem
 from spark_audit.verify import Anchor, UnusableAnchor, Verification, verify
 from spark_audit.verify import Verdict as VerifyVerdict
 
@@ -60,7 +63,7 @@ def run(options: argparse.Namespace, interruption: Interruption) -> int:
     except OSError as error:
         return not_written(options.out, error, tell)
     result = command.result()
-    return show_result(result, options, tell)
+    return show_result(result, options, tell, command.seal)
 
 
 def trail_folders(options: argparse.Namespace) -> tuple[Path, ...]:
@@ -87,6 +90,9 @@ class _Run:
         self.anchor = Anchor.read(public_key_file=options.public_key, digests=options.digests)
         self.personal_key = personal_key_of(options.personal_key)
         self.is_on_duckdb = options.engine == "duckdb"
+        self.signer = signer_of(options.sign)
+        #: Of the trails, as they were when the last attempt began.
+        self.verifications: tuple[Verification, ...] = ()
 
     def result(self) -> AuditResult:
         """The whole result. It is `not evaluable` if an engine does not start, or a trail cannot be read."""
@@ -98,6 +104,10 @@ class _Run:
                     return result
                 self.tell("files were compressed, made one or removed meanwhile: once more")
             return self._once(scratch)
+
+    def seal(self, files: Iterable[Path]) -> None:
+        """Says of which trails the files are, and signs it where a key was named. Raises OSError."""
+        write_seal(self.options.out, files, map(SealedTrail.of, self.verifications), self.signer)
 
     def _files(self) -> set[Path]:
         """The present files of closed segments, or those of Parquet."""
@@ -114,6 +124,7 @@ class _Run:
         verifications = tuple(
             verify(folder, self.anchor, accepted=self.policy.accepted, rule=rule) for folder in self.folders
         )
+        self.verifications = verifications
         try:
             source = self._parquet() if self.options.parquet else self._trails(scratch, verifications)
             result = self._judged(scratch, *source)
@@ -229,6 +240,16 @@ def personal_key_of(path: Path | None) -> bytes | None:
         return path.read_bytes()
     except UnusablePersonalKey as error:
         raise WrongUse(f"{path}: {error}") from None
+    except OSError as error:
+        raise WrongUse(f"{path} cannot be read: {error.strerror}") from None
+
+
+def signer_of(path: Path | None) -> KeySigner | None:
+    """The key in a file that signs the results. Raises WrongUse."""
+    try:
+        return None if path is None else signer_of_pem(path.read_bytes())
+    except UnusableKey as error:
+        raise WrongUse(f"{path} {error}") from None
     except OSError as error:
         raise WrongUse(f"{path} cannot be read: {error.strerror}") from None
 

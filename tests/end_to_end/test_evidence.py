@@ -121,7 +121,7 @@ def test_spark_finds_the_same_trail_whole_and_every_exchange_in_order(lived: Gat
     pytest.importorskip("pyspark", reason="the audit on Spark is not installed")
     anchors = ("--public-key", tmp_path / "FIRST.pub", "--digests", tmp_path / "SECOND")
     out = tmp_path / "report"
-    told = ("--out", out, "--json")
+    told = ("--out", out, "--sign", lived.data / "trail-key.pem", "--json")
     ended = rfhbridge("audit", "run", "--data", lived.data, *anchors, *told, timeout=None)
     result = json.loads(ended.stdout)
     found = {each["identifier"]: each["sample"] for each in result["controls"] if each["violations"]}
@@ -129,6 +129,11 @@ def test_spark_finds_the_same_trail_whole_and_every_exchange_in_order(lived: Gat
     statuses = {each["identifier"]: each["status"] for each in result["controls"]}
     assert (statuses["integrity.digests"], statuses["integrity.agreement"]) == ("held", "held")
     assert result["integrity"]["verdict"] == "anchored"
+    pack = ("audit", "pack", "--data", lived.data, "--out", tmp_path / "pack.zip")
+    packed = rfhbridge(*pack, "--results", out)
+    assert (packed.returncode, packed.stderr) == (0, ""), "the results are of this trail, and signed"
+    (out / "result.json").write_text(ended.stdout.replace('"clean"', '"violations"'))
+    assert "result.json was changed" in rfhbridge(*pack, "--results", out).stderr
 
 
 def test_lines_that_are_changed_and_hashed_anew_before_a_digest_are_never_signed_unseen(

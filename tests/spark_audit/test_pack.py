@@ -6,17 +6,19 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from spark_audit import pack
 from spark_audit.audit_input import input_of_trails
-from spark_audit.pack import Evidence, PackError, write_pack
+from spark_audit.pack import Evidence, PackError, lacks, write_pack
 from spark_audit.policy import Policy
 from spark_audit.read import trail_files
 from spark_audit.report import write_report
-from spark_audit.verify import Anchor, Verdict, verify_pack
+from spark_audit.seal import SealedTrail, write_seal
+from spark_audit.verify import Anchor, Verdict, verify, verify_pack
 from tests.spark_audit.conftest import audited, policy_text_of, signing_key
 
 FORMS = ["evidence.zip", "evidence.tar.gz"]
@@ -38,9 +40,15 @@ def evidence(signed, other_key, tmp_path: Path) -> Evidence:
     (results / "result.json").write_text("{}")
     (results / "exceptions" / "part-0.parquet").write_bytes(bytes(1000))
     (results / "link").symlink_to("/etc/hostname")
+    _seal(results, signed.folder)
     policy = tmp_path / "strict.toml"
     policy.write_text("[scope]\n")
     return Evidence(trail=signed.folder, policy=policy, results=results, code_version="0.1.0")
+
+
+def _seal(results: Path, trail: Path) -> None:
+    files = [path for path in results.iterdir() if not path.is_symlink()]
+    write_seal(results, files, [SealedTrail.of(verify(trail))], None)
 
 
 NAMES = [
@@ -49,6 +57,7 @@ NAMES = [
     "policy.toml",
     "results/exceptions/part-0.parquet",
     "results/result.json",
+    "results/seal.json",
     "trail/digests/000000000001.digest",
     "trail/000000000001-20261120T07.jsonl.gz",
     "trail/digests/000000000002.digest",
@@ -179,7 +188,7 @@ def test_the_lines_of_the_readme_find_a_touch(evidence, tmp_path) -> None:
     ):
         path = evidence.trail / name
         path.write_bytes(path.read_bytes().replace(old, new, 1))
-    write_pack(evidence, tmp_path / "evidence.zip")
+    write_pack(replace(evidence, results=None), tmp_path / "evidence.zip")
     lines, digests = _run_examples(_unpacked(tmp_path / "evidence.zip", tmp_path / "unpacked"))
     assert "AssertionError" in lines.stderr
     assert "InvalidSignature" in digests.stderr
@@ -196,6 +205,7 @@ def reported(signed, tmp_path: Path) -> Evidence:
     audit_input = input_of_trails([trail_files(signed.folder, tmp_path)])
     result = audited(audit_input, tmp_path, policy=Policy.load(policy), report_folder=out)
     write_report(result, out)
+    _seal(out, signed.folder)
     return Evidence(trail=signed.folder, policy=policy, results=out, code_version="0.1.0")
 
 
@@ -205,11 +215,21 @@ def test_every_file_of_a_report_is_packed_and_the_pack_still_holds(reported: Evi
         assert verify_pack(tmp_path / form, Anchor()).verdict is Verdict.INTACT
         results = _unpacked(tmp_path / form, tmp_path / f"unpacked {form}") / "results"
         assert {path.name for path in results.iterdir()} == {
-            *("audit.sarif", "exceptions.parquet", "junit.xml", "report.html", "result.json"),
+            *("audit.sarif", "exceptions.parquet", "junit.xml", "report.html", "result.json", "seal.json"),
         }
         for path in filter(Path.is_file, results.rglob("*")):
             assert path.read_bytes() == (tmp_path / "report" / path.relative_to(results)).read_bytes()
         assert any((results / "exceptions.parquet").glob("*.parquet"))
+
+
+def test_results_that_are_not_of_the_trail_are_refused_and_what_is_missing_is_told(evidence, tmp_path) -> None:
+    assert lacks(evidence) == ("nobody signed its results (rfhbridge audit run --sign KEY)",)
+    without = replace(evidence, results=tmp_path / "nowhere")
+    assert lacks(without) == ("it has no results (rfhbridge audit run writes them)",)
+    (evidence.results / "result.json").write_text('{"verdict":"clean"}')
+    with pytest.raises(PackError, match=r"do not belong to .*: result\.json was changed"):
+        write_pack(evidence, tmp_path / "evidence.zip")
+    assert not (tmp_path / "evidence.zip").exists()
 
 
 def test_a_name_that_says_no_form_is_refused(evidence, tmp_path) -> None:
@@ -247,6 +267,8 @@ def test_a_pack_that_fails_leaves_the_old_one(evidence, tmp_path) -> None:
     long = evidence.results / ("a" * 90) / ("b" * 90) / ("c" * 120)
     long.parent.mkdir(parents=True)
     long.touch()
+    (evidence.results / "seal.json").unlink()
+    _seal(evidence.results, evidence.trail)
     with pytest.raises(PackError, match="does not fit into a tar"):
         write_pack(evidence, out)
     assert out.read_bytes() == b"old"

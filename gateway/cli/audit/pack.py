@@ -32,10 +32,11 @@ def pack(
     """Pack the evidence into one archive.
 
     The archive holds trail, digests, public key, policy, every file of the report, and a README that says how to check
-    them without this program. The same files give the same bytes; the command prints their SHA-256. `audit verify FILE`
-    checks the archive. Exit code 0 written, 2 not written, 3 wrong use.
+    them without this program. A report that is of another trail, or was changed, is refused. The same files give the
+    same bytes; the command prints their SHA-256. `audit verify FILE` checks the archive. Exit code 0 written, 2 not
+    written, 3 wrong use.
     """
-    from spark_audit.pack import Evidence, PackError, write_pack
+    from spark_audit.pack import Evidence, PackError, lacks, write_pack
 
     folder = settings_for(config, data).data
     if not folder.is_dir():
@@ -56,6 +57,8 @@ def pack(
     with out.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     if as_json:
-        write_json({"pack": str(out), "files": count, "sha256": sha256})
+        write_json({"pack": str(out), "files": count, "sha256": sha256, "lacks": list(lacks(evidence))})
     else:
         write_line(f"{out}: {counted(count, 'file')}, SHA-256 {sha256}")
+        for what in lacks(evidence):
+            typer.echo(f"the pack lacks something: {what}", err=True)

@@ -9,7 +9,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from spark_audit.digest import Digest, SegmentMeasure, digest_hash, digest_name
+from spark_audit.seal import SealedTrail, write_seal
 from spark_audit.signature import public_key_of
+from spark_audit.verify import verify
 
 GATEWAY = "0102030405060708090a0b0c"
 MESSAGE = "52464842" + "a" * 40
@@ -135,7 +137,8 @@ def test_pack_as_json_tells_its_hash(rfhbridge, data_folder, trail, tmp_path):
     pack = tmp_path / "evidence.zip"
     said = json.loads(rfhbridge("audit", "pack", "--data", data_folder, "--out", pack, "--json").stdout)
     sha256 = hashlib.sha256(pack.read_bytes()).hexdigest()
-    assert said == {"pack": str(pack), "files": 6, "sha256": sha256}
+    lacks = ["it has no results (rfhbridge audit run writes them)"]
+    assert said == {"pack": str(pack), "files": 6, "sha256": sha256, "lacks": lacks}
 
 
 def test_copied_trail_and_unpacked_pack_are_verified_as_folders(rfhbridge, data_folder, trail):
@@ -147,10 +150,26 @@ def test_pack_takes_results_and_policy(rfhbridge, data_folder, trail, tmp_path):
     report = data_folder / "report"
     report.mkdir()
     (report / "result.json").write_text("{}")
+    write_seal(report, [report / "result.json"], [SealedTrail.of(verify(trail))], None)
     policy = tmp_path / "policy.toml"
     policy.write_text("[scope]\n")
     ended = rfhbridge("audit", "pack", "--data", data_folder, "--policy", policy, "--out", tmp_path / "a.tar.gz")
-    assert (ended.exit_code, ended.text.split(": ")[1].split(",")[0]) == (0, "8 files")
+    assert (ended.exit_code, ended.text.split(": ")[1].split(",")[0]) == (0, "9 files")
+    assert ended.stderr == "the pack lacks something: nobody signed its results (rfhbridge audit run --sign KEY)\n"
+
+
+def test_pack_refuses_results_that_are_not_of_its_trail(rfhbridge, data_folder, trail, tmp_path):
+    report = data_folder / "report"
+    report.mkdir()
+    (report / "result.json").write_text("{}")
+    pack = ("audit", "pack", "--data", data_folder, "--out", tmp_path / "a.zip")
+    ended = rfhbridge(*pack)
+    assert (ended.exit_code, (tmp_path / "a.zip").exists()) == (2, False)
+    assert "there is no seal.json that says of which trail they are" in ended.stderr
+    of_another = SealedTrail(digests=2, digest_head="f" * 64, head="f" * 64)
+    write_seal(report, [report / "result.json"], [of_another], None)
+    ended = rfhbridge(*pack)
+    assert (ended.exit_code, "they are of another trail" in ended.stderr) == (2, True)
 
 
 def test_policy_asks_how_long_a_trail_is_kept_and_how_fresh_it_is(rfhbridge, data_folder, trail, tmp_path):

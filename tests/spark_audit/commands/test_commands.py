@@ -168,7 +168,8 @@ def test_a_policy_or_key_that_cannot_be_used_is_wrong_use(tmp_path: Path, trail,
     command = [*_command(name, tmp_path), "--trail", str(trail.write())]
     (tmp_path / "policy.toml").write_text("[contrl]")
     (tmp_path / "key").write_bytes(b"short")
-    for told in (["--policy", "policy.toml"], ["--policy", "nowhere"], ["--personal-key", "key"]):
+    files = [("--policy", "policy.toml"), ("--policy", "nowhere"), ("--personal-key", "key")]
+    for told in [*files, *([("--sign", "key"), ("--sign", "nowhere")] if name == "run" else [])]:
         assert main([*command, told[0], str(tmp_path / told[1])]) == 3
 
 
