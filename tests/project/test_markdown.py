@@ -215,7 +215,7 @@ def test_every_toml_block_is_read_by_the_reader_of_its_file(block: Block, tmp_pa
     tables = set(re.findall(r"^\[\[?([a-z_]+)", block.text, re.MULTILINE))
     if "rule" in tables:
         AccessList.read(tmp_path / "file.toml")
-    elif tables and tables <= {"scope", "control", "restore"}:
+    elif tables and tables <= {"scope", "control", "restore", "renewal", "trail"}:
         Policy.load(tmp_path / "file.toml")
     else:
         Settings.load(tmp_path / "file.toml")

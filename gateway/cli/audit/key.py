@@ -29,7 +29,7 @@ key = typer.Typer(
 
 @key.command(epilog=epilog("rfhbridge audit key show > gateway.pub", "rfhbridge audit key show --data var"))
 def show(data: DataOption = None, config: ConfigOption = None) -> None:
-    """Print the public key for an auditor: the first one of the trail's chain of keys.
+    """Print the first public key of the trail, for an auditor.
 
     It is one line of hex, for `audit verify --public-key`. Keep it where the gateway cannot write. Each digest has a
     key of its own. So if you have this key from before a break-in, nobody can rewrite what was signed before it. Exit
