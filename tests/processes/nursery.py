@@ -69,11 +69,12 @@ def _next_child(asked: socket.socket) -> Run:
             os.waitpid(between, 0)
             continue
         between = os.getpid()
-        if child := os.fork():
-            asked.send(NUMBER.pack(child))
+        if os.fork():
             os._exit(0)
         while os.getppid() == between:
             os.sched_yield()
+        # Not before it is the run's own: that may kill it at once, and wait for it.
+        asked.send(NUMBER.pack(os.getpid()))
         Path("/proc/self/comm").write_text(name)
         run = Run.from_json(request)
         run.begin(descriptors)
