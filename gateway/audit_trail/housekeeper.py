@@ -1,4 +1,4 @@
-"""The trail's housekeeping: copies, digests for a target, compressing and removing old segments.
+"""The trail's housekeeping: copies, digests for a target and for witnesses, compressing and removing old segments.
 
 It is a thread of the exporter's process, so a second place that hangs never delays a line of the trail. A task that
 failed is tried again; the log tells once that it fails, and once that it goes on.
@@ -6,7 +6,8 @@ failed is tried again; the log tells once that it fails, and once that it goes o
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -65,6 +66,8 @@ class Housekeeper:
         self._woken = threading.Event()
         self._is_ending = False
         self._thread = threading.Thread(target=self._run, name="housekeeper", daemon=True)
+        #: Witnesses, each in a thread of its own: one that hangs delays nobody else.
+        self._witnesses: tuple[Housekeeper, ...] = ()
 
     @classmethod
     def of(cls, plan: TrailPlan, trail: Trail, connect: "Connect", clock: PlausibleClock) -> Self:
@@ -93,11 +96,15 @@ class Housekeeper:
             is_time_sure=lambda: clock.state is ClockState.SETTLED,
             tell=lambda segment, reason: _tell_removal(connect, segment, reason),
         )
-        return cls(tasks, {"tending old segments": retention})
+        housekeeper = cls(tasks, {"tending old segments": retention})
+        housekeeper._witnesses = tuple(cls(task) for task in _witnessing(plan, trail))
+        return housekeeper
 
     def wake(self) -> None:
         """There is something new."""
         self._woken.set()
+        for witness in self._witnesses:
+            witness.wake()
 
     def turn(self) -> None:
         """Does all that there is to do, and returns; the thread does it again and again."""
@@ -108,15 +115,19 @@ class Housekeeper:
                 self._carry_out(name, task)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        for each in (self, *self._witnesses):
+            each._thread.start()
         return self
 
     def __exit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        self._is_ending = True
-        self._woken.set()
-        self._thread.join(END_WAIT_S)
+        deadline = time.monotonic() + END_WAIT_S
+        for each in (self, *self._witnesses):
+            each._is_ending = True
+            each._woken.set()
+        for each in (self, *self._witnesses):
+            each._thread.join(max(0.0, deadline - time.monotonic()))
 
     def _run(self) -> None:
         while True:
@@ -148,3 +159,23 @@ def _tell_removal(connect: "Connect", segment: str, reason: str) -> None:
         queue_manager.begin()
         queue_manager.operate(ORDER, f"{reason}: segment {segment} and the older ones are removed")
         queue_manager.commit()
+
+
+def _witnessing(plan: TrailPlan, trail: Trail) -> Iterator[Mapping[str, Task]]:
+    """The task of each witness of a plan. Retention does not wait for them: it never removes a digest."""
+    if not plan.witnesses:
+        return
+    from gateway.audit_trail.witnesses.git_repository import GitRepository  # few trails have a witness
+    from gateway.audit_trail.witnesses.witness import Witnessing
+    from spark_audit.verify.witness_note import NOTES_FOLDER
+
+    for each in plan.witnesses:
+        repository = GitRepository(
+            each.name,
+            trail.folder.parent / NOTES_FOLDER / f"{each.name}.git",
+            remote=each.remote,
+            branch=each.branch,
+            git_settings=each.git_settings,
+            timeout_s=each.timeout_s,
+        )
+        yield {f"showing digests to witness {each.name}": Witnessing(repository, trail.folder, trail.digests)}

@@ -32,6 +32,17 @@ _PLAN_VERSION: Final = 1
 Versions = tuple[str, str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WitnessPlan:
+    """A witness as the configuration has it (gateway/config/witnesses.py); `git_settings` is an absolute path or ""."""
+
+    name: str
+    remote: str
+    branch: str
+    git_settings: str
+    timeout_s: float
+
+
 def versions_of_program() -> Versions:
     """Takes 30 ms, unless both modules are loaded: the gateway tells its exporter."""
     from importlib.metadata import version
@@ -60,6 +71,7 @@ class TrailPlan:
     keep_days: float = 0
     #: Free bytes on the disk below which no line is written.
     reserve_bytes: int = 0
+    witnesses: tuple[WitnessPlan, ...] = ()
 
     @classmethod
     def of(cls, settings: "Settings") -> Self:
@@ -78,6 +90,16 @@ class TrailPlan:
             compress_after_hours=audit.compress_after_hours,
             keep_days=audit.keep_days,
             reserve_bytes=trail_reserve_bytes(audit.low_space_bytes),
+            witnesses=tuple(
+                WitnessPlan(
+                    name=witness.name,
+                    remote=witness.remote,
+                    branch=witness.branch,
+                    git_settings=str(Path(witness.git_settings).absolute()) if witness.git_settings else "",
+                    timeout_s=witness.timeout_s,
+                )
+                for witness in audit.witness
+            ),
         )
 
     @classmethod
@@ -106,7 +128,8 @@ class TrailPlan:
             raise ValueError("it is no plan of a trail that this program knows")
         values: dict[str, Any] = {name: value for name, value in said.items() if name != "version"}
         try:
-            return cls(**values)
+            witnesses = tuple(WitnessPlan(**each) for each in values.pop("witnesses", ()))
+            return cls(**values, witnesses=witnesses)
         except TypeError as error:
             raise ValueError(f"it is no plan of a trail: {error}") from None
 

@@ -126,6 +126,10 @@ def _audit_problems(settings: "Settings") -> Iterator[str]:
         yield f"audit.digest_target: there is no target {audit.digest_target!r}; known: {', '.join(names) or 'none'}"
     if bool(audit.digest_target) != bool(audit.digest_queue):
         yield "audit.digest_queue: goes with digest_target; name both, or none"
+    witnesses = [witness.name for witness in audit.witness]
+    for index, name in enumerate(witnesses):
+        if name in witnesses[:index]:
+            yield f"audit.witness#{index + 1}.name: there is a witness {name!r} already"
     if audit.copy_folder and Path(audit.copy_folder).absolute().is_relative_to(settings.data.absolute()):
         yield f"audit.copy_folder: {audit.copy_folder!r} is in the data folder; name a folder elsewhere"
 

@@ -44,7 +44,9 @@ def _example_table(name: str, table: type[Table]) -> Iterator[str]:
         written = field.alias or key
         path = f"{name}.{written}"
         if path in TABLE_ARRAYS:
-            inner += [f"# {field.description}", f"[[{path}]]", *_example_table(path, TABLE_ARRAYS[path])]
+            lines = [f"# {field.description}", f"[[{path}]]", *_example_table(path, TABLE_ARRAYS[path])]
+            is_in_a_row = name.partition(".")[0] in TABLE_ARRAYS  # whose lines are all behind a # already
+            inner += lines if is_in_a_row else [f"# {line}" for line in lines]
         elif isinstance(field.default, Table):
             inner += [f"[{path}]", *_example_table(path, type(field.default))]
         else:

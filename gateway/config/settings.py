@@ -39,6 +39,7 @@ from gateway.config.tables import (
 )
 from gateway.config.targets import RouteSettings, TargetSettings
 from gateway.config.values import FolderPath, Table, listed
+from gateway.config.witnesses import WitnessSettings
 
 #: The place in an error of tomllib.
 _PLACE: Final = re.compile(r"at line (\d+)")
@@ -185,6 +186,7 @@ TABLE_ARRAYS: Final[dict[str, type[Table]]] = {
     "route": RouteSettings,
     "application": ApplicationSettings,
     "conversion": ConversionSettings,
+    "audit.witness": WitnessSettings,
 }
 
 

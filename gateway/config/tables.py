@@ -20,6 +20,7 @@ from gateway.config.values import (
     TopicFilters,
     listed,
 )
+from gateway.config.witnesses import Witnesses
 from mq_adapters.system_queues import DEFAULT_STREAM
 
 
@@ -220,6 +221,9 @@ class AuditSettings(Table):
     )
     personal_key: str = Field(
         default="", description='file of the key for "keyed", 32 random bytes; "": DATA/trail-personal.key'
+    )
+    witness: Witnesses = Field(
+        default=(), description="who else gets the digests of the trail, so that nobody here can write them anew"
     )
 
     def digest_queue_at(self, target: str) -> str:

@@ -1,0 +1,151 @@
+"""A branch that refuses forced pushes keeps every digest; a remote that lets itself be rewritten is no witness."""
+
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.audit_trail.digests import read_digest
+from gateway.audit_trail.segment import Trail
+from gateway.audit_trail.witnesses.git_repository import GitRepository
+from gateway.audit_trail.witnesses.witness import WitnessError, Witnessing, WorthlessWitness
+from spark_audit.verify.witness_note import note_path, read_note
+from tests.gateway.audit_trail.conftest import batches, clock, folder  # noqa: F401
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
+
+
+def _git(*words: object) -> str:
+    return subprocess.run(["git", *map(str, words)], check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    """A repository that refuses forced pushes and deletions."""
+    path = tmp_path / "remote.git"
+    _git("init", "--quiet", "--bare", path)
+    for key in ("denyNonFastForwards", "denyDeletes"):
+        _git("-C", path, "config", f"receive.{key}", "true")
+    return path
+
+
+def _close(trail: Trail, batches, count: int = 1) -> None:  # noqa: F811
+    for _ in range(count):
+        trail.append(*batches())
+        trail.close_segment()
+
+
+def _witnessing(trail: Trail, remote: Path, name: str = "office") -> Witnessing:
+    repository = GitRepository(name, trail.folder.parent / f"{name}.git", remote=str(remote), branch="plant")
+    return Witnessing(repository, trail.folder, trail.digests)
+
+
+def _digest_at(remote: Path, number: int) -> bytes:
+    path = f"plant:digests/{number // 1000:09d}/{number:012d}.digest"
+    return subprocess.run(["git", "-C", remote, "cat-file", "blob", path], check=True, capture_output=True).stdout
+
+
+def test_every_digest_goes_to_the_branch_as_it_is(folder, clock, batches, remote) -> None:  # noqa: F811
+    with Trail.open(folder, now=clock) as trail:
+        _close(trail, batches, 3)
+        task = _witnessing(trail, remote)
+        while task.step():
+            pass
+        for number in (1, 2, 3):
+            assert _digest_at(remote, number) == read_digest(trail.digests.folder, number)[1]
+        note = read_note(note_path(folder, "office"))
+        assert note is not None
+        assert (note.number, note.failure, note.risk) == (3, "", "")
+        assert note.digest_at_us == read_digest(trail.digests.folder, 3)[0].until_us
+
+
+def test_a_kill_before_the_note_repeats_nothing_that_the_remote_has(folder, clock, batches, remote) -> None:  # noqa: F811
+    with Trail.open(folder, now=clock) as trail:
+        _close(trail, batches)
+        first = _witnessing(trail, remote)
+        assert first.step()
+        before = _git("-C", remote, "rev-parse", "plant")
+        note_path(folder, "office").unlink()
+        shutil.rmtree(folder.parent / "office.git")
+        assert not _witnessing(trail, remote).step()
+        assert _git("-C", remote, "rev-parse", "plant") == before
+        _close(trail, batches)
+        assert _witnessing(trail, remote).step()
+        assert _digest_at(remote, 2)
+
+
+@pytest.mark.parametrize(
+    ("key", "way"), [("denyNonFastForwards", "forced push"), ("denyDeletes", "deletion")], ids=["force", "delete"]
+)
+def test_a_remote_that_can_be_rewritten_gets_no_digest(folder, clock, batches, remote, key, way) -> None:  # noqa: F811
+    _git("-C", remote, "config", f"receive.{key}", "false")
+    with Trail.open(folder, now=clock) as trail:
+        _close(trail, batches)
+        with pytest.raises(WorthlessWitness, match=way):
+            _witnessing(trail, remote).step()
+        assert "digests" not in _git("-C", remote, "ls-tree", "--name-only", "plant")
+        note = read_note(note_path(folder, "office"))
+        assert note is not None
+        assert note.number == 0
+        assert way in note.risk
+
+
+def test_a_history_that_was_rewritten_is_told(folder, clock, batches, remote, tmp_path) -> None:  # noqa: F811
+    with Trail.open(folder, now=clock) as trail:
+        _close(trail, batches)
+        assert _witnessing(trail, remote).step()
+        tree = _git("-C", remote, "rev-parse", "plant^{tree}")
+        forger = ("-c", "user.name=f", "-c", "user.email=f@localhost")
+        forged = _git("-C", remote, *forger, "commit-tree", tree, "-m", "forged")
+        _git("-C", remote, "update-ref", "refs/heads/plant", forged)
+        with pytest.raises(WitnessError, match="rewritten"):
+            _witnessing(trail, remote).step()
+        _git("-C", remote, "update-ref", "-d", "refs/heads/plant")
+        with pytest.raises(WitnessError, match="took digests away"):
+            _witnessing(trail, remote).step()
+
+
+def test_a_digest_of_another_trail_is_told(folder, clock, batches, remote, tmp_path) -> None:  # noqa: F811
+    other = tmp_path / "other" / "trail"
+    other.mkdir(parents=True)
+    with Trail.open(other, now=clock) as trail:
+        _close(trail, batches, 2)
+        assert _witnessing(trail, remote).step()
+    with Trail.open(folder, now=clock) as trail:
+        _close(trail, batches, 1)
+        with pytest.raises(WitnessError, match="the trail went back"):
+            _witnessing(trail, remote).step()
+        _close(trail, batches, 1)
+        with pytest.raises(WitnessError, match="not the one of this trail"):
+            _witnessing(trail, remote).step()
+
+
+def test_a_remote_that_is_away_is_tried_again_later(folder, clock, batches, remote) -> None:  # noqa: F811
+    moments = [0.0]
+    with Trail.open(folder, now=clock) as trail:
+        _close(trail, batches)
+        away = remote.rename(remote.with_name("away"))
+        repository = GitRepository("office", folder.parent / "office.git", remote=str(remote), branch="plant")
+        task = Witnessing(repository, folder, trail.digests, monotonic=lambda: moments[0])
+        with pytest.raises(WitnessError, match="git ls-remote"):
+            task.step()
+        assert task.note.failure
+        away.rename(remote)
+        assert not task.step(), "it is too early"
+        moments[0] = 31.0
+        assert task.step()
+        assert replace(task.note, checked_at_us=0).failure == ""
+
+
+def test_a_remote_that_never_answers_is_given_up(folder, clock, batches, tmp_path) -> None:  # noqa: F811
+    settings = tmp_path / "git-settings"
+    settings.write_text('[core]\nsshCommand = "sleep 600 #"\n')
+    repository = GitRepository(
+        "office", tmp_path / "o.git", remote="ssh://localhost/x", branch="b", git_settings=str(settings), timeout_s=0.5
+    )
+    with Trail.open(folder, now=clock) as trail:
+        _close(trail, batches)
+        with pytest.raises(WitnessError, match=r"took more than 0\.5 s"):
+            Witnessing(repository, folder, trail.digests).step()
