@@ -243,7 +243,7 @@ def _weak_signing(subject: Subject) -> Iterator[str]:
 
 def _no_copy(subject: Subject) -> Iterator[str]:
     audit = subject.settings.audit
-    if audit.enabled and not audit.copy_folder and not audit.digest_target:
+    if audit.enabled and not (audit.copy_folder or audit.digest_target or audit.witness):
         yield "audit: no digest is kept elsewhere, so anybody with the data folder can replace the trail"
 
 
@@ -334,9 +334,9 @@ RISKS: Final = (
     ),
     Risk(
         name="no-copy-of-digests",
-        looks_at="`audit.copy_folder` and `audit.digest_target`",
+        looks_at="`audit.copy_folder`, `audit.digest_target` and `[[audit.witness]]`",
         meaning="Nothing outside this machine shows that the trail was replaced as a whole.",
-        what_to_do="Set `audit.copy_folder` to a folder of another machine, or name `audit.digest_target`.",
+        what_to_do="Set `audit.copy_folder` to a folder of another machine, or name `audit.digest_target` or a witness.",
         find=_no_copy,
         counts_on_networks=True,
     ),

@@ -1,13 +1,13 @@
 """What an auditor holds a trail against: a public key and a copy of the digests, kept out of the writer's reach."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from spark_audit.digest import (
     DIGEST_FOLDER,
     LARGEST_DIGEST_BYTES,
-    digest_name,
-    digest_numbers,
+    digest_number,
 )
 from spark_audit.signature import UnusableKey, public_key_from_text
 
@@ -27,7 +27,8 @@ class Anchor:
     public_key: str = ""
     folder: Path | None = None
     numbers: tuple[int, ...] = ()
-    _known: frozenset[int] = field(default=frozenset(), repr=False)
+    #: Where each copy lies: a clone of a Git repository has them in folders of a thousand.
+    _paths: Mapping[int, Path] = field(default_factory=dict, repr=False)
 
     @classmethod
     def read(cls, *, public_key_file: Path | None = None, digests: Path | None = None) -> "Anchor":
@@ -37,10 +38,10 @@ class Anchor:
             return cls(public_key=key)
         inner = digests / DIGEST_FOLDER
         folder = inner if inner.is_dir() else digests
-        numbers = tuple(digest_numbers(folder))
-        if not numbers:
+        paths = {number: path for path in sorted(folder.rglob("*.digest")) if (number := digest_number(path.name))}
+        if not paths:
             raise UnusableAnchor(f"there is no digest in {digests} (name the folder of their copies)")
-        return cls(public_key=key, folder=folder, numbers=numbers, _known=frozenset(numbers))
+        return cls(public_key=key, folder=folder, numbers=tuple(sorted(paths)), _paths=paths)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -49,9 +50,10 @@ class Anchor:
 
     def copy_of(self, number: int) -> bytes | None:
         """The bytes of the copied digest with a number; None where it has none. Raises OSError."""
-        if self.folder is None or number not in self._known:
+        path = self._paths.get(number)
+        if path is None:
             return None
-        with (self.folder / digest_name(number)).open("rb") as file:
+        with path.open("rb") as file:
             return file.read(LARGEST_DIGEST_BYTES + 1)
 
 
