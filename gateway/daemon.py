@@ -248,7 +248,7 @@ class Daemon:
             self._broker,
             listeners,
             login=self._access_files.login,
-            subscriber_queue=engine.queue(self._settings.subscribe.queue),
+            settings=self._settings,
             targets=self._channels.targets.values(),
             space=self._space,
             socket_refusals=server.refusals,

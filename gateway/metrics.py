@@ -22,8 +22,10 @@ from prometheus_client.registry import Collector
 
 from gateway.access.login import Login
 from gateway.access.refused_logins import LoginRefusal
+from gateway.audit_trail.exporter import TRAIL_FOLDER
 from gateway.bridge.bridge import Bridge
 from gateway.channels.target import Target
+from gateway.config import Settings
 from gateway.free_space import FreeSpace
 from gateway.limits.budgets import RATES, Amount
 from gateway.limits.refusals import REASONS
@@ -36,6 +38,7 @@ from mq_adapters.embedded.group_commit import BOUNDS_S
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.reasons import ReasonCode
 from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE
+from spark_audit.verify.witness_note import ages_s
 
 _PREFIX: Final = "rfhbridge_"
 _VERSIONS: Final = {0: "none"} | {number: level.version for number, level in LEVELS.items()}
@@ -58,7 +61,7 @@ class GatewayCollector(Collector):
         listeners: Listeners,
         *,
         login: Login,
-        subscriber_queue: Queue,
+        settings: Settings,
         targets: Iterable[Target],
         space: FreeSpace | None = None,
         socket_refusals: Mapping[ReasonCode, int] = _NOBODY,
@@ -68,10 +71,13 @@ class GatewayCollector(Collector):
         self._broker = broker
         self._listeners = listeners
         self._login = login
-        self._subscriber_queue = subscriber_queue
+        self._subscriber_queue = engine.queue(settings.subscribe.queue)
         self._targets = tuple(targets)
         self._space = space
         self._socket_refusals = socket_refusals
+        audit = settings.audit
+        self._trail = settings.data / TRAIL_FOLDER
+        self._witnesses = tuple(witness.name for witness in audit.witness if audit.enabled)
 
     def collect(self) -> Iterator[Metric]:
         """Every metric, as it is now."""
@@ -237,6 +243,9 @@ class GatewayCollector(Collector):
             "Age of the oldest batch of audit notes that is not in the trail yet",
             self._lag_s(queue),
         )
+        ages = ages_s(self._trail, self._witnesses, self._engine.now_us()).items()
+        meaning = "Age of the last digest that a witness of the trail has; +Inf: it has none"
+        yield _gauges("audit_witness_age_seconds", meaning, ("witness",), [((name,), age) for name, age in ages])
 
     def _lag_s(self, queue: Queue) -> float:
         oldest = next(iter(self._engine.browse(queue)), None)

@@ -5,7 +5,8 @@ the gateway starts, and one when the gateway has taken up a change of it. A file
 which anybody can compare with a copy. A private key is told by its public key. A file with secrets (passwords, hashes
 of them, keys that sign) is told by an HMAC under a key of the store: equal files are seen to be equal, and nobody can
 try guesses. This key is made at the first start and stands in the store alone (StateKind.GATEWAY,
-`deciding-files-key`, 32 bytes). The keys of the trail are told too: when they are made, changed or removed.
+`deciding-files-key`, 32 bytes). The keys of the trail and the files of its
+witnesses are told too: when they are made, changed or removed.
 """
 
 import hashlib
@@ -29,8 +30,8 @@ from spark_audit.record import HashedBy
 KEY_ROW: Final = b"deciding-files-key"
 _KEY_BYTES: Final = 32
 _PRIVATE: Final = b"PRIVATE KEY-----"
-#: Keys of the trail, which the exporter reads, and nobody takes up while the gateway runs.
-_TRAIL_KEYS: Final = ("audit.signing_key", "audit.personal_key")
+#: Begins the names of files of the trail, which the exporter reads, and nobody takes up while the gateway runs.
+_OF_TRAIL: Final = "audit."
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,10 @@ def _named_by(settings: Settings) -> Iterator[tuple[str, str | Path, Callable[[b
             yield f"{place}.key", key, _private_key
     if settings.audit.enabled:
         plan = TrailPlan.of(settings)
-        yield from zip(_TRAIL_KEYS, (plan.signing_key, plan.personal_key), (_private_key, _secret), strict=True)
+        yield "audit.signing_key", plan.signing_key, _private_key
+        yield "audit.personal_key", plan.personal_key, _secret
+        for witness in plan.witnesses:
+            yield f"audit.witness.{witness.name}.git_settings_file", witness.git_settings_file, _secret
 
 
 def _nothing_to_take_up() -> Callable[[], None]:
@@ -111,7 +115,7 @@ class DecidingFiles:
         self._key = engine.state(StateKind.GATEWAY, KEY_ROW) or b""
         #: What the trail has of each file.
         self._told: dict[DecidingFile, _Hash] = {}
-        keys = (file.path for file in self._files if file.setting in _TRAIL_KEYS)
+        keys = (file.path for file in self._files if file.setting.startswith(_OF_TRAIL))
         self._keys = Reloading(WatchedFile(path, _nothing_to_take_up) for path in keys)
         self._keys.on_read = self.read
 
@@ -125,7 +129,7 @@ class DecidingFiles:
         self._tell("started", self._hashes(self._files))
 
     async def watch(self) -> None:
-        """Looks at the keys of the trail, until it is cancelled."""
+        """Looks at the files of the trail, until it is cancelled."""
         await self._keys.run()
 
     def read(self, paths: Iterable[Path]) -> Callable[[], None]:

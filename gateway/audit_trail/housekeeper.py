@@ -115,7 +115,7 @@ class Housekeeper:
                 self._carry_out(name, task)
 
     def __enter__(self) -> Self:
-        for each in (self, *self._witnesses):
+        for each in self._all:
             each._thread.start()
         return self
 
@@ -123,11 +123,15 @@ class Housekeeper:
         self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
         deadline = time.monotonic() + END_WAIT_S
-        for each in (self, *self._witnesses):
+        for each in self._all:
             each._is_ending = True
             each._woken.set()
-        for each in (self, *self._witnesses):
+        for each in self._all:
             each._thread.join(max(0.0, deadline - time.monotonic()))
+
+    @property
+    def _all(self) -> "tuple[Housekeeper, ...]":
+        return self, *self._witnesses
 
     def _run(self) -> None:
         while True:
@@ -175,7 +179,7 @@ def _witnessing(plan: TrailPlan, trail: Trail) -> Iterator[Mapping[str, Task]]:
             trail.folder.parent / NOTES_FOLDER / f"{each.name}.git",
             remote=each.remote,
             branch=each.branch,
-            git_settings=each.git_settings,
+            git_settings_file=each.git_settings_file,
             timeout_s=each.timeout_s,
         )
         yield {f"showing digests to witness {each.name}": Witnessing(repository, trail.folder, trail.digests)}

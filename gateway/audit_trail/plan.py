@@ -34,13 +34,17 @@ Versions = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WitnessPlan:
-    """A witness as the configuration has it (gateway/config/witnesses.py); `git_settings` is an absolute path or ""."""
+    """A witness as the configuration has it (gateway/config/witnesses.py); a file is an absolute path or ""."""
 
     name: str
     remote: str
     branch: str
-    git_settings: str
+    git_settings_file: str
     timeout_s: float
+
+
+def _absolute(file: str) -> str:
+    return str(Path(file).absolute()) if file else ""
 
 
 def versions_of_program() -> Versions:
@@ -84,7 +88,7 @@ class TrailPlan:
             segment_bytes=audit.segment_bytes,
             segment_minutes=audit.segment_minutes,
             configuration_sha256=settings.configuration_sha256,
-            copy_folder=str(Path(audit.copy_folder).absolute()) if audit.copy_folder else "",
+            copy_folder=_absolute(audit.copy_folder),
             digest_transmission_queue=transmission_queue_name(audit.digest_target, 0) if audit.digest_target else "",
             digest_queue=audit.digest_queue,
             compress_after_hours=audit.compress_after_hours,
@@ -95,7 +99,7 @@ class TrailPlan:
                     name=witness.name,
                     remote=witness.remote,
                     branch=witness.branch,
-                    git_settings=str(Path(witness.git_settings).absolute()) if witness.git_settings else "",
+                    git_settings_file=_absolute(witness.git_settings_file),
                     timeout_s=witness.timeout_s,
                 )
                 for witness in audit.witness

@@ -16,6 +16,7 @@ from gateway.config import ConfigurationError, Settings
 from gateway.config.listeners import ListenerSettings
 from gateway.config.tables import AccessSettings, AuditSettings
 from gateway.config.targets import TargetSettings
+from gateway.config.witnesses import WitnessSettings
 from mq_adapters.reasons import StoreError
 
 #: IBM MQ's kinds of key repository: CMS, and PKCS #12 since 9.3, which may also be named with its ending.
@@ -65,6 +66,8 @@ def _readers(settings: Settings) -> Iterator[tuple[str, Callable[[], Iterable[st
             yield f"listener {listener.name}: ", partial(_certificates, listener)
     yield "", lambda: _keys(settings)  # their errors name the keys themselves
     yield "", lambda: _passwords(settings)
+    for witness in settings.audit.witness:
+        yield f"audit.witness.{witness.name}.git_settings_file: ", partial(_settings_of_git, witness)
 
 
 def _data_folder(folder: Path) -> Iterator[str]:
@@ -173,6 +176,12 @@ def _passwords(settings: Settings) -> Iterator[str]:
             hint = "write the password into its first line"
             raise ConfigurationError(source, (f"{target.password_file}: its first line is empty",), hint)
         yield f"password of target {target.name}: {target.password_file}, valid"
+
+
+def _settings_of_git(witness: WitnessSettings) -> Iterator[str]:
+    if witness.git_settings_file:
+        with Path(witness.git_settings_file).open("rb"):
+            yield f"witness {witness.name}: settings of git {witness.git_settings_file}, readable"
 
 
 def _warnings_about(target: TargetSettings) -> Iterator[str]:

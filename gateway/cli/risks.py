@@ -155,10 +155,10 @@ def _secrets_of(subject: Subject) -> Iterator[tuple[str, Path]]:
     for target in settings.target:
         if target.password_file:
             yield f"target {target.name}", Path(target.password_file)
-    yield from _keys_of_the_trail(settings)
+    yield from _secrets_of_the_trail(settings)
 
 
-def _keys_of_the_trail(settings: Settings) -> Iterator[tuple[str, Path]]:
+def _secrets_of_the_trail(settings: Settings) -> Iterator[tuple[str, Path]]:
     from gateway.audit_trail.plan import TrailPlan
 
     if settings.audit.enabled:
@@ -166,6 +166,9 @@ def _keys_of_the_trail(settings: Settings) -> Iterator[tuple[str, Path]]:
         yield "signing key", Path(plan.signing_key)
         if plan.personal_key:
             yield "personal key", Path(plan.personal_key)
+        for witness in plan.witnesses:
+            if witness.git_settings_file:
+                yield f"witness {witness.name}", Path(witness.git_settings_file)
 
 
 def _mode(path: Path) -> int:
@@ -336,7 +339,7 @@ RISKS: Final = (
         name="no-copy-of-digests",
         looks_at="`audit.copy_folder`, `audit.digest_target` and `[[audit.witness]]`",
         meaning="Nothing outside this machine shows that the trail was replaced as a whole.",
-        what_to_do="Set `audit.copy_folder` to a folder of another machine, or name `audit.digest_target` or a witness.",
+        what_to_do="Name a witness or `audit.digest_target`, or an `audit.copy_folder` of another machine.",
         find=_no_copy,
         counts_on_networks=True,
     ),

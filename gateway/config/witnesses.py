@@ -42,7 +42,7 @@ class WitnessSettings(Table):
     branch: Annotated[str, AfterValidator(_checked_branch)] = Field(
         default="main", description="branch of the repository; each gateway needs one of its own"
     )
-    git_settings: str = Field(
+    git_settings_file: str = Field(
         default="",
         description='file of settings of git that are used for it alone, core.sshCommand or credential.helper; "":'
         " none",
@@ -54,7 +54,7 @@ class WitnessSettings(Table):
     @model_validator(mode="after")
     def _checked_remote(self) -> Self:
         if _PASSWORD.search(self.remote):
-            raise ValueError("remote: holds a password; name a credential.helper in a file with git_settings")
+            raise ValueError("remote: holds a password; name a credential.helper in a file with git_settings_file")
         if self.remote.startswith("-") or "::" in self.remote:
             raise ValueError("remote: is no address of a repository")
         return self

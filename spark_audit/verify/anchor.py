@@ -38,7 +38,7 @@ class Anchor:
             return cls(public_key=key)
         inner = digests / DIGEST_FOLDER
         folder = inner if inner.is_dir() else digests
-        paths = {number: path for path in sorted(folder.rglob("*.digest")) if (number := digest_number(path.name))}
+        paths = {number: path for path in _digests_in(folder) if (number := digest_number(path.name))}
         if not paths:
             raise UnusableAnchor(f"there is no digest in {digests} (name the folder of their copies)")
         return cls(public_key=key, folder=folder, numbers=tuple(sorted(paths)), _paths=paths)
@@ -55,6 +55,11 @@ class Anchor:
             return None
         with path.open("rb") as file:
             return file.read(LARGEST_DIGEST_BYTES + 1)
+
+
+def _digests_in(folder: Path) -> list[Path]:
+    """Digests in a folder, and in those below it that a witness has for a thousand each."""
+    return sorted((*folder.glob("*.digest"), *folder.glob(f"{'[0-9]' * 9}/*.digest")))
 
 
 def _key_in(path: Path) -> str:

@@ -1,18 +1,23 @@
 """What the gateway notes of each witness of its digests: how far the witness has come, and what keeps it.
 
 `trail-witnesses/NAME.json` beside the folder of the trail: one JSON object with the fields of WitnessNote. A note is
-the gateway's own word, good for an alarm. An auditor asks the witness itself (testimony.py).
+the gateway's own word, good for an alarm. An auditor asks the witness itself.
 """
 
+import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
+from spark_audit.verify.verdict import moment
+
 NOTES_FOLDER: Final = "trail-witnesses"
 _SUFFIX: Final = ".json"
 _VERSION: Final = 1
+_SECOND_US: Final = 1_000_000
 _LARGEST_NOTE_BYTES: Final = 65_536
 
 
@@ -35,9 +40,15 @@ class WitnessNote:
         """The bytes of the file."""
         return orjson.dumps({"version": _VERSION, **asdict(self)}) + b"\n"
 
-    def age_us(self, now_us: int) -> int:
-        """How old the last digest is that the witness has; 0 where it has none."""
-        return max(0, now_us - self.digest_at_us) if self.number else 0
+    def age_s(self, now_us: int) -> float:
+        """How old the last digest is that the witness has, seconds; endless where it has none."""
+        return max(0, now_us - self.digest_at_us) / _SECOND_US if self.number else math.inf
+
+    def __str__(self) -> str:
+        """What the gateway says of its witness, for `verify`."""
+        has = f"has digests up to {self.number}, of {moment(self.digest_at_us)}" if self.number else "has no digest"
+        why = self.risk or self.failure
+        return f"witness {self.name} {has}, as the gateway says; ask it yourself" + (f" ({why})" if why else "")
 
 
 def note_path(trail: Path, name: str) -> Path:
@@ -67,3 +78,9 @@ def notes_beside(trail: Path) -> tuple[WitnessNote, ...]:
     folder = trail.parent / NOTES_FOLDER
     found = (read_note(path) for path in sorted(folder.glob(f"*{_SUFFIX}")))
     return tuple(note for note in found if note is not None)
+
+
+def ages_s(trail: Path, names: Iterable[str], now_us: int) -> dict[str, float]:
+    """How old the last digest is that each of these witnesses has, seconds; endless where one has none."""
+    notes = {note.name: note for note in notes_beside(trail)}
+    return {name: notes[name].age_s(now_us) if name in notes else math.inf for name in names}

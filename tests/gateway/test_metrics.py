@@ -1,5 +1,6 @@
 """What the metrics read: channels, targets and the lag of the trail, of a gateway that is not a process."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -14,17 +15,18 @@ from gateway.channels.channel_commands import ChannelCommands
 from gateway.channels.protocol import ProcessSettings
 from gateway.channels.supervisor import TargetProcess
 from gateway.channels.target import Target
-from gateway.config import TargetSettings
+from gateway.config import Settings, TargetSettings
 from gateway.config.limits import Limit
 from gateway.listener.listeners import Listeners
 from gateway.metrics import GatewayCollector, MetricsPage
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.broker.broker import Broker
-from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store.checkpoint import PAGE_BYTES
+from spark_audit.verify.witness_note import WitnessNote, note_path
 from tests.gateway.bridge.conftest import REPLY_QUEUE, SUBSCRIBER_QUEUE, World
 
 SECOND_US = 1_000_000
+SETTINGS = Settings.model_validate({"subscribe": {"queue": SUBSCRIBER_QUEUE}})
 
 
 @pytest.fixture
@@ -38,17 +40,20 @@ def _no_settings(_target: Target) -> ProcessSettings:
     raise AssertionError("no process is to be started")
 
 
-def _values(world: World, login: Login | None = None) -> dict[str, float]:
+def _values(
+    world: World,
+    login: Login | None = None,
+    settings: Settings = SETTINGS,
+) -> dict[str, float]:
     """What a scrape of a gateway without listeners says, by the line as it is written."""
     broker = Broker(world.engine, listener=BrokerNotes(lambda: world.now_us))
-    queue: Queue = world.engine.queue(SUBSCRIBER_QUEUE)
     collector = GatewayCollector(
         world.engine,
         world.bridge,
         broker,
         cast(Listeners, ()),
         login=login or Login(),
-        subscriber_queue=queue,
+        settings=settings,
         targets=world.targets.values(),
     )
     text = MetricsPage(collector).page("")[0].decode()
@@ -89,6 +94,20 @@ def test_the_trail_lags_by_the_age_of_its_oldest_batch(world: World) -> None:
     values = _values(world)
     assert values["audit_waiting_batches"] > waiting
     assert values["audit_lag_seconds"] == 90
+
+
+def test_the_age_of_what_a_witness_has_rises_until_it_has_more(world: World, tmp_path: Path) -> None:
+    rows = [{"name": name, "type": "git", "remote": "ssh://localhost/x"} for name in ("office", "bank")]
+    settings = Settings.model_validate({"data": str(tmp_path), "audit": {"witness": rows}})
+    note = WitnessNote(name="office", kind="git", number=3, digest_at_us=world.now_us - 60 * SECOND_US)
+    path = note_path(tmp_path / "trail", "office")
+    path.parent.mkdir()
+    path.write_bytes(note.to_bytes())
+    values = _values(world, settings=settings)
+    assert (values["audit_witness_age_seconds office"], values["audit_witness_age_seconds bank"]) == (60, math.inf)
+    world.now_us += 30 * SECOND_US
+    assert _values(world, settings=settings)["audit_witness_age_seconds office"] == 90
+    assert not any(name.startswith("audit_witness_age_seconds") for name in _values(world))
 
 
 def test_what_limits_refuse_and_what_is_not_carried_on_stands_by_its_reason(world: World) -> None:

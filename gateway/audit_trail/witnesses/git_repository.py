@@ -39,13 +39,13 @@ class GitRepository:
     kind: Final = "git"
 
     def __init__(
-        self, name: str, folder: Path, *, remote: str, branch: str, git_settings: str = "", timeout_s: float = 60.0
+        self, name: str, folder: Path, *, remote: str, branch: str, git_settings_file: str = "", timeout_s: float = 60.0
     ) -> None:
         self.name = name
         self._folder = folder
         self._remote = remote
         self._ref = f"refs/heads/{branch}"
-        self._git_settings = git_settings or os.devnull
+        self._git_settings = git_settings_file or os.devnull
         self._timeout_s = timeout_s
 
     def check(self) -> None:
@@ -189,13 +189,13 @@ def _path_of(number: int) -> str:
     return f"{DIGEST_FOLDER}/{number // 1000:09d}/{digest_name(number)}"
 
 
-def _environment(git_settings: str) -> dict[str, str]:
+def _environment(git_settings_file: str) -> dict[str, str]:
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": os.environ.get("HOME", "/"),
         "LC_ALL": "C",
         "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": git_settings,
+        "GIT_CONFIG_GLOBAL": git_settings_file,
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_AUTHOR_NAME": "rfhbridge",
         "GIT_AUTHOR_EMAIL": "rfhbridge@localhost",

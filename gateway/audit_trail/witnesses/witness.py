@@ -47,7 +47,11 @@ class Witness(Protocol):
     """Who keeps digests. Every method raises WitnessError, and ends within a bounded time."""
 
     name: str
-    kind: str
+
+    @property
+    def kind(self) -> str:
+        """As the configuration names its type."""
+        ...
 
     def check(self) -> None:
         """Whether it is a witness at all. Raises WorthlessWitness."""

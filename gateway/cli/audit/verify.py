@@ -139,9 +139,12 @@ def _verification(
     from gateway.audit_trail.exporter import TRAIL_FOLDER
     from spark_audit.verify import verify as verify_trail
     from spark_audit.verify import verify_pack
+    from spark_audit.verify.witness_note import notes_beside
 
     if evidence is None:
-        return verify_trail(settings_for(config, data).data / TRAIL_FOLDER, anchor, accepted=accepted, rule=rule)
+        trail = settings_for(config, data).data / TRAIL_FOLDER
+        found = verify_trail(trail, anchor, accepted=accepted, rule=rule)
+        return replace(found, notes=(*found.notes, *map(str, notes_beside(trail))))
     check = partial(verify_trail, trail_in(evidence)) if evidence.is_dir() else partial(verify_pack, evidence)
     return check(anchor, accepted=accepted, rule=rule)
 

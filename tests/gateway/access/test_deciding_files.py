@@ -1,6 +1,7 @@
 """Files that decide: which ones a configuration names, and how each is hashed."""
 
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,11 @@ name = "billing"
 browse = ["*"]
 [audit]
 personal_data = "keyed"
+[[audit.witness]]
+name = "office"
+type = "git"
+remote = "ssh://git@git.example.com/digests.git"
+git_settings_file = "git-settings"
 [[target]]
 name = "PLANT"
 connections = ["mq1.example.com(1414)"]
@@ -68,7 +74,7 @@ def test_each_key_that_names_a_file_has_its_files(named: dict[str, list[Deciding
         if key.endswith(("_file", "_files", "_key", ".key", ".certificate", "_authority", "_repository"))
     } - OF_OTHERS
     shown = {
-        setting.replace("listener.tls.tls", "listener.tls").replace(".mqtt.example.com", "").replace(".PLANT", "")
+        re.sub(r"[.](mqtt[.]example[.]com|PLANT|office)", "", setting.replace("listener.tls.tls", "listener.tls"))
         for setting in named
     }
     assert shown == keys | {"configuration", "fields.toml", "options.toml"}
@@ -90,6 +96,7 @@ def test_each_key_that_names_a_file_has_its_files(named: dict[str, list[Deciding
         ("listener.tls.tls.key", PRIVATE, HashedBy.PUBLIC_KEY),
         ("audit.signing_key", PRIVATE, HashedBy.PUBLIC_KEY),
         ("audit.personal_key", bytes(32), HashedBy.HMAC),
+        ("audit.witness.office.git_settings_file", b"[http]", HashedBy.HMAC),
     ],
 )
 def test_a_file_with_a_secret_is_never_hashed_in_clear(

@@ -105,6 +105,24 @@ def test_a_test_plants_each_risk_of_the_table() -> None:
     assert set(PLANTED) == {row.name for row in RISKS}
 
 
+def test_a_witness_keeps_digests_elsewhere_and_its_settings_are_a_secret(rfhbridge, plant: Plant) -> None:
+    settings = plant.folder / "git-settings"
+    settings.write_text("[credential]\n")
+    settings.chmod(0o600)
+    plant.audit = "signing_key = 'signing.pem'\n[[audit.witness]]\nname = 'office'\ntype = 'git'\n"
+    plant.audit += "remote = 'ssh://git@git.example.com/digests.git'\ngit_settings_file = 'git-settings'\n"
+    ended = rfhbridge("check", "--strict", "--config", plant.write())
+    assert (ended.exit_code, "risk " in ended.text) == (0, False), ended.text
+    assert "settings of git git-settings, readable" in ended.text
+    settings.chmod(0o644)
+    ended = rfhbridge("check", "--strict", "--config", plant.write())
+    assert (ended.exit_code, "risk readable-secrets: witness office" in ended.text) == (1, True), ended.text
+    settings.unlink()
+    ended = rfhbridge("check", "--config", plant.write())
+    assert ended.exit_code != 0
+    assert "git-settings" in ended.stderr
+
+
 def test_a_configuration_without_a_risk_passes(rfhbridge, plant: Plant) -> None:
     ended = rfhbridge("check", "--strict", "--config", plant.write())
     assert (ended.exit_code, ended.stderr) == (0, "")

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from gateway.config import Address, ConfigurationError, Settings, example_toml, known_keys
 
 #: Keys whose tables stand in [[ ]], as many as one likes.
-ARRAYS = ("application", "target", "route", "conversion", "listener", "listener.tls.server_name")
+ARRAYS = ("application", "target", "route", "conversion", "listener", "listener.tls.server_name", "audit.witness")
 CONVERSION = '[[conversion]]\nfrom = "{}"\nto = "{}"\nheader = "mqrfh2"\n'
 
 
@@ -314,7 +314,9 @@ def test_example_means_the_defaults_and_explains_every_key(load):
     example = example_toml()
     assert load(example) == Settings()
     lines = [line.replace("[[", "[").replace("]]", "]") for line in example.splitlines()]
-    lines += [line.removeprefix("# ") for line in lines[lines.index("# [listener]") :]]
+    of_witness = lines.index("# [audit.witness]")
+    in_comments = lines[of_witness : lines.index("", of_witness)] + lines[lines.index("# [listener]") :]
+    lines += [line.removeprefix("# ") for line in in_comments]
     for key in known_keys():
         name = key.rpartition(".")[2]
         values = [index for index, line in enumerate(lines) if line.startswith(f"{name} = ")]

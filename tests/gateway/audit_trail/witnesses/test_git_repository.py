@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 
 from gateway.audit_trail.digests import read_digest
+from gateway.audit_trail.housekeeper import Housekeeper
+from gateway.audit_trail.plan import TrailPlan, WitnessPlan
 from gateway.audit_trail.segment import Trail
 from gateway.audit_trail.witnesses.git_repository import GitRepository
 from gateway.audit_trail.witnesses.witness import WitnessError, Witnessing, WorthlessWitness
+from mq_adapters.plausible_clock import PlausibleClock
+from spark_audit.digest import DIGEST_FOLDER, digest_name
+from spark_audit.verify import Anchor, Finding, Verdict, verify
 from spark_audit.verify.witness_note import note_path, read_note
 from tests.gateway.audit_trail.conftest import batches, clock, folder  # noqa: F401
 
@@ -143,9 +148,82 @@ def test_a_remote_that_never_answers_is_given_up(folder, clock, batches, tmp_pat
     settings = tmp_path / "git-settings"
     settings.write_text('[core]\nsshCommand = "sleep 600 #"\n')
     repository = GitRepository(
-        "office", tmp_path / "o.git", remote="ssh://localhost/x", branch="b", git_settings=str(settings), timeout_s=0.5
+        "office",
+        tmp_path / "o.git",
+        remote="ssh://localhost/x",
+        branch="b",
+        git_settings_file=str(settings),
+        timeout_s=0.5,
     )
     with Trail.open(folder, now=clock) as trail:
         _close(trail, batches)
         with pytest.raises(WitnessError, match=r"took more than 0\.5 s"):
             Witnessing(repository, folder, trail.digests).step()
+
+
+def _clone_with(trail: Trail, remote: Path, clone: Path) -> Anchor:
+    """What an auditor has who clones the witness's repository."""
+    task = _witnessing(trail, remote)
+    while task.step():
+        pass
+    _git("clone", "--quiet", "--branch", "plant", remote, clone)
+    return Anchor.read(digests=clone)
+
+
+def test_a_clone_anchors_a_trail_and_names_the_digest_that_was_changed_or_cut_off(
+    folder,  # noqa: F811
+    clock,  # noqa: F811
+    batches,  # noqa: F811
+    remote,
+    tmp_path,
+) -> None:
+    with Trail.open(folder, now=clock) as trail:
+        _close(trail, batches, 3)
+        anchor = _clone_with(trail, remote, tmp_path / "clone")
+    assert verify(folder, anchor).verdict is Verdict.ANCHORED
+    last = folder / DIGEST_FOLDER / digest_name(3)
+    data = last.read_bytes()
+    last.unlink()
+    assert Finding.MISSING_DIGEST in {problem.finding for problem in verify(folder, anchor).problems}
+    last.write_bytes(data.replace(b'"code_version":"', b'"code_version":"9'))
+    assert Finding.UNLIKE_COPY in {problem.finding for problem in verify(folder, anchor).problems}
+
+
+def test_a_witness_that_hangs_delays_neither_the_trail_nor_copies_nor_another_witness(
+    folder,  # noqa: F811
+    clock,  # noqa: F811
+    batches,  # noqa: F811
+    remote,
+    tmp_path,
+    monkeypatch,
+) -> None:
+    monkeypatch.setattr("gateway.audit_trail.housekeeper.END_WAIT_S", 30.0)
+    settings = tmp_path / "git-settings"
+    settings.write_text('[core]\nsshCommand = "sleep 600 #"\n')
+    hanging = WitnessPlan(
+        name="away", remote="ssh://localhost/x", branch="b", git_settings_file=str(settings), timeout_s=20.0
+    )
+    here = replace(hanging, name="office", remote=str(remote), branch="plant", git_settings_file="")
+    plan = replace(TrailPlan.standard(folder), witnesses=(hanging, here), copy_folder=str(tmp_path / "copy"))
+    (tmp_path / "copy").mkdir()
+    with Trail.open(folder, now=clock) as trail:
+        keeper = Housekeeper.of(plan, trail, lambda: pytest.fail("no target"), PlausibleClock(0))
+        away, office = keeper._witnesses
+        with keeper:
+            _close(trail, batches, 2)
+            keeper.wake()
+            keeper._is_ending = office._is_ending = True
+            for each in (keeper, office):
+                each._woken.set()
+                each._thread.join(60)
+                assert not each._thread.is_alive()
+            assert away._thread.is_alive(), "git hangs still"
+            note = read_note(note_path(folder, "office"))
+            assert note is not None
+            assert note.number == 2
+            assert note_path(folder, "away").exists() is False
+            assert sorted(path.name for path in (tmp_path / "copy").rglob("*.digest")) == [
+                digest_name(1),
+                digest_name(2),
+            ]
+            monkeypatch.setattr("gateway.audit_trail.housekeeper.END_WAIT_S", 0.05)
