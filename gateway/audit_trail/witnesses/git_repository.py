@@ -26,6 +26,8 @@ from spark_audit.digest import DIGEST_FOLDER, digest_name, digest_number
 _MOST_OUTPUT_BYTES: Final = 1024 * 1024
 #: What git may write into one file, blocks of 512 bytes: a branch with 350,000 digests (ten years) has 100 MB.
 _MOST_FILE_BLOCKS: Final = 2 * 1024 * 1024
+#: How much longer than we wait git may run where we have died, seconds.
+_AFTER_US_S: Final = 5.0
 _REASON_CHARACTERS: Final = 300
 _AUTHOR: Final = "rfhbridge <rfhbridge@localhost>"
 _FETCHED: Final = "refs/rfhbridge/fetched"
@@ -156,7 +158,8 @@ class GitRepository:
     def _git(self, *words: str, data: bytes = b"", in_folder: bool = True) -> bytes:
         """What git writes. Its settings are those of the named file alone, and it never asks anybody anything."""
         place = ("--git-dir", os.fspath(self._folder)) if in_folder else ()
-        limited = f'ulimit -f {_MOST_FILE_BLOCKS}; exec git "$@"'
+        most_s = self._timeout_s + _AFTER_US_S
+        limited = f'ulimit -f {_MOST_FILE_BLOCKS}; exec timeout -s KILL {most_s:g} git "$@"'
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as given:
             given.write(data)
             given.seek(0)

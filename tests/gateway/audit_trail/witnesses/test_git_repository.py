@@ -1,7 +1,9 @@
 """A branch that refuses forced pushes keeps every digest; a remote that lets itself be rewritten is no witness."""
 
+import os
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -159,6 +161,29 @@ def test_a_remote_that_never_answers_is_given_up(folder, clock, batches, tmp_pat
         _close(trail, batches)
         with pytest.raises(WitnessError, match=r"took more than 0\.5 s"):
             Witnessing(repository, folder, trail.digests).step()
+
+
+ASK_FOR_EVER = """
+import sys
+from pathlib import Path
+from gateway.audit_trail.witnesses import git_repository
+git_repository._AFTER_US_S = 0.1
+folder, settings = Path(sys.argv[1]), sys.argv[2]
+git_repository.GitRepository(
+    "office", folder, remote="ssh://localhost/x", branch="b", git_settings_file=settings, timeout_s=1.0
+).last()
+"""
+
+
+def test_git_does_not_outlive_its_time_where_the_exporter_is_killed(tmp_path) -> None:
+    os.mkfifo(tmp_path / "held")
+    settings = tmp_path / "git-settings"
+    settings.write_text(f'[core]\nsshCommand = "exec 9>{tmp_path}/held; echo hangs >&9; sleep 600 #"\n')
+    exporter = subprocess.Popen([sys.executable, "-c", ASK_FOR_EVER, tmp_path / "o.git", settings])
+    with exporter, (tmp_path / "held").open("rb") as held:
+        assert held.readline() == b"hangs\n"
+        exporter.kill()
+        assert held.read() == b"", "everybody who could write has ended"
 
 
 def _clone_with(trail: Trail, remote: Path, clone: Path) -> Anchor:
