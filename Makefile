@@ -27,7 +27,7 @@ test: setup ## run every test, long proofs in a short form (ARGS="tests/mappings
 	@$(spark) .venv/bin/python -m pytest $(workers) $(ARGS)
 
 prove: setup ## run the long proofs in full
-	@$(spark) RFHBRIDGE_PROOF=full .venv/bin/python -m pytest -m proof --timeout 3600 $(ARGS)
+	@$(spark) RFHBRIDGE_PROOF=full .venv/bin/python -m pytest -m proof $(ARGS)
 
 fuzz: ARGS ?= 600
 fuzz: ## fuzz the readers of headers, MQTT connections, the bridge, then the gateway's rim, for so many seconds each (ARGS=3600)

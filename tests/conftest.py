@@ -34,6 +34,8 @@ PROOF_SCALES = ("short", "full")
 SPARK_TESTS = "tests/spark_audit/"
 SPARKS = 2
 CASES_IN_FULL = 2_000  # hypothesis cases a property in `make prove`, beside its usual 100
+#: What a proof may take in full, seconds. Its own limit, if it has one, is for the short form.
+LIMIT_IN_FULL_S = 3_600
 
 settings.register_profile(
     "short", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
@@ -94,9 +96,16 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """In full each property of hypothesis is a proof, so that `make prove` tries its many cases."""
-    if os.environ.get(PROOF_VARIABLE) == "full" and getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+    """In full each property of hypothesis is a proof, so that `make prove` tries its many cases; a proof has an hour.
+
+    pytest-timeout takes the mark that stands first, and takes any mark before `--timeout`.
+    """
+    if os.environ.get(PROOF_VARIABLE) != "full":
+        return
+    if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
         item.add_marker(pytest.mark.proof)
+    if item.get_closest_marker("proof"):
+        item.add_marker(pytest.mark.timeout(LIMIT_IN_FULL_S), append=False)
 
 
 @pytest.hookimpl(trylast=True)
@@ -156,7 +165,11 @@ def interpreter_as_it_was() -> Iterator[None]:
     """
     interval, threshold = sys.getswitchinterval(), gc.get_threshold()
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     yield
+    for number in handlers:
+        signal.signal(number, signal.SIG_IGN)  # one that is still blocked goes with that
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     for number, handler in handlers.items():
         signal.signal(number, handler)
     sys.setswitchinterval(interval)
