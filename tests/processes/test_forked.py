@@ -72,6 +72,12 @@ def test_a_child_of_a_forked_process_finds_and_ends_what_that_of_a_fresh_one_doe
     assert forked[2][-2:] == freshly[2][-2:]
 
 
+def test_a_child_may_be_killed_as_soon_as_its_number_is_told() -> None:
+    """The run must be its parent by then: else nobody tells the run of its end, and a gateway never stops."""
+    with fresh("tests.processes.impatient", stdout=subprocess.PIPE) as process:
+        assert process.stdout.read() == f"{-signal.SIGKILL}\n"
+
+
 def test_no_two_runs_of_a_server_draw_the_same() -> None:
     drawn = [probed(Forked, "end")[1]["own"] for _ in range(3)]
     assert len({value for own in drawn for value in own}) == 9
