@@ -1,7 +1,8 @@
 """The signals that an operator sends to the daemon: SIGTERM and SIGINT stop it, SIGHUP has it read its files again.
 
 None of them gets its default while the daemon runs or ends: each would end the process at once. A handler of the event
-loop itself would give it back its default when the handler is removed, and when the loop closes.
+loop itself would give it back its default when the handler is removed, and when the loop closes. A process inherits
+which signals are blocked from the program that starts it, and a blocked SIGTERM would never come.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ def hear(*, stop: Callable[[], None], read_again: Callable[[], None]) -> None:
     """Calls back in the running event loop for each signal."""
     for number, call in zip(_SIGNALS, (stop, stop, read_again), strict=True):
         _hear(number, call)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
 
 def _hear(number: signal.Signals, call: Callable[[], None]) -> None:

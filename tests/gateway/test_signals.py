@@ -10,6 +10,9 @@ import uvloop
 
 from gateway import signals
 
+ALL = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+PATIENCE_S = 15.0
+
 pytestmark = pytest.mark.usefixtures("interpreter_as_it_was")
 
 
@@ -26,16 +29,17 @@ def test_each_signal_wakes_a_loop_that_has_nothing_to_do(new_loop: Callable[[], 
             called.append(name)
             came.set()
 
+        signal.pthread_sigmask(signal.SIG_BLOCK, ALL)  # as a program may that starts a gateway
         signals.hear(stop=lambda: note("stop"), read_again=lambda: note("read again"))
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in ALL:
             came.clear()
             loop.call_later(0.001, os.kill, os.getpid(), number)
-            await came.wait()
+            await asyncio.wait_for(came.wait(), PATIENCE_S)
         signals.ignore_from_now_on()
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(main())
     assert called == ["stop", "stop", "read again"]
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in ALL:
         os.kill(os.getpid(), number)
         assert signal.getsignal(number) == signal.SIG_IGN
