@@ -57,6 +57,7 @@ class ExporterSupervisor:
     async def end(self, *, kill: bool, has_batches: Callable[[], bool]) -> None:
         """Returns when the trail is complete and its segment closed, or, with `kill`, the store has failed.
 
+        What an exporter that is too slow has not written stays on the audit queue, and the next gateway's writes it.
         `has_batches`: whether anything waits on the audit queue.
         """
         if self._task is None:
@@ -64,16 +65,16 @@ class ExporterSupervisor:
         self._stop.set()
         # After a failure of the store it may wait for an answer that never comes.
         self._send(signal.SIGKILL if kill else signal.SIGTERM)
-        await self._wait_for(self._task)
+        is_left_behind = not await self._has_ended(self._task)
         has_finished = self._process is not None and self._process.returncode == 0
-        if kill or (has_finished and not has_batches()):
+        if kill or is_left_behind or (has_finished and not has_batches()):
             return
         try:  # it was not up yet, had died, or somebody else had told it to end: another does its work
             self._process = await self._start("--once")
         except OSError as error:
             _log.error("exporter not started reason=%s", str(error))
             return
-        await self._wait_for(asyncio.create_task(self._process.wait()))
+        await self._has_ended(asyncio.create_task(self._process.wait()))
 
     async def _keep_exporting(self) -> None:
         """Runs the exporter, and starts it again if it dies: what it has not written is still on the audit queue."""
@@ -125,13 +126,16 @@ class ExporterSupervisor:
             with contextlib.suppress(ProcessLookupError):  # it has ended
                 self._process.send_signal(number)
 
-    async def _wait_for(self, end: "asyncio.Task[Any]") -> None:
+    async def _has_ended(self, end: "asyncio.Task[Any]") -> bool:
+        """Whether it ended in time. Otherwise it is killed."""
         try:
             await asyncio.wait_for(asyncio.shield(end), EXPORT_WAIT_S)
         except TimeoutError:
             _log.warning("exporter left behind waited_s=%s", EXPORT_WAIT_S)
             self._send(signal.SIGKILL)
             await end
+            return False
+        return True
 
 
 def _make_folder(data: Path) -> None:

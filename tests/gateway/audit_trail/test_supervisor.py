@@ -70,13 +70,16 @@ PATIENCE_S = 60
 
 
 class Exporters:
-    """Processes in the place of exporters, each of which ends with 0 at once: what they were started with."""
+    """Processes in the place of exporters, each of which ends with 0 at once: what they were started with.
 
-    def __init__(self, folder: Path) -> None:
+    `before` and `after`: what each does besides, before it tells that, and then.
+    """
+
+    def __init__(self, folder: Path, *, before: str = "", after: str = "") -> None:
         self._told = folder / "told"
         self._told.write_text("")
-        program = "import sys; open(sys.argv[1], 'a').write(' '.join(sys.argv[2:]) + '\\n')"
-        self.command = (sys.executable, "-c", program, str(self._told))
+        tell = "import sys; print(*sys.argv[2:], file=open(sys.argv[1], 'a'), flush=True)"
+        self.command = (sys.executable, "-c", f"{before}\n{tell}\n{after}", str(self._told))
 
     @property
     def arguments(self) -> list[list[str]]:
@@ -124,6 +127,24 @@ def test_what_waits_behind_an_exporter_that_somebody_else_told_to_end_is_written
 
     _supervise(data_folder, use)
     assert exporters.options.count("--once") == has_batches
+
+
+def test_an_exporter_that_is_too_slow_to_end_is_killed_and_no_other_makes_the_stop_longer(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A service manager gives a gateway a minute to stop: two exporters that hang would take it whole."""
+    deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    exporters = Exporters(tmp_path, before=deaf, after="signal.pause()")
+    monkeypatch.setattr(supervisor, "_COMMAND", exporters.command)
+    monkeypatch.setattr(supervisor, "EXPORT_WAIT_S", 0.2)
+
+    async def use(supervised: ExporterSupervisor) -> None:
+        supervised.begin(_adopt)
+        await _until(lambda: bool(exporters.options))
+        await supervised.end(kill=False, has_batches=lambda: True)
+
+    _supervise(data_folder, use)
+    assert caplog.text.count("exporter left behind") == len(exporters.options) == 1
 
 
 def test_an_exporter_that_cannot_be_started_is_tried_again(
