@@ -343,6 +343,7 @@ class Daemon:
             is_at_work=self._broker.is_unanswered,
             sys_topics_interval_s=settings.mqtt.sys_topics_interval_s,
             published=(DEFAULT_STREAM, *settings.broker.all_input_queues),
+            converted={each.source for each in settings.conversion},
             call_soon=call_soon,
         )
         bridge.load()
@@ -451,12 +452,10 @@ class Daemon:
 def gateway_queues(settings: Settings, of_channels: Iterable[str]) -> GatewayQueues:
     """The queues that a gateway with these settings cannot do without, and which of them it reads itself."""
     read = (settings.subscribe.queue, settings.subscribe.reply_queue, settings.publish.stream)
-    conversions = settings.conversion
+    sources = (each.source for each in settings.conversion)
     return GatewayQueues(
-        owned=frozenset(
-            (*read, *settings.broker.all_input_queues, *(each.source for each in conversions), *of_channels)
-        ),
-        needed=frozenset(each.target for each in conversions),
+        owned=frozenset((*read, *settings.broker.all_input_queues, *sources, *of_channels)),
+        needed=frozenset(each.target for each in settings.conversion),
         is_audited=settings.audit.enabled,
     )
 

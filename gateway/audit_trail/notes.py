@@ -6,10 +6,10 @@ later, in a process of its own. A note may end in a header context, which a batc
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import ormsgpack
 
@@ -32,63 +32,8 @@ _NO_APPLICATION: Final = ApplicationIdentity("", "")
 _COPIED: Final = int(NoteKind.COPIED)
 
 
-#: About how many bytes of the trail the records of a note have, beside the packet's header. Measured with short topics.
-_TRAIL_BYTES: Final = {
-    int(NoteKind.PUBLISHED): 1_300,
-    int(NoteKind.ACCEPTED): 700,
-    int(NoteKind.RELEASED): 1_300,
-    int(NoteKind.REQUESTED): 1_300,
-    int(NoteKind.REPEATED): 700,
-    int(NoteKind.REFUSED): 500,
-    int(NoteKind.DROPPED): 500,
-    int(NoteKind.COMMANDED): 1_000,
-    int(NoteKind.MQPUT): 750,
-    int(NoteKind.MQGET): 750,
-}
-#: Where a note has the header of its packet; and how often its bytes are in the records: packet, header of MQ, topic.
-_HEADER_ITEM: Final = {int(NoteKind.REQUESTED): 6}
-_USUAL_HEADER_ITEM: Final = 5
-#: Where the note of a copy has its header context.
-_DELIVERY_ITEM: Final = 4
-_COPIES_OF_HEADER: Final = 5
-#: The records of a copy: that it was made, delivered, and acknowledged (430 bytes at QoS 1, twice that at QoS 2). Who
-#: makes a copy is charged for all of them. Each of the first two has the header between three and four times.
-_COPY_BYTES: Final = 1_800
-_HEADERS_OF_A_COPY: Final = 7
-#: The record of acknowledgements, without its ranges of exchanges.
-_CONFIRMED: Final = int(NoteKind.CONFIRMED)
-_CONFIRMED_BYTES: Final = 350
-
-
 Ranges = list[list[int]]
 """First and last exchange of each range, in order."""
-
-
-def copy_trail_bytes(header_bytes: int) -> int:
-    """About how many bytes of the trail the records of one copy make until it is acknowledged."""
-    return _COPY_BYTES + _HEADERS_OF_A_COPY * header_bytes
-
-
-def trail_bytes(notes: Iterable[Note]) -> int:
-    """About how many bytes of the trail the notes on a client's packets make, and all that follows from the copies."""
-    size = 0
-    for note in notes:
-        kind = int(note[0])  # type: ignore[call-overload]  # the first item of a note is its kind
-        if kind == _COPIED:
-            delivery = cast(Delivery, note[_DELIVERY_ITEM])
-            if not delivery.is_retained:  # charged before it is made (bridge/sessions/retained_copies.py)
-                size += copy_trail_bytes(len(delivery.output_header))
-        elif kind == _CONFIRMED:
-            size += _CONFIRMED_BYTES + _ranges_bytes(cast(Ranges, note[-1]))
-        elif (of_kind := _TRAIL_BYTES.get(kind)) is not None:
-            header = note[_HEADER_ITEM.get(kind, _USUAL_HEADER_ITEM)]
-            size += of_kind + (_COPIES_OF_HEADER * len(header) if isinstance(header, bytes) else 0)
-    return size
-
-
-def _ranges_bytes(ranges: Ranges) -> int:
-    """Each range is written as [first,last] and a comma; the last number has the most digits."""
-    return len(ranges) * (2 * len(str(ranges[-1][1])) + 4)
 
 
 def with_level(note: Note, level: int, header: bytes | None = None, topic: str = "") -> Note:

@@ -31,6 +31,7 @@ from gateway.bridge.sessions.queue_limits import QueueLimits
 from gateway.bridge.sessions.retained_copies import RetainedCopies
 from gateway.bridge.sessions.session_limits import ClientLimits, RetainedStore
 from gateway.bridge.sessions.sessions import Sessions
+from gateway.bridge.sessions.trail_charges import TrailCharges
 from gateway.bridge.subscribe.subscribe import Subscriptions
 from gateway.bridge.sys_topics import SysTopics
 from gateway.channels.target import Target
@@ -68,6 +69,7 @@ def build_bridge(
     is_at_work: Callable[[bytes], bool] = lambda _msg_id: False,
     sys_topics_interval_s: int = 0,
     published: Collection[str] = (),
+    converted: Collection[str] = (),
     call_soon: Callable[[Callable[[], None]], object],
     now_s: Callable[[], float] = time.monotonic,
 ) -> Bridge:
@@ -78,7 +80,8 @@ def build_bridge(
     `subscriptions_to`: the subscriptions to a topic at the embedded broker; None: they are not known.
     `is_at_work`: whether that broker has taken the command with a MsgId and will answer it later.
     `sys_topics_interval_s`: seconds between two publications below $SYS; 0: never.
-    `published`: names of the queues on which applications publish. `now_s`: a clock that never goes back.
+    `published`: names of the queues on which applications publish. `converted`: of those that the conversion service
+    empties. `now_s`: a clock that never goes back.
     """
 
     groups = SharedGroups(engine, sessions)
@@ -129,6 +132,7 @@ def build_bridge(
 
     letters.on_share_reached = share_reached
     all_targets = tuple(targets)
+    trail = TrailCharges(engine, sessions.budgets, now_s, converted=converted)
     counts = Counts()
     traffic = Traffic()
     commands = OwnCommands(
@@ -180,6 +184,7 @@ def build_bridge(
         publications=publications,
         packets=packets,
         counts=counts,
+        trail=trail,
         call_soon=call_soon,
     )
     engine.takes_back = to_mqtt.takes_back
@@ -217,12 +222,14 @@ def build_bridge(
             answer_timeout_s=answer_timeout_s,
             is_at_work=is_at_work,
             client_limits=client_limits,
+            trail=trail,
             call_soon=call_soon,
         ),
         login=login,
         counts=counts,
         client_limits=client_limits,
         traffic=traffic,
+        trail=trail,
         connected_clients=connected_clients,
         sys_topics=sys_topics,
         call_soon=call_soon,

@@ -5,12 +5,11 @@ in the order of the packets. Units complete in the order of their submission, so
 packet order.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
 from gateway.access.login import Login
-from gateway.audit_trail.notes import trail_bytes
 from gateway.bridge.commands.registrations import Registrations
 from gateway.bridge.commands.replies import Replies
 from gateway.bridge.connect.connect import ConnectHandler
@@ -27,6 +26,7 @@ from gateway.bridge.sessions.links import Confirmations, ConnectedClients, LinkW
 from gateway.bridge.sessions.outdated_rights import OutdatedRights
 from gateway.bridge.sessions.session_limits import ClientLimits
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
+from gateway.bridge.sessions.trail_charges import TrailCharges
 from gateway.bridge.subscribe.filter_pacing import (
     FILTERS_AT_ONCE,
     LINE,
@@ -60,7 +60,7 @@ from gateway.mqtt.properties import Explanation
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.reason_strings import reason_string_of_codes
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import Note, PublicationCounter, StateKind
+from mq_adapters.embedded.unit_of_work import PublicationCounter, StateKind
 
 _PUBREL: Final = b"\x62\x02"
 #: Units of work of one link that may wait for their commit before its reading pauses.
@@ -91,6 +91,7 @@ class Bridge:
         counts: Counts,
         client_limits: ClientLimits,
         traffic: Traffic,
+        trail: TrailCharges,
         connected_clients: ConnectedClients,
         sys_topics: SysTopics,
         pauses: Pauses,
@@ -118,8 +119,9 @@ class Bridge:
             self._carry_out, partial(engine.counters.count, PublicationCounter.GIVEN_UP)
         )
         engine.counters.in_hand = lambda: self.paused_publishers.publishes
-        self._slow_reading = SlowReading(sessions.budgets, self.paused_publishers, now_s)
-        self.charge_application = self._slow_reading.charge_application
+        self._trail = trail
+        self.charge_application = trail.charge_application
+        self._slow_reading = SlowReading(sessions.budgets, trail, self.paused_publishers, now_s)
         self._call_soon = call_soon
         self._outdated = OutdatedRights(sessions, deliver=to_mqtt.deliver, goes_on=self._goes_on, call_soon=call_soon)
         self._filter_pacing = FilterPacing(
@@ -136,6 +138,7 @@ class Bridge:
             registrations=registrations,
             shared=shared,
             replies=replies,
+            trail=trail,
             call_soon=call_soon,
         )
         self._connect_handler = ConnectHandler(
@@ -148,6 +151,7 @@ class Bridge:
             disconnect_handler=self.disconnect_handler,
             replies=replies,
             to_mq=to_mq,
+            trail=trail,
             goes_on=self._goes_on,
             opened=self._opened,
         )
@@ -213,7 +217,7 @@ class Bridge:
         if self.paused_publishers and self.paused_publishers.keep(link, events):
             return
         self._carry_out(link, session, events)
-        if wait_s or self._limits.new_topics or self._slow_reading.trail_is_ahead:
+        if wait_s or self._limits.new_topics or self._trail.is_ahead:
             self._slow_reading.pause(link, session.account, wait_s, self._limits.take_new_topics())
 
     def _turn_away(self, link: MqttLink, data: bytes) -> None:
@@ -303,8 +307,8 @@ class Bridge:
         if self._confirmations:
             unit = self._engine.begin()
             for session, note in self._confirmations.take(now_us):
-                unit.notes.append(note)
-                self._charge_notes(session, (note,))
+                with self._trail.of_client(session, unit):
+                    unit.notes.append(note)
             self._engine.submit(unit)
         unit = self._engine.begin()
         written = [tally.write(unit, now_us, is_last=self.is_stopping) for tally in self._tallies]
@@ -346,6 +350,8 @@ class Bridge:
         self._to_mqtt.repeat(session)
         self.receive(link, b"")
         self._to_mqtt.deliver(session)
+        if self._trail.is_ahead:
+            self._slow_reading.pause(link, session.account, 0.0, 0)
 
     # -- packets of a session ------------------------------------------------------------------------------------------
 
@@ -410,7 +416,7 @@ class Bridge:
                     return asked
                 work = LinkWork(link, session, self._engine.begin())
                 self._handlers[type(asked)](work, asked)
-                self._charge_trail(work)
+                self._trail.charge(session.account, work.unit.notes)
                 return None
             asked = LongRequest(asked)
         while not asked.is_over:
@@ -420,17 +426,8 @@ class Bridge:
                 carry_out = self._subscribe if isinstance(part.event, SubscribeReceived) else self._unsubscribe
                 work = LinkWork(link, session, self._engine.begin())
                 carry_out(work, part.event, part.whole)
-                self._charge_trail(work)
+                self._trail.charge(session.account, work.unit.notes)
         return None
-
-    def _charge_trail(self, work: LinkWork) -> None:
-        """Charges the notes of a unit of work that was submitted to the client whose packets it carries out."""
-        if work.unit.notes:
-            self._charge_notes(work.session, work.unit.notes)
-
-    def _charge_notes(self, session: ClientSession, notes: Iterable[Note]) -> None:
-        if self._engine.seal_notes is not None:
-            self._slow_reading.charge_trail(session.account, trail_bytes(notes))
 
     def _next_in_line_goes_on(self) -> bool:
         return self._goes_on() and self.paused_publishers.first_goes_on(LINE)
@@ -467,7 +464,7 @@ class Bridge:
         if link.outstanding >= _MAXIMUM_OUTSTANDING:
             link.pause_reading()
         self._engine.submit(unit, lambda _unit: self._committed(work))
-        self._charge_trail(work)
+        self._trail.charge(work.session.account, unit.notes)
 
     def _committed(self, work: LinkWork) -> None:
         """The unit of work is on the disk, so the acknowledgements may leave now."""

@@ -388,7 +388,7 @@ class Limit(Enum):
         default=134_217_728,  # nearly 100,000 small publications: some connections gather those of many sensors
         least=0,
         unit="bytes of the trail a second",
-        meaning="bytes a second of the audit trail that the packets of one client cause, by an estimate: a PUBLISH of 5"
+        meaning="bytes a second of the audit trail that one client causes, by an estimate: a PUBLISH of 5"
         f" bytes makes 1,400; an MQ application counts as a user, and is only read more slowly; {SLOWER}",
         answers=_TOO_FAST,
         told="the client causes too many audit records: send more slowly",

@@ -33,8 +33,7 @@ little, so that one who takes everything locks nobody out.
 New connections have rates too. They wait for nothing: `connect` refuses what is past a rate, which then costs nothing.
 
 Memory is bounded: an account is there as long as a session or a connection that is charged to it, and both have limits.
-Of an account that has gone, the times that it has spent are kept for a while, for the last `KEPT_TIMES` of them. This
-room has no clock.
+Of an account that has gone, the times that it has spent are kept for a while, for the last `KEPT_TIMES` of them.
 """
 
 import math
@@ -292,6 +291,15 @@ class Budgets:
         """The account of a user or an address, for a connection. `leave` must follow."""
         account = self._of_owner(owner)
         account.uses += 1
+        if account.costs is _NOTHING:
+            self._fit_costs(account)
+        return account
+
+    def hold(self, account: Account, owner: Owner) -> Account:
+        """Keeps the account of a client whose session may end; if it has ended, its owner's. `leave` must follow."""
+        if self._accounts.get(account.key) is not account:
+            return self.visit(owner)
+        account.uses += 1
         return account
 
     def leave(self, account: Account) -> None:
@@ -334,7 +342,6 @@ class Budgets:
     def spend_application(self, operator: str, trail_bytes: int, now_s: float) -> float:
         """Charges bytes of the trail to an MQ application. Returns the seconds for which it must not be read."""
         account = self.visit(Owner.of_application(operator))
-        self._fit_costs(account)
         wait_s = self.spend(account, 0, 0, 0, now_s, trail_bytes=trail_bytes)
         if wait_s > 0:
             self.slowed_down(account)

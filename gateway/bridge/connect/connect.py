@@ -16,6 +16,7 @@ from gateway.bridge.publish.publish_command import ToMq
 from gateway.bridge.sessions.links import ConnectedClient, ConnectedClients, MqttLink
 from gateway.bridge.sessions.session_limits import ClientLimits
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
+from gateway.bridge.sessions.trail_charges import TrailCharges
 from gateway.limits.addresses import network_of_peer
 from gateway.limits.budgets import Owner
 from gateway.limits.refusals import LimitReached
@@ -55,6 +56,7 @@ class ConnectHandler:
         disconnect_handler: DisconnectHandler,
         replies: Replies,
         to_mq: ToMq,
+        trail: TrailCharges,
         goes_on: Callable[[], bool],
         opened: Callable[[MqttLink, ClientSession, bytes], None],
     ) -> None:
@@ -68,6 +70,7 @@ class ConnectHandler:
         self._disconnect_handler = disconnect_handler
         self._replies = replies
         self._to_mq = to_mq
+        self._trail = trail
         self._goes_on = goes_on
         self._opened = opened
 
@@ -143,7 +146,8 @@ class ConnectHandler:
         session.pending_link, session.who = link, connected.told
         link.session = session
         self._sessions.save(unit, session)
-        self._disconnect_handler.note(unit, session, "opened" if existing is None else "resumed", now_us)
+        with self._trail.of_client(session, unit):
+            self._disconnect_handler.note(unit, session, "opened" if existing is None else "resumed", now_us)
         session_present = existing is not None and LEVELS[event.level].has_session_present
         told = ConnackProperties()
         if not event.client_identifier and LEVELS[event.level].has_properties:
@@ -160,7 +164,8 @@ class ConnectHandler:
         if old is not None:
             self._paused.end(old, session)
             old.close("the client connected again", ReasonCode.SESSION_TAKEN_OVER)
-        return self._disconnect_handler.take_over(unit, session, clean_session, now_us)
+        with self._trail.of_client(session, unit):
+            return self._disconnect_handler.take_over(unit, session, clean_session, now_us)
 
     def _accepted(
         self, unit: UnitOfWork, link: MqttLink, session: ClientSession, session_present: bool, told: ConnackProperties

@@ -26,6 +26,7 @@ from gateway.bridge.deliver.shared_deliveries import SharedSubscriptions
 from gateway.bridge.deliver.shared_groups import SharedGroup
 from gateway.bridge.publish.publish_command import ToMq
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
+from gateway.bridge.sessions.trail_charges import TrailCharges
 from gateway.mqtt.levels import PacketType
 from gateway.mqtt.properties import NEVER_EXPIRES_S
 from mq_adapters.embedded.engine import Engine
@@ -103,6 +104,7 @@ class DisconnectHandler:
         registrations: Registrations,
         shared: SharedSubscriptions,
         replies: Replies,
+        trail: TrailCharges,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self._engine = engine
@@ -113,10 +115,12 @@ class DisconnectHandler:
         self._registrations = registrations
         self._shared = shared
         self._replies = replies
+        self._trail = trail
         self._stop_listening: dict[ClientSession, Callable[[], None]] = {}
-        #: The line: sessions whose connection has ended; and groups without members, with the packet that emptied them.
+        #: The line: sessions whose connection has ended; and groups without members, with the packet and the session
+        #: that left them so.
         self._parting: OrderedDict[ClientSession, _Parting] = OrderedDict()
-        self._left: deque[tuple[SharedGroup, int]] = deque()
+        self._left: deque[tuple[SharedGroup, int, ClientSession]] = deque()
         #: Sessions without a connection, with the time when their will or their end is due.
         self._due = DueTimes()
         self._is_at_work = False
@@ -267,15 +271,18 @@ class DisconnectHandler:
         """Carries out the end that has waited longest, connections first. Returns its cost; 0 if none waits."""
         if self._parting:
             session, parting = self._parting.popitem(last=False)
-            self._part(unit, session, parting, now_us)
+            with self._trail.of_client(session, unit):
+                self._part(unit, session, parting, now_us)
             afters.append(parting.after)
         elif self._left:
-            group, packet_type = self._left.popleft()
-            self._shared.end_unheld(unit, group, packet_type, now_us)
+            group, packet_type, session = self._left.popleft()
+            with self._trail.of_client(session, unit):
+                self._shared.end_unheld(unit, group, packet_type, now_us)
             return 1
         elif (due := self._due.take(now_us)) is not None:
             session = due
-            self._fall_due(unit, session, now_us)
+            with self._trail.of_client(session, unit):
+                self._fall_due(unit, session, now_us)
         else:
             return 0
         has_ended = self._sessions.get(session.client) is not session
@@ -283,7 +290,8 @@ class DisconnectHandler:
 
     def _part_now(self, session: ClientSession, parting: _Parting) -> None:
         unit = self._engine.begin()
-        self._part(unit, session, parting, self._engine.now_us())
+        with self._trail.of_client(session, unit):
+            self._part(unit, session, parting, self._engine.now_us())
 
         def committed(done: UnitOfWork) -> None:
             self._replies.refused.update(done.answered)
@@ -338,7 +346,7 @@ class DisconnectHandler:
         """Ends a session with DeregSub and DeregAll; nothing of it stays. Groups without members end after it."""
         self._due.discard(session)
         self._registrations.end(unit, session, packet_type, now_us)
-        self._left.extend((group, packet_type) for group in self._shared.end_session(unit, session))
+        self._left.extend((group, packet_type, session) for group in self._shared.end_session(unit, session))
         if self._left:
             self._want_work()
         self._to_mqtt.discard(unit, session)

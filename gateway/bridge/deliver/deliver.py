@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
+from gateway.audit_trail.charges import USUAL_HEADER_BYTES, delivery_trail_bytes, repeats_trail_bytes
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.counts import Counts
 from gateway.bridge.deliver.deliver_packets import PublishPackets, is_own
@@ -32,6 +33,7 @@ from gateway.bridge.deliver.outgoing_messages import (
 from gateway.bridge.messages.publications import Publication, Publications
 from gateway.bridge.sessions.link import Link
 from gateway.bridge.sessions.sessions import ClientSession, Sessions, flow_key
+from gateway.bridge.sessions.trail_charges import TrailCharges
 from gateway.mqtt.events import DeliveryAcknowledged, DeliveryCompleted, DeliveryReceived, DeliveryRefused
 from gateway.mqtt.levels import PacketType
 from gateway.mqtt.outgoing_flows import Outgoing, OutgoingState
@@ -68,6 +70,7 @@ class ToMqtt:
         publications: Publications,
         packets: PublishPackets,
         counts: Counts,
+        trail: TrailCharges,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self._engine = engine
@@ -76,6 +79,7 @@ class ToMqtt:
         self._publications = publications
         self._packets = packets
         self._counts = counts
+        self._trail = trail
         self._call_soon = call_soon
         #: Sessions whose windows were opened by answers in the group of units that is gathering.
         self._widened: dict[ClientSession, None] = {}
@@ -170,6 +174,7 @@ class ToMqtt:
         if out:
             session.link.send(b"".join(out))
             self._engine.submit(unit)
+            self._trail.charge_bytes(session.account, repeats_trail_bytes(unit.notes))
 
     # -- what the client answers ---------------------------------------------------------------------------------------
 
@@ -304,6 +309,7 @@ class ToMqtt:
                 continue
             if outgoing.qos == 1 and self._is_other_lane(in_flight.message.descriptor.correl_id):
                 self._call_soon(partial(self._give_back, in_flight.message))
+                self._trail.charge_bytes(session.account, delivery_trail_bytes(USUAL_HEADER_BYTES))
             else:
                 owner = (session.client, session.epoch)
                 self.drop(unit, owner, in_flight.message, _SESSION_ENDED, Departure.SESSION_ENDED)

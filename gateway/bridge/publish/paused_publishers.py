@@ -20,7 +20,6 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Final
 
-from gateway.audit_trail.notes import trail_bytes
 from gateway.bridge.publish.pauses import Pauses
 from gateway.bridge.publish.publish import Intake, is_repeat
 from gateway.bridge.publish.publish_command import ToMq
@@ -28,6 +27,7 @@ from gateway.bridge.sessions.letter_payers import payer_of_session
 from gateway.bridge.sessions.link import Link
 from gateway.bridge.sessions.links import MqttLink
 from gateway.bridge.sessions.sessions import ClientSession
+from gateway.bridge.sessions.trail_charges import TrailCharges
 from gateway.bridge.subscribe.filter_pacing import Asked, LongRequest
 from gateway.limits.budgets import FAR_AHEAD_S, Account, Budgets
 from gateway.limits.refusals import LimitReached
@@ -41,7 +41,6 @@ from gateway.mqtt.events import (
     ReleaseReceived,
 )
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import Note
 
 #: Events of a paused link that count even after it has ended, because they change flows of its session.
 _STILL_COUNTS: Final = (DeliveryAcknowledged, DeliveryReceived, DeliveryCompleted, DeliveryRefused, ReleaseReceived)
@@ -222,16 +221,17 @@ _PACE: Final = "pace"
 class SlowReading:
     """Charges what each read brings, and pauses the links that are ahead of their budgets."""
 
-    def __init__(self, budgets: Budgets, paused: PausedPublishers, now_s: Callable[[], float]) -> None:
+    def __init__(
+        self, budgets: Budgets, trail: TrailCharges, paused: PausedPublishers, now_s: Callable[[], float]
+    ) -> None:
         """`now_s`: a clock that never goes back."""
         self._budgets = budgets
+        self._trail = trail
         self._paused = paused
         self._now_s = now_s
         #: The end of each pause, and its link.
         self._ends: list[tuple[float, int, MqttLink]] = []
         self._tie_breaker = count()
-        #: Whether records of the trail have brought somebody ahead since the last `pause`.
-        self.trail_is_ahead = False
 
     def charge(self, account: Account, messages: int, size: int) -> tuple[float, LimitReached | None]:
         """Charges a read. Returns the seconds for which its link must not be read, and the limit that closes it."""
@@ -240,20 +240,11 @@ class SlowReading:
             return wait_s, None
         return wait_s, self._budgets.too_fast(account, messages, size)
 
-    def charge_trail(self, account: Account, trail_bytes: int) -> None:
-        """Charges the records that the packets of a client cause. `pause` must follow if `trail_is_ahead`."""
-        if self._budgets.spend(account, 0, 0, 0, self._now_s(), trail_bytes=trail_bytes) > 0:
-            self.trail_is_ahead = True
-
-    def charge_application(self, operator: str, notes: Sequence[Note]) -> float:
-        """Charges the notes of an MQ application's work. Returns the seconds for which it must not be read."""
-        return self._budgets.spend_application(operator, trail_bytes(notes), self._now_s())
-
     def pause(self, link: MqttLink, account: Account, wait_s: float, topics: int) -> None:
         """Charges the new topics of a read, and does not read its link for as long as it must not be read."""
         now_s = self._now_s()
-        if topics or self.trail_is_ahead:
-            self.trail_is_ahead = False
+        if topics or self._trail.is_ahead:
+            self._trail.is_ahead = False
             wait_s = max(wait_s, self._budgets.spend(account, 0, 0, topics, now_s))
         if wait_s > 0 and link.is_open and link.session is not None and link not in self._paused:
             self._budgets.slowed_down(account)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from gateway.audit_trail.notes import copy_trail_bytes
+from gateway.audit_trail.charges import USUAL_HEADER_BYTES, copy_trail_bytes
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.limits.budgets import FAR_AHEAD_S, Amount
 from gateway.limits.refusals import Refusals
@@ -23,8 +23,6 @@ from mq_adapters.embedded.queue import Queue
 _QUIET_TICKS: Final = 10
 #: Seconds by which copies bring a client ahead of its rates at most.
 _MOST_AHEAD_S: Final = FAR_AHEAD_S / 2
-#: The header of a publication with a topic of some 30 characters.
-_USUAL_HEADER_BYTES: Final = 128
 
 
 class _Copies:
@@ -83,7 +81,7 @@ class RetainedCopies:
         """Charges the work of a copy. A client that asks for much is slowed down, and never disconnected."""
         now_s = self._now_s()
         if max(each.spent_s for each in session.account.line()) < now_s + _MOST_AHEAD_S:
-            trail_bytes = copy_trail_bytes(_USUAL_HEADER_BYTES)
+            trail_bytes = copy_trail_bytes(USUAL_HEADER_BYTES)
             self._sessions.budgets.spend(session.account, 0, size_bytes, 0, now_s, trail_bytes=trail_bytes)
 
     def tick(self) -> None:

@@ -28,6 +28,7 @@ from gateway.bridge.sessions.session_limits import ClientLimits
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.bridge.sessions.subscriber import Subscriber
 from gateway.bridge.sessions.subscription import Wishes
+from gateway.bridge.sessions.trail_charges import TrailCharges
 from gateway.bridge.subscribe.pending_packet import Answered, PendingPacket
 from gateway.channels.target import Target
 from gateway.config.routes import Destination, Registration
@@ -66,6 +67,7 @@ class Subscriptions:
         answer_timeout_s: float,
         is_at_work: Callable[[bytes], bool],
         client_limits: ClientLimits,
+        trail: TrailCharges,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         """`is_at_work`: whether the embedded broker still sends retained messages for the command with a MsgId, and
@@ -76,6 +78,7 @@ class Subscriptions:
         self._shared = shared
         self._replies = replies
         self._limits = client_limits
+        self._trail = trail
         self._answer_timeout_us = int(answer_timeout_s * 1_000_000)
         self._is_at_work = is_at_work
         self._ticked_us = 0
@@ -346,11 +349,12 @@ class Subscriptions:
         changed: dict[ClientSession, None] = {}
         for packet in decided:
             self._leave(packet)
-            if self._sessions.get(packet.session.client) is packet.session:
-                changed[packet.session] = None
-                self._decide_all(unit, packet)
-            else:
-                self._abandon(unit, packet)
+            with self._trail.of_client(packet.session, unit):
+                if self._sessions.get(packet.session.client) is packet.session:
+                    changed[packet.session] = None
+                    self._decide_all(unit, packet)
+                else:
+                    self._abandon(unit, packet)
         for session in changed:
             self._sessions.save(unit, session)
             self._unsaved.discard(session)

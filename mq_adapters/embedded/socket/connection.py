@@ -219,9 +219,7 @@ class SocketConnection(asyncio.Protocol):
         self._application = Application(
             self._engine, name, user=admitted.user, operator=admitted.operator, rights=admitted.rights
         )
-        self._application.on_submitted = lambda unit: self._pace.charge(
-            admitted.operator, unit.notes if self._engine.seal_notes is not None else ()
-        )
+        self._application.on_submitted = lambda unit: self._pace.charge(admitted.operator, unit)
         self._input.maximum_bytes = frames.MAXIMUM_FRAME_BYTES
         self._answer(Verb.HELLO, number, frames.name_field(self._engine.name), self._engine.incarnation)
 

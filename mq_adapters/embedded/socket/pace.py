@@ -1,15 +1,15 @@
 """The pace of an application: it is not read for a while if its work causes too many bytes of the audit trail."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from mq_adapters.embedded.unit_of_work import Note
+from mq_adapters.embedded.unit_of_work import UnitOfWork
 
-#: Is told the operator of an application and the notes of its unit of work. Gives the seconds to read no more from it.
-Charge = Callable[[str, Sequence[Note]], float]
+#: Is told the operator of an application and its unit of work. Gives the seconds to read no more from it.
+Charge = Callable[[str, UnitOfWork], float]
 
 
-def free_of_charge(_operator: str, _notes: Sequence[Note]) -> float:
+def free_of_charge(_operator: str, _unit: UnitOfWork) -> float:
     """A Charge that never slows anybody down."""
     return 0.0
 
@@ -26,9 +26,9 @@ class Pace:
     def is_resting(self) -> bool:
         return self._rest is not None
 
-    def charge(self, operator: str, notes: Sequence[Note]) -> None:
-        """Charges the notes of a unit of work. A longer rest replaces the one under way."""
-        rest_s = self._charge(operator, notes) if notes else 0.0
+    def charge(self, operator: str, unit: UnitOfWork) -> None:
+        """Charges a unit of work with notes. A longer rest replaces the one under way."""
+        rest_s = self._charge(operator, unit) if unit.notes else 0.0
         if rest_s > 0:
             self.end()
             self._rest = asyncio.get_running_loop().call_later(rest_s, self._rested)

@@ -133,7 +133,7 @@ def test_new_topics_are_slow_and_known_ones_are_not(new_world: NewWorld) -> None
 
 
 def test_bytes_of_every_packet_count(new_world: NewWorld) -> None:
-    world = limited(new_world, byte_rate=10)
+    world = limited(new_world, byte_rate=10, trail_byte_rate=0)
     link = connected(world, 4)
     world.receive(link, "C0 00 " * 50)
     assert link.is_read()

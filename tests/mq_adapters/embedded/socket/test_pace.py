@@ -1,13 +1,13 @@
 """An application that fills the audit trail is read more slowly, and nobody else is."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from mq_adapters.embedded.socket.client import SocketClient
-from mq_adapters.embedded.unit_of_work import Note
+from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 from tests.mq_adapters.adapters import GatewayThread
 
@@ -23,8 +23,8 @@ class Charged:
         self.rest_s = rest_s
         self.notes: list[Note] = []
 
-    def __call__(self, _operator: str, notes: Sequence[Note]) -> float:
-        self.notes += notes
+    def __call__(self, _operator: str, unit: UnitOfWork) -> float:
+        self.notes += unit.notes
         return self.rest_s if len(self.notes) == 1 else 0.0
 
 

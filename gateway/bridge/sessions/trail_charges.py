@@ -1,0 +1,69 @@
+"""Charges the records of the trail to the clients and MQ applications that cause them (gateway/audit_trail/charges.py).
+
+The work of a client is mostly its packets. But its connection and its will make records too, and the end of its
+session, in units of work that have the ends of others besides: `of_client` charges what one client's part adds.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+
+from gateway.audit_trail.application_work import payload_offset
+from gateway.audit_trail.charges import served_trail_bytes, trail_bytes
+from gateway.bridge.sessions.sessions import ClientSession
+from gateway.limits.budgets import Account, Budgets, Owner
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
+
+
+class TrailCharges:
+    """One for the gateway. Without an audit trail nobody is charged."""
+
+    def __init__(
+        self, engine: Engine, budgets: Budgets, now_s: Callable[[], float], *, converted: Collection[str] = ()
+    ) -> None:
+        """`now_s`: a clock that never goes back. `converted`: the queues that the conversion service empties."""
+        self._engine = engine
+        self._budgets = budgets
+        self._now_s = now_s
+        self._converted = converted
+        #: Whether a charge has brought somebody ahead of a rate since this was set to False (paused_publishers.py).
+        self.is_ahead = False
+
+    def charge(self, account: Account, notes: Sequence[Note]) -> None:
+        """Charges the notes of work that was carried out for a client."""
+        if notes and self._engine.seal_notes is not None:
+            self._spend(account, trail_bytes(notes))
+
+    def charge_bytes(self, account: Account, size: int) -> None:
+        """Charges bytes of records that no note on the client's own work tells."""
+        if size and self._engine.seal_notes is not None:
+            self._spend(account, size)
+
+    @contextmanager
+    def of_client(self, session: ClientSession, unit: UnitOfWork) -> Iterator[None]:
+        """Charges what a block adds to a unit of work. The client's session may end in the block, or have ended.
+
+        The messages that it puts on the broker's queues are taken there, so that their copies are charged too.
+        """
+        first = len(unit.notes)
+        account = self._budgets.hold(session.account, Owner(session.user, session.network))
+        try:
+            yield
+            self._engine.carry_out(unit)
+            self.charge(account, unit.notes[first:])
+        finally:
+            self._budgets.leave(account)
+
+    def charge_application(self, operator: str, unit: UnitOfWork) -> float:
+        """Charges a unit of work of an MQ application. Returns the seconds for which it must not be read."""
+        if self._engine.seal_notes is None:
+            return 0.0
+        size = trail_bytes(unit.notes)
+        for queue, message in unit.puts if self._converted else ():
+            if queue.name in self._converted:
+                size += served_trail_bytes(payload_offset(message))
+        return self._budgets.spend_application(operator, size, self._now_s()) if size else 0.0
+
+    def _spend(self, account: Account, size: int) -> None:
+        if self._budgets.spend(account, 0, 0, 0, self._now_s(), trail_bytes=size) > 0:
+            self.is_ahead = True
