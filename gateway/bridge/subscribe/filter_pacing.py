@@ -23,9 +23,11 @@ FILTERS_AT_ONCE: Final = 2
 #: Filters in one turn after some turns without a PUBLISH: then a fleet that subscribes again delays nobody.
 _FILTERS_AMONG_THEMSELVES: Final = 10
 _TURNS_OF_SILENCE: Final = 20
-#: No filter begins in a turn that has carried out filters for so long, seconds: the time of so many usual ones.
+#: No filter begins in a turn that has carried out filters for so long, seconds: twice the time of FILTERS_AT_ONCE usual
+#: ones, and that of _FILTERS_AMONG_THEMSELVES. So a turn takes so long and the time of one filter, or of
+#: FILTERS_AT_ONCE that are carried out together. Who publishes first after a silence waits for one such turn.
 _MOST_S: Final = 0.001
-_MOST_AMONG_THEMSELVES_S: Final = 0.005
+_MOST_AMONG_THEMSELVES_S: Final = 0.0025
 #: A filter of more bytes is long: it may have a hundred levels, and take as long as three usual ones.
 LONG_BYTES: Final = 200
 #: The line's name among the places (paused_publishers.py).
