@@ -150,7 +150,7 @@ DIGEST = "sha256:" + "ab" * 32
 def _pinned(root: Path, folder: Path, answer: str) -> subprocess.CompletedProcess[str]:
     """The command on a copy of the Dockerfile, with a program in the place of docker that gives an answer."""
     shutil.copy(root / "Dockerfile", folder / "Dockerfile")
-    (folder / "docker").write_text(f"#!/bin/sh\n{answer}\n")
+    (folder / "docker").write_text(f'#!/bin/sh\n[ "$2" = version ] && exit "${{BUILDX:-0}}"\n{answer}\n')
     (folder / "docker").chmod(0o755)
     command = [root / "deploy/setup/image-digests.sh", folder / "Dockerfile"]
     environment = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"}
@@ -165,9 +165,29 @@ def test_digests_are_written_behind_the_versions_and_anew_the_next_time(root: Pa
     assert re.sub(r"@sha256:[0-9a-f]{64}", "", text) == (root / "Dockerfile").read_text()
 
 
-@pytest.mark.parametrize("answer", ["exit 1", "echo unknown", f"[ $# = 5 ] && case $5 in *mq*) echo {DIGEST};; esac"])
-def test_without_a_digest_for_each_image_the_dockerfile_stays(root: Path, tmp_path: Path, answer: str) -> None:
+@pytest.mark.parametrize(
+    ("answer", "advice"),
+    [
+        ("exit 1", "run this on a machine that reaches the registry"),
+        ("echo unknown", "look at the image in its registry"),
+        (f"case $6 in *mq*) echo {DIGEST};; esac", "look at the image in its registry"),
+    ],
+)
+def test_without_a_digest_for_each_image_the_dockerfile_stays(
+    root: Path, tmp_path: Path, answer: str, advice: str
+) -> None:
     ended = _pinned(root, tmp_path, answer)
-    assert (ended.returncode, "stays as it is" in ended.stderr) == (1, True)
+    assert ended.returncode == 1
+    assert "stays as it is" in ended.stderr
+    assert advice in ended.stderr
     assert (tmp_path / "Dockerfile").read_text() == (root / "Dockerfile").read_text()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["Dockerfile", "docker"]
+
+
+def test_a_docker_without_buildx_is_told_apart_from_a_registry_that_does_not_answer(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BUILDX", "1")
+    ended = _pinned(root, tmp_path, f"echo {DIGEST}")
+    assert (ended.returncode, "has no plugin buildx" in ended.stderr) == (1, True)
+    assert (tmp_path / "Dockerfile").read_text() == (root / "Dockerfile").read_text()
