@@ -1,5 +1,6 @@
 """The files and libraries that the papers name exist, and every library has its reason."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -10,6 +11,8 @@ ROOT = Path(__file__).parents[2]
 FLOORS = ("rfhbridge", "gateway", "spark_audit", "mq_adapters", "mappings")
 LONGEST_WORDS = 1_500
 LONGEST_README = 150
+#: Questions that the section Doors answers, each with one file.
+LEAST_DOORS = 10
 
 
 def _architecture(root: Path) -> str:
@@ -42,6 +45,40 @@ def test_every_path_that_the_architecture_names_exists(root: Path) -> None:
     files = {f"{row.split()[0]}{file}" for row in rows for file in re.findall(r"\(([a-z_]+\.(?:py|toml))\)", row)}
     assert {"mappings/fields.toml", "gateway/daemon.py"} <= files
     assert {file for file in files if not (root / file).is_file()} == set()
+
+
+def _definitions(module: Path) -> set[str]:
+    """The names that a module defines: `Class`, `function`, `Class.method`."""
+    found = set()
+    for node in ast.parse(module.read_text()).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            found.add(node.name)
+            methods = (each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+            found |= {f"{node.name}.{each.name}" for each in methods if isinstance(node, ast.ClassDef)}
+    return found
+
+
+def _shut_doors(root: Path, rows: str) -> set[str]:
+    """Rows of the section Doors whose file does not define what it says, or that name no definition."""
+    shut = set()
+    for row in rows.splitlines():
+        _, question, door, _ = row.split("|")
+        file, _, name = door.strip(" `").partition("::")
+        if not (root / file).is_file() or name not in _definitions(root / file):
+            shut.add(question.strip())
+    return shut
+
+
+def test_every_question_of_a_newcomer_opens_one_file_with_its_answer(root: Path) -> None:
+    rows = _architecture(root).split("## Doors for newcomers")[1].split("|---|---|\n")[1].split("\n\n")[0]
+    assert len(rows.splitlines()) >= LEAST_DOORS
+    assert _shut_doors(root, rows) == set()
+
+
+def test_a_door_without_its_definition_is_found(tmp_path: Path) -> None:
+    (tmp_path / "login.py").write_text("class Login:\n    def check(self): ...\n")
+    rows = "| login | `login.py::Login.check` |\n| a | `gone.py::Login` |\n| b | `login.py::Log` |\n| c | `login.py` |"
+    assert _shut_doors(tmp_path, rows) == {"a", "b", "c"}
 
 
 def test_the_architecture_can_be_read_in_ten_minutes(root: Path) -> None:
