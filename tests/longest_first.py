@@ -12,6 +12,7 @@ from typing import Final
 FIRST: Final = (
     "tests/spark_audit/",
     "tests/end_to_end/ibm_mq/test_exactly_once.py",
+    "tests/crash_matrix/test_crash_matrix.py",
     "tests/end_to_end/test_small_disk.py",
     "tests/end_to_end/test_evidence.py",
     "tests/end_to_end/ibm_mq/test_other_queue_managers.py",
