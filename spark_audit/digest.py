@@ -46,6 +46,9 @@ DIGEST_FOLDER: Final = "digests"
 #: Longer is none: names and hashes only, and no field without a bound.
 LARGEST_DIGEST_BYTES: Final = 4_096
 _DIGEST_NAME: Final = re.compile(r"([0-9]{12})\.digest")
+#: Folder of the time-stamps of digests, with a folder for each witness (spark_audit/verify/time_stamp.py).
+STAMPS_FOLDER: Final = "time-stamps"
+_STAMP_NAME: Final = re.compile(r"([0-9]{12})\.tsr")
 _SEGMENT: Final = re.compile(r"[0-9]{12}-[0-9]{8}T[0-9]{2}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _GATEWAY: Final = re.compile(r"[0-9a-f]{24}")
@@ -218,6 +221,17 @@ def digest_numbers(folder: Path) -> list[int]:
     if not folder.is_dir():
         return []
     return sorted(number for path in folder.iterdir() if (number := digest_number(path.name)))
+
+
+def stamp_name(number: int) -> str:
+    """The name of the file of the time-stamp of a digest."""
+    return f"{number:012d}.tsr"
+
+
+def stamp_numbers(folder: Path) -> list[int]:
+    """The numbers of the digests that have a time-stamp in a folder, ascending. Raises OSError."""
+    names = (path.name for path in folder.iterdir()) if folder.is_dir() else ()
+    return sorted(int(found[1]) for name in names if (found := _STAMP_NAME.fullmatch(name)))
 
 
 def digest_hash(data: bytes) -> str:

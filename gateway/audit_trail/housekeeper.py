@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
-from gateway.audit_trail.plan import TrailPlan
+from gateway.audit_trail.plan import TrailPlan, WitnessPlan
 from gateway.audit_trail.retention import ORDER, Retention
 from gateway.audit_trail.second_place import SecondPlace
 from gateway.audit_trail.segment import Trail
@@ -22,6 +22,7 @@ from mq_adapters.reasons import QueueManagerError, StoreError
 
 if TYPE_CHECKING:
     from gateway.audit_trail.digest_queue import TransmissionQueue
+    from gateway.audit_trail.witnesses.witness import Witness
 
     class KeepersQueueManager(TransmissionQueue, Protocol):
         """What the housekeeper needs of a queue manager."""
@@ -169,17 +170,39 @@ def _witnessing(plan: TrailPlan, trail: Trail) -> Iterator[Mapping[str, Task]]:
     """The task of each witness of a plan. Retention does not wait for them: it never removes a digest."""
     if not plan.witnesses:
         return
-    from gateway.audit_trail.witnesses.git_repository import GitRepository  # few trails have a witness
-    from gateway.audit_trail.witnesses.witness import Witnessing
-    from spark_audit.verify.witness_note import NOTES_FOLDER
+    from gateway.audit_trail.witnesses.witness import Witnessing  # few trails have a witness
 
     for each in plan.witnesses:
-        repository = GitRepository(
-            each.name,
-            trail.folder.parent / NOTES_FOLDER / f"{each.name}.git",
-            remote=each.remote,
-            branch=each.branch,
-            git_settings_file=each.git_settings_file,
-            timeout_s=each.timeout_s,
-        )
-        yield {f"showing digests to witness {each.name}": Witnessing(repository, trail.folder, trail.digests)}
+        witness = _WITNESSES[each.type](each, trail.folder)
+        yield {f"showing digests to witness {each.name}": Witnessing(witness, trail.folder, trail.digests)}
+
+
+def _git_repository(plan: WitnessPlan, trail: Path) -> "Witness":
+    from gateway.audit_trail.witnesses.git_repository import GitRepository
+    from spark_audit.verify.witness_note import NOTES_FOLDER
+
+    return GitRepository(
+        plan.name,
+        trail.parent / NOTES_FOLDER / f"{plan.name}.git",
+        remote=plan.remote,
+        branch=plan.branch,
+        git_settings_file=plan.git_settings_file,
+        timeout_s=plan.timeout_s,
+    )
+
+
+def _time_stamp_authority(plan: WitnessPlan, trail: Path) -> "Witness":
+    from gateway.audit_trail.witnesses.time_stamp_authority import TimeStampAuthority
+
+    return TimeStampAuthority(
+        plan.name,
+        trail,
+        url=plan.url,
+        authority_file=plan.authority_file,
+        policy=plan.policy,
+        timeout_s=plan.timeout_s,
+    )
+
+
+#: How a witness is made, by its type in the configuration.
+_WITNESSES: Final = {"git": _git_repository, "rfc3161": _time_stamp_authority}

@@ -37,10 +37,14 @@ class WitnessPlan:
     """A witness as the configuration has it (gateway/config/witnesses.py); a file is an absolute path or ""."""
 
     name: str
-    remote: str
-    branch: str
-    git_settings_file: str
+    type: str
     timeout_s: float
+    remote: str = ""
+    branch: str = ""
+    git_settings_file: str = ""
+    url: str = ""
+    authority_file: str = ""
+    policy: str = ""
 
 
 def _absolute(file: str) -> str:
@@ -97,6 +101,10 @@ class TrailPlan:
             witnesses=tuple(
                 WitnessPlan(
                     name=witness.name,
+                    type=witness.type,
+                    url=witness.url,
+                    authority_file=_absolute(witness.authority_file),
+                    policy=witness.policy,
                     remote=witness.remote,
                     branch=witness.branch,
                     git_settings_file=_absolute(witness.git_settings_file),

@@ -1,4 +1,4 @@
-"""Copies of closed segments and digests in a folder that the writer's fault cannot reach: another disk or machine.
+"""Copies of closed segments, digests and time-stamps where the writer's fault cannot reach: another disk or machine.
 
 The second place itself shows what was copied, so nothing about it is kept here. A segment is copied before its digest,
 in the order of the digests; each is written beside its place, read back, synced and renamed.
@@ -12,7 +12,16 @@ from gateway.audit_trail.digests import Digests, read_digest, segment_number
 from gateway.audit_trail.durable_file import PART_SUFFIX, part_of, put_in_place, sync_folder, write_synced
 from gateway.audit_trail.segment_files import SegmentFile, segment_file
 from mq_adapters.reasons import StoreError
-from spark_audit.digest import DIGEST_FOLDER, Digest, DigestKind, digest_name, digest_numbers
+from spark_audit.digest import (
+    DIGEST_FOLDER,
+    STAMPS_FOLDER,
+    Digest,
+    DigestKind,
+    digest_name,
+    digest_numbers,
+    stamp_name,
+    stamp_numbers,
+)
 
 _CHUNK_BYTES: Final = 1024 * 1024
 _log = logging.getLogger(__name__)
@@ -29,6 +38,8 @@ class SecondPlace:
         self._copied: set[int] | None = None
         #: Every digest up to this number stands there.
         self._through = 0
+        #: When time-stamps were added last, by the folder of their witness.
+        self._stamped_ns: dict[Path, int] = {}
 
     def has(self, digest_number: int) -> bool:
         """Whether a digest, and the segment that it speaks of, is there."""
@@ -41,7 +52,7 @@ class SecondPlace:
             self._through += 1
         missing = self._through + 1
         if missing > self._digests.last_number:
-            return False
+            return self._copy_time_stamps()
         digest, data = read_digest(self._digests.folder, missing)
         if digest.kind == DigestKind.SEGMENT and not self._copy_segment(digest):
             return False
@@ -75,6 +86,21 @@ class SecondPlace:
             raise StoreError(
                 f"copy the trail to {self._folder}", f"what is there is not this trail (digest {last})", hint
             )
+
+    def _copy_time_stamps(self) -> bool:
+        """Copies what a witness has given since the last time; False, for nothing is left then."""
+        for folder in (self._trail / STAMPS_FOLDER).glob("*"):
+            changed_ns = folder.stat().st_mtime_ns
+            if self._stamped_ns.get(folder) == changed_ns:
+                continue
+            there = self._folder / STAMPS_FOLDER / folder.name
+            there.mkdir(exist_ok=True, parents=True, mode=0o700)
+            last = max(stamp_numbers(there), default=0)
+            for number in stamp_numbers(folder):
+                if number > last:
+                    put_in_place(there / stamp_name(number), ((folder / stamp_name(number)).read_bytes(),))
+            self._stamped_ns[folder] = changed_ns
+        return False
 
     def _copy_segment(self, digest: Digest) -> bool:
         """False for a segment that has its digest and not yet its name."""

@@ -68,6 +68,8 @@ def _readers(settings: Settings) -> Iterator[tuple[str, Callable[[], Iterable[st
     yield "", lambda: _passwords(settings)
     for witness in settings.audit.witness:
         yield f"audit.witness.{witness.name}.git_settings_file: ", partial(_settings_of_git, witness)
+        if witness.authority_file:
+            yield f"audit.witness.{witness.name}.authority_file: ", partial(_authority, witness)
 
 
 def _data_folder(folder: Path) -> Iterator[str]:
@@ -182,6 +184,16 @@ def _settings_of_git(witness: WitnessSettings) -> Iterator[str]:
     if witness.git_settings_file:
         with Path(witness.git_settings_file).open("rb"):
             yield f"witness {witness.name}: settings of git {witness.git_settings_file}, readable"
+
+
+def _authority(witness: WitnessSettings) -> Iterator[str]:
+    from spark_audit.verify.time_stamp import UnusableAuthority, read_authority
+
+    try:
+        count = counted(len(read_authority(Path(witness.authority_file))), "certificate")
+    except UnusableAuthority as error:
+        raise ConfigurationError("", (str(error),), "name the file that the authority publishes") from None
+    yield f"witness {witness.name}: time-stamping authority {witness.authority_file}, {count}"
 
 
 def _warnings_about(target: TargetSettings) -> Iterator[str]:

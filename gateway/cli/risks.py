@@ -135,6 +135,9 @@ def _files_of(subject: Subject) -> Iterator[tuple[str, Path]]:
         for name in (tls.certificate, tls.client_authority, *(server.certificate for server in tls.server_name)):
             if name:
                 yield f"listener {listener.name}", Path(name)
+    for witness in settings.audit.witness:
+        if witness.authority_file:
+            yield f"witness {witness.name}", Path(witness.authority_file)
     yield from _secrets_of(subject)
 
 

@@ -61,6 +61,7 @@ class Finding(StrEnum):
     UNLIKE_COPY = "unlike copy"
     REMOVED_TOO_EARLY = "removed too early"
     STALE_TRAIL = "stale trail"
+    WRONG_TIME_STAMP = "wrong time-stamp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,14 @@ def verify(
             help="Report a last digest that is older than this: 30d, 12h, 45m or 90s.",
         ),
     ] = None,
+    time_stamps: Annotated[
+        Path | None,
+        typer.Option(
+            "--time-stamps",
+            metavar="FILE",
+            help="Check the trail's time-stamps against these certificates (PEM) of their authority.",
+        ),
+    ] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,6 +76,7 @@ def verify(
     from spark_audit.verify import Anchor, UnusableAnchor
 
     _check_use(evidence, data, digests, proof)
+    _check_use_of_stamps(evidence, proof, time_stamps)
     accepted, rule = _asked_by(policy)
     rule = _rule(rule, keep_at_least_s, not_older_than_s, proof)
     try:
@@ -77,6 +86,8 @@ def verify(
     if proof is not None:
         _verify_proof(proof, anchor, as_json=as_json)
     verification = _verification(evidence, data, config, anchor, accepted, rule)
+    if time_stamps is not None:
+        verification = _with_stamps(verification, evidence, data, config, time_stamps)
     if as_json:
         write_json(cast(Json, verification.as_dict()))
     else:
@@ -97,6 +108,24 @@ def _check_use(evidence: Path | None, data: Path | None, digests: Path | None, p
         raise typer.BadParameter("name a pack or --data, not both")
     if proof is not None and (evidence or data or digests):
         raise typer.BadParameter("a proof is checked with --public-key only")
+
+
+def _check_use_of_stamps(evidence: Path | None, proof: Path | None, time_stamps: Path | None) -> None:
+    if time_stamps is not None and (proof is not None or (evidence is not None and evidence.is_file())):
+        raise typer.BadParameter("--time-stamps is for the folder of a trail: unpack the pack beside its time-stamps")
+
+
+def _with_stamps(
+    verification: "Verification", evidence: Path | None, data: Path | None, config: Path | None, authority: Path
+) -> "Verification":
+    from gateway.audit_trail.exporter import TRAIL_FOLDER
+    from spark_audit.verify.time_stamp import UnusableAuthority, with_time_stamps
+
+    trail = trail_in(evidence) if evidence is not None else settings_for(config, data).data / TRAIL_FOLDER
+    try:
+        return with_time_stamps(verification, trail, authority)
+    except (UnusableAuthority, OSError) as error:
+        raise CommandFailed(str(error)) from None
 
 
 def _rule(

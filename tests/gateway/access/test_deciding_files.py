@@ -47,6 +47,11 @@ name = "office"
 type = "git"
 remote = "ssh://git@git.example.com/digests.git"
 git_settings_file = "git-settings"
+[[audit.witness]]
+name = "clock"
+type = "rfc3161"
+url = "http://tsa.example.com"
+authority_file = "root.pem"
 [[target]]
 name = "PLANT"
 connections = ["mq1.example.com(1414)"]
@@ -74,7 +79,7 @@ def test_each_key_that_names_a_file_has_its_files(named: dict[str, list[Deciding
         if key.endswith(("_file", "_files", "_key", ".key", ".certificate", "_authority", "_repository"))
     } - OF_OTHERS
     shown = {
-        re.sub(r"[.](mqtt[.]example[.]com|PLANT|office)", "", setting.replace("listener.tls.tls", "listener.tls"))
+        re.sub(r"[.](mqtt[.]example[.]com|PLANT|office|clock)", "", setting.replace("listener.tls.tls", "listener.tls"))
         for setting in named
     }
     assert shown == keys | {"configuration", "fields.toml", "options.toml"}
@@ -97,6 +102,7 @@ def test_each_key_that_names_a_file_has_its_files(named: dict[str, list[Deciding
         ("audit.signing_key", PRIVATE, HashedBy.PUBLIC_KEY),
         ("audit.personal_key", bytes(32), HashedBy.HMAC),
         ("audit.witness.office.git_settings_file", b"[http]", HashedBy.HMAC),
+        ("audit.witness.clock.authority_file", b"-----BEGIN CERTIFICATE-----", HashedBy.SHA256),
     ],
 )
 def test_a_file_with_a_secret_is_never_hashed_in_clear(

@@ -12,6 +12,8 @@ from spark_audit.digest import Digest, SegmentMeasure, digest_hash, digest_name
 from spark_audit.seal import SealedTrail, write_seal
 from spark_audit.signature import public_key_of
 from spark_audit.verify import verify
+from spark_audit.verify.witness_note import WitnessNote, note_path
+from tests.certificate_authority import Authority
 
 GATEWAY = "0102030405060708090a0b0c"
 MESSAGE = "52464842" + "a" * 40
@@ -230,6 +232,7 @@ NOT_EVALUABLE = {
     "a key that is none": ("verify", "--data", "DATA", "--public-key", "DATA/trail/digests/000000000001.digest"),
     "a key that is not there": ("verify", "--data", "DATA", "--public-key", "nowhere.pub"),
     "copies that are none": ("verify", "--data", "DATA", "--digests", "."),
+    "a time-stamping authority that is none": ("verify", "--data", "DATA", "--time-stamps", "KEY"),
     "a pack that is none": ("verify", "KEY"),
     "a pack that is not there": ("prove", "f" * 48, "--pack", "nowhere.zip"),
     "a pack to prove from that is none": ("prove", "f" * 48, "--pack", "KEY"),
@@ -255,6 +258,7 @@ WRONG_USE = [
     ("prove", "f" * 48, "--data", "var", "--pack", "a.zip"),
     ("verify", "a.zip", "--data", "var"),
     ("verify", "--proof", "p.json", "--digests", "copies"),
+    ("verify", "--proof", "p.json", "--time-stamps", "root.pem"),
     ("verify", "--proof", "p.json", "--data", "var"),
     ("pack", "--data", "var"),
 ]
@@ -278,3 +282,20 @@ def test_a_folder_without_a_trail_is_not_evaluable_and_every_command_says_what_t
     assert ended.text.splitlines()[1:] == [
         "name the gateway's data folder with --data, or a pack or the folder of a copied trail"
     ]
+
+
+def test_a_trail_without_time_stamps_is_told_where_they_are_asked_for(rfhbridge, data_folder, trail, tmp_path):
+    authority = tmp_path / "root.pem"
+    Authority(tmp_path, "root")
+    ended = rfhbridge("audit", "verify", "--data", data_folder, "--time-stamps", authority)
+    assert ended.exit_code == 1
+    assert "there is none, and time-stamps were asked for" in ended.text
+
+
+def test_the_notes_of_witnesses_are_told_with_the_verdict(rfhbridge, data_folder, trail):
+    path = note_path(trail, "office")
+    path.parent.mkdir()
+    path.write_bytes(WitnessNote(name="office", kind="git", failure="it is away").to_bytes())
+    ended = rfhbridge("audit", "verify", "--data", data_folder)
+    assert ended.exit_code == 0
+    assert "witness office has no digest, as the gateway says; ask it yourself (it is away)" in ended.text

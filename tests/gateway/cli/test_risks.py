@@ -117,6 +117,13 @@ def test_a_witness_keeps_digests_elsewhere_and_its_settings_are_a_secret(rfhbrid
     settings.chmod(0o644)
     ended = rfhbridge("check", "--strict", "--config", plant.write())
     assert (ended.exit_code, "risk readable-secrets: witness office" in ended.text) == (1, True), ended.text
+    plant.audit += "[[audit.witness]]\nname = 'clock'\ntype = 'rfc3161'\nurl = 'http://127.0.0.1:1'\n"
+    plant.audit += "authority_file = 'gateway.pem'\n"
+    settings.chmod(0o600)
+    ended = rfhbridge("check", "--strict", "--config", plant.write())
+    assert (ended.exit_code, "time-stamping authority gateway.pem, 1 certificate" in ended.text) == (0, True), (
+        ended.text
+    )
     settings.unlink()
     ended = rfhbridge("check", "--config", plant.write())
     assert ended.exit_code != 0

@@ -10,6 +10,8 @@ from gateway.config import ConfigurationError, Settings
 
 GIT = '[[audit.witness]]\nname = "office"\ntype = "git"\nremote = "ssh://git@git.example.com/digests.git"\n'
 
+CLOCK = '[[audit.witness]]\nname = "clock"\ntype = "rfc3161"\nurl = "http://127.0.0.1:1"\nauthority_file = "root.pem"\n'
+
 
 @pytest.fixture
 def load(tmp_path: Path) -> Callable[[str], Settings]:
@@ -33,8 +35,19 @@ def load(tmp_path: Path) -> Callable[[str], Settings]:
         (GIT + 'branch = "a.lock"\n', "is no name of a branch"),
         (GIT + "timeout_s = 0\n", "timeout_s"),
         (GIT.replace('"git"', '"notary"'), "type"),
+        (
+            GIT.replace("ssh://git@git.example.com/digests.git", ""),
+            "remote: is missing; a witness of type git",
+        ),
+        (GIT + 'url = "http://127.0.0.1"\n', "url: does not go with type git"),
+        (CLOCK + 'branch = "main"\n', "branch: does not go with type rfc3161"),
+        (CLOCK.replace("authority_file", "policy"), "is no object identifier"),
+        (CLOCK.replace('authority_file = "root.pem"\n', ""), "authority_file: is missing"),
+        (CLOCK.replace("http://", "ftp://"), "url: is no address"),
+        (CLOCK.replace("http://", "http://user:secret@"), "url: is no address"),
+        (CLOCK + 'policy = "1.2.x"\n', "is no object identifier"),
     ],
-    ids=["twice", "name", "password", "helper", "option", "branch", "lock", "time", "type"],
+    ids=["twice", "name", "password", "helper", "option", "branch", "lock", "time", "type", *"abcdefgh"],
 )
 def test_a_witness_that_cannot_work_is_refused(load: Callable[[str], Settings], text: str, complaint: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
@@ -43,8 +56,9 @@ def test_a_witness_that_cannot_work_is_refused(load: Callable[[str], Settings], 
 
 
 def test_the_plan_of_the_exporter_has_each_witness(load: Callable[[str], Settings]) -> None:
-    settings = load(GIT + 'git_settings_file = "git-settings"\n' + GIT.replace("office", "bank"))
+    settings = load(GIT + 'git_settings_file = "git-settings"\n' + GIT.replace("office", "bank") + CLOCK)
     plan = TrailPlan.of(settings)
-    assert [witness.name for witness in plan.witnesses] == ["office", "bank"]
+    assert [witness.name for witness in plan.witnesses] == ["office", "bank", "clock"]
+    assert Path(plan.witnesses[2].authority_file).is_absolute()
     assert Path(plan.witnesses[0].git_settings_file).is_absolute()
     assert TrailPlan.from_json(plan.to_json()) == plan

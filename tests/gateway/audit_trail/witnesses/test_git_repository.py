@@ -226,7 +226,7 @@ def test_a_witness_that_hangs_delays_neither_the_trail_nor_copies_nor_another_wi
     settings = tmp_path / "git-settings"
     settings.write_text('[core]\nsshCommand = "sleep 600 #"\n')
     hanging = WitnessPlan(
-        name="away", remote="ssh://localhost/x", branch="b", git_settings_file=str(settings), timeout_s=20.0
+        name="away", type="git", remote="ssh://localhost/x", branch="b", git_settings_file=str(settings), timeout_s=20.0
     )
     here = replace(hanging, name="office", remote=str(remote), branch="plant", git_settings_file="")
     plan = replace(TrailPlan.standard(folder), witnesses=(hanging, here), copy_folder=str(tmp_path / "copy"))
