@@ -30,7 +30,6 @@ from gateway.audit_trail.acts import note_acts
 from gateway.audit_trail.exporter import TRAIL_FOLDER
 from gateway.audit_trail.newest_time import newest_us
 from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
-from gateway.audit_trail.segment_files import OPEN_SUFFIX
 from gateway.audit_trail.stock_takes import StockTakes, lost_notes, stock_notes
 from gateway.audit_trail.supervisor import ExporterSupervisor
 from gateway.audit_trail.trail_head import keep_from_creation
@@ -73,6 +72,7 @@ from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 from mq_adapters.system_queues import AUDIT_QUEUE, DEFAULT_STREAM
+from spark_audit.verify.segment_forms import OPEN
 
 if TYPE_CHECKING:
     from gateway.operations.http import HttpServer
@@ -277,7 +277,7 @@ class Daemon:
         notes = BrokerNotes(engine.now_us)
         if settings.audit.enabled:
             engine.seal_notes = pack_batch
-            engine.maintenance.watch(settings.data / TRAIL_FOLDER, suffix=OPEN_SUFFIX)
+            engine.maintenance.watch(settings.data / TRAIL_FOLDER, suffix=OPEN)
 
         def expired(unit: UnitOfWork, queue: Queue, message: Message) -> None:
             if not channels.keeps(queue):

@@ -25,6 +25,7 @@ from typing import BinaryIO, Final, Self
 
 from spark_audit.digest import DIGEST_FOLDER, anchor_key_of, digest_name
 from spark_audit.seal import read_seal, why_not_of
+from spark_audit.verify.segment_forms import COMPRESSED
 from spark_audit.verify.source import DigestFile, SegmentFile, TrailFolder
 
 README: Final = "README.md"
@@ -150,7 +151,7 @@ def _size_of(file: BinaryIO) -> int:
 
 
 class _ZipWriter:
-    """A zip without a clock. It stores compressed files as they are."""
+    """A zip without a clock. It stores compressed segments as they are."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL)
@@ -165,7 +166,7 @@ class _ZipWriter:
         member = zipfile.ZipInfo(name)  # of 1 January 1980
         member.create_system = 3  # Unix, for the modes below
         member.external_attr = (0o100000 | _MODE) << 16
-        member.compress_type = zipfile.ZIP_STORED if name.endswith(".gz") else zipfile.ZIP_DEFLATED
+        member.compress_type = zipfile.ZIP_STORED if name.endswith(COMPRESSED) else zipfile.ZIP_DEFLATED
         member.file_size = size
         with self._zip.open(member, "w", force_zip64=size > _ZIP32_BYTES) as target:
             shutil.copyfileobj(_Beginning(name, file, size), target, _COPY_BYTES)

@@ -10,10 +10,10 @@ from typing import BinaryIO, Final
 
 from spark_audit.digest import DIGEST_FOLDER, digest_numbers
 from spark_audit.period import EVERYTHING, Period
+from spark_audit.verify.segment_forms import COMPRESSED
 
-_CLOSED: Final = re.compile(r"[0-9]{12}-[0-9]{8}T[0-9]{2}\.jsonl(\.gz)?")
+_CLOSED: Final = re.compile(r"[0-9]{12}-[0-9]{8}T[0-9]{2}\.jsonl(\.zst|\.gz)?")
 _OPEN: Final = re.compile(r"[0-9]{12}-[0-9]{8}T[0-9]{2}\.open")
-_COMPRESSED: Final = ".gz"
 #: A compressed segment holds about so many times its own bytes.
 _RATIO: Final = 10
 _BLOCK_BYTES: Final = 1024 * 1024
@@ -46,7 +46,7 @@ class TrailFiles:
     @property
     def text_bytes(self) -> int:
         """About the number of bytes of their lines."""
-        return sum(path.stat().st_size * (_RATIO if path.suffix == _COMPRESSED else 1) for path in self.segments)
+        return sum(path.stat().st_size * (_RATIO if path.name.endswith(COMPRESSED) else 1) for path in self.segments)
 
 
 def trail_files(trail_dir: Path, scratch: Path, *, period: Period = EVERYTHING, with_open: bool = True) -> TrailFiles:

@@ -22,7 +22,8 @@ from spark_audit.digest import LARGEST_DIGEST_BYTES, digest_hash
 from spark_audit.record import ZERO_HASH
 from spark_audit.signature import Signer, is_signature_of
 from spark_audit.verify import Verification
-from spark_audit.verify.source import DamagedSegment, LineTooLong, SegmentFile, TrailFolder
+from spark_audit.verify.segment_forms import DamagedSegment
+from spark_audit.verify.source import LineTooLong, SegmentFile, TrailFolder
 
 SEAL: Final = "seal.json"
 SEAL_VERSION: Final = 1

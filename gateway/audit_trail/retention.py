@@ -1,15 +1,14 @@
 """Old segments are compressed, and removed when their time is over and every digest and copy is safe.
 
-Compressing: `NAME.jsonl.gz.part` is written, synced and read back, renamed to `NAME.jsonl.gz`, and only then is
-`NAME.jsonl` removed. The same lines give the same bytes: no time and no name stands in the gzip header. Where a crash
-left both files, the compressed one is checked again.
+Compressing: `NAME.jsonl.zst.part` is written, synced and read back, renamed to `NAME.jsonl.zst`, and only then is
+`NAME.jsonl` removed. The same lines give the same bytes. Where a crash left both files, the compressed one is checked
+again. What an earlier version compressed with gzip stays as it is.
 
 Removing: a segment goes with all older ones, once each has its digest and, where there is a second place, is there.
 A record of the trail, and then a signed digest of kind retention, say so before the first of them goes; a crash behind
 them only delays the rest. The newest segment always stays: it says where the trail goes on.
 """
 
-import gzip
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,14 +17,13 @@ from typing import Final
 from gateway.audit_trail.digests import Digests, read_digest, segment_number
 from gateway.audit_trail.durable_file import PART_SUFFIX, part_of, sync_folder
 from gateway.audit_trail.segment_files import (
-    CLOSED_SUFFIX,
-    COMPRESSED_SUFFIX,
     SegmentFile,
     segment_files,
 )
 from mq_adapters.plausible_clock import wall_us
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import Digest, DigestKind
+from spark_audit.verify.segment_forms import CLOSED, COMPRESSED, ZSTANDARD
 
 #: What the record says that the keeper of the trail does.
 ORDER: Final = "trail retention"
@@ -33,8 +31,8 @@ _HOUR_US: Final = 3_600_000_000
 _DAY_US: Final = 24 * _HOUR_US
 #: Segments are removed together, so that not each of them costs a digest: how often, microseconds.
 REMOVAL_INTERVAL_US: Final = _HOUR_US
-#: zlib's own default: higher ones take twice the time for one percent (measured on trail lines).
-_LEVEL: Final = 6
+#: Zstandard's own default.
+_LEVEL: Final = 3
 
 
 class Retention:
@@ -73,7 +71,7 @@ class Retention:
         self._removed_through = 0
         #: A retention digest may be there whose segments are not all gone: at the start, and when it was just written.
         self._is_removing = True
-        for left in trail.glob(f"*{COMPRESSED_SUFFIX}{PART_SUFFIX}"):
+        for left in (left for suffix in COMPRESSED for left in trail.glob(f"*{suffix}{PART_SUFFIX}")):
             left.unlink()
 
     def step(self) -> bool:
@@ -87,14 +85,14 @@ class Retention:
         if not (self._compress_after_us and self._is_time_sure()):
             return False
         for file in segment_files(self._trail):
-            digest = self._digest_of(file) if file.suffix == CLOSED_SUFFIX else None
+            digest = self._digest_of(file) if file.suffix == CLOSED else None
             if digest is not None and self._now_us() - digest.until_us >= self._compress_after_us:
                 self._compress_one(file, digest)
                 return True
         return False
 
     def _compress_one(self, file: SegmentFile, digest: Digest) -> None:
-        place = self._trail / (file.stem + COMPRESSED_SUFFIX)
+        place = self._trail / (file.stem + ZSTANDARD)
         if not (place.exists() and self._is_as_sworn(place, file, digest)):
             part = part_of(place)
             _write_compressed(part, file)
@@ -109,7 +107,7 @@ class Retention:
 
     @staticmethod
     def _is_as_sworn(path: Path, file: SegmentFile, digest: Digest) -> bool:
-        compressed = SegmentFile(path=path, stem=file.stem, number=file.number, suffix=COMPRESSED_SUFFIX)
+        compressed = SegmentFile(path=path, stem=file.stem, number=file.number, suffix=ZSTANDARD)
         try:
             return compressed.holds(digest.size_bytes, digest.sha256)
         except OSError:
@@ -133,8 +131,8 @@ class Retention:
             return False
         gone = [file for file in segment_files(self._trail) if file.number <= self._removed_through]
         for file in gone:
-            (self._trail / (file.stem + COMPRESSED_SUFFIX)).unlink(missing_ok=True)
-            (self._trail / (file.stem + CLOSED_SUFFIX)).unlink(missing_ok=True)
+            for suffix in (*COMPRESSED, CLOSED):
+                (self._trail / (file.stem + suffix)).unlink(missing_ok=True)
         if gone:
             sync_folder(self._trail)
         self._is_removing = False
@@ -173,9 +171,17 @@ class Retention:
 
 
 def _write_compressed(part: Path, file: SegmentFile) -> None:
+    """One frame, which tells its size uncompressed and ends with a checksum. Raises OSError, StoreError."""
+    from zstandard import ZstdCompressor, ZstdError  # here, because not every gateway compresses
+
+    compressor = ZstdCompressor(level=_LEVEL, write_checksum=True)
     with part.open("wb") as raw:
-        with gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=raw, mtime=0) as compressed:
-            for chunk in file.chunks():
-                compressed.write(chunk)
+        try:
+            with compressor.stream_writer(raw, size=file.path.stat().st_size, closefd=False) as compressed:
+                for chunk in file.chunks():
+                    compressed.write(chunk)
+        except ZstdError as error:
+            hint = "run rfhbridge audit verify: the segment was changed while it was read"
+            raise StoreError(f"compress {file.path.name}", str(error), hint) from error
         raw.flush()
         os.fsync(raw.fileno())

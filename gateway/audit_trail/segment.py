@@ -2,7 +2,7 @@
 
     NNNNNNNNNNNN-YYYYMMDDTHH.open      being written: number of the segment, UTC hour of its first record
     NNNNNNNNNNNN-YYYYMMDDTHH.jsonl     closed: synced, its digest written, renamed, the folder synced; final
-    NNNNNNNNNNNN-YYYYMMDDTHH.jsonl.gz  the same, compressed later (retention.py)
+    NNNNNNNNNNNN-YYYYMMDDTHH.jsonl.zst the same, compressed later (retention.py); `.jsonl.gz` in earlier versions
     NNNNNNNNNNNN-YYYYMMDDTHH-N.torn    bytes from offset N that a crash left without a whole, valid line
     digests/NNNNNNNNNNNN.digest        signed digests (digests.py)
 
@@ -27,8 +27,6 @@ from gateway.audit_trail.account import Account
 from gateway.audit_trail.digests import NO_PROVENANCE, Digests, Provenance
 from gateway.audit_trail.durable_file import write_synced
 from gateway.audit_trail.segment_files import (
-    CLOSED_SUFFIX,
-    OPEN_SUFFIX,
     TORN_SUFFIX,
     SegmentFile,
     linked_lines,
@@ -41,6 +39,7 @@ from mq_adapters.embedded.store.files import make_folder
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import Digest, DigestKind
 from spark_audit.record import line_hashes
+from spark_audit.verify.segment_forms import CLOSED, OPEN
 
 _HOUR: Final = "%Y%m%dT%H"
 _US: Final = 1_000_000
@@ -313,12 +312,12 @@ class Trail:
     def _begin_segment(self) -> None:
         self._number += 1
         self._began = self._now()
-        self._path = self.folder / f"{self._number:012d}-{self._began.strftime(_HOUR)}{OPEN_SUFFIX}"
+        self._path = self.folder / f"{self._number:012d}-{self._began.strftime(_HOUR)}{OPEN}"
         self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
         os.fsync(self._lock)
 
     def _name_closed(self, path: Path) -> None:
-        path.rename(path.with_suffix(CLOSED_SUFFIX))
+        path.rename(path.with_suffix(CLOSED))
         os.fsync(self._lock)
 
     # -- what an earlier life left -------------------------------------------------------------------------------------

@@ -1,25 +1,19 @@
 """The names of a trail's segments, and their lines, whether a file is open, closed or compressed."""
 
 import errno
-import gzip
 import hashlib
-import re
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
 from spark_audit.record import line_hashes
+from spark_audit.verify.segment_forms import CLOSED, COMPRESSED, OPEN, SEGMENT_NAME, DamagedSegment, text_of
 
-OPEN_SUFFIX: Final = ".open"
-CLOSED_SUFFIX: Final = ".jsonl"
-COMPRESSED_SUFFIX: Final = ".jsonl.gz"
 TORN_SUFFIX: Final = ".torn"
 #: A segment that is closed while it is looked for has its new name behind the look for the old one.
-_LOOKED_FOR: Final = (CLOSED_SUFFIX, COMPRESSED_SUFFIX, OPEN_SUFFIX, CLOSED_SUFFIX, COMPRESSED_SUFFIX)
+_LOOKED_FOR: Final = (CLOSED, *COMPRESSED, OPEN, CLOSED, *COMPRESSED)
 _CHUNK_BYTES: Final = 1024 * 1024
-_SEGMENT_NAME: Final = re.compile(r"(([0-9]{12})-[0-9]{8}T[0-9]{2})(\.open|\.jsonl|\.jsonl\.gz)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,26 +28,25 @@ class SegmentFile:
     @classmethod
     def of(cls, path: Path) -> Self | None:
         """None for a file that is no segment."""
-        found = _SEGMENT_NAME.fullmatch(path.name)
+        found = SEGMENT_NAME.fullmatch(path.name)
         return cls(path=path, stem=found[1], number=int(found[2]), suffix=found[3]) if found else None
 
     @property
     def is_open(self) -> bool:
-        return self.suffix == OPEN_SUFFIX
+        return self.suffix == OPEN
 
     def read(self) -> bytes:
-        """Its lines; a segment is at most 64 MiB and one batch. Raises OSError, also for a damaged gzip file."""
+        """Its lines; a segment is at most 64 MiB and one batch. Raises OSError, also for a damaged compressed file."""
         return b"".join(self.chunks())
 
     def chunks(self) -> Iterator[bytes]:
-        """Its lines piece by piece. Raises OSError, also for a damaged gzip file."""
-        with self.path.open("rb") as stored:
-            file = gzip.GzipFile(fileobj=stored) if self.suffix == COMPRESSED_SUFFIX else stored
-            try:
-                while chunk := file.read(_CHUNK_BYTES):
+        """Its lines piece by piece. Raises OSError, also for a damaged compressed file."""
+        try:
+            with self.path.open("rb") as stored, text_of(stored, self.suffix) as text:
+                while chunk := text.read(_CHUNK_BYTES):
                     yield chunk
-            except (EOFError, zlib.error) as error:
-                raise OSError(errno.EIO, f"the compressed file is damaged: {error}", str(self.path)) from error
+        except DamagedSegment as error:
+            raise OSError(errno.EIO, f"the compressed file is damaged: {error}", str(self.path)) from error
 
     def holds(self, size_bytes: int, sha256: str) -> bool:
         """Whether its lines are those of a digest. Raises OSError."""

@@ -199,7 +199,7 @@ class AuditSettings(Table):
         ge=0,
         le=876_000,  # a hundred years
         allow_inf_nan=False,
-        description="hours after which a closed file of the trail is compressed; 0: never",
+        description="hours after which a closed file of the trail is compressed with Zstandard; 0: never",
     )
     keep_days: float = Field(
         default=0.0,

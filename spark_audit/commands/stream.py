@@ -23,7 +23,8 @@ from spark_audit.commands.terminal import (
 )
 from spark_audit.interruption import Interruption
 from spark_audit.result import AuditResult, Verdict
-from spark_audit.verify.source import DamagedSegment, LineTooLong
+from spark_audit.verify.segment_forms import DamagedSegment
+from spark_audit.verify.source import LineTooLong
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

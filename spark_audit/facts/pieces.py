@@ -4,8 +4,6 @@ A piece begins behind the first line feed at or after its first byte and ends wi
 each line is in one piece. A compressed segment is one piece. Memory holds a block and the longest line.
 """
 
-import gzip
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,8 @@ import pyarrow.parquet as pq
 
 from spark_audit.facts.lines import Line, hash_of, parsed, shown
 from spark_audit.record import FIELDS
-from spark_audit.verify.source import BLOCK_BYTES, COMPRESSED, LONGEST_LINE_BYTES
+from spark_audit.verify.segment_forms import COMPRESSED, DamagedSegment, text_of
+from spark_audit.verify.source import BLOCK_BYTES, LONGEST_LINE_BYTES
 
 #: Large enough to pay for a task, small enough to spread a segment of 64 MiB over two.
 PIECE_BYTES: Final = 32 * 1024 * 1024
@@ -55,9 +54,9 @@ class SegmentPiece:
                 yield from _lines_between(file, self.start, self.end)
                 return
             try:
-                with gzip.GzipFile(fileobj=file) as text:
+                with text_of(file, "".join(self.path.suffixes)) as text:
                     yield from (line for line, _length in _lines_of(iter(lambda: text.read(BLOCK_BYTES), b"")))
-            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            except DamagedSegment as error:
                 yield f"what follows cannot be decompressed: {error}".encode()
 
 

@@ -28,7 +28,7 @@ from spark_audit.ingest.manifest import DataFile, IngestedSegment, Manifest
 from spark_audit.ingest.segments import MeasuredSegment, Measuring
 from spark_audit.ingest.warehouse import STAGING, Damaged, bring_into_place, read_files
 from spark_audit.schema import batches_of, ingested_schema
-from spark_audit.verify.source import COMPRESSED
+from spark_audit.verify.segment_forms import COMPRESSED
 
 #: Bytes of text of one batch. A kill loses at most one batch, and Spark sorts one at a time.
 BATCH_BYTES: Final = 4 * 1024**3
@@ -200,8 +200,12 @@ def _write_batch(spark: SparkSession, new: NewSegments, batch: Sequence[Measured
 
 def _paths_now(batch: Sequence[MeasuredSegment]) -> tuple[Path, ...]:
     """The present paths of segments, because one may have been compressed since it was measured."""
-    compressed = ((segment.path, segment.path.with_name(segment.stem + COMPRESSED)) for segment in batch)
-    return tuple(later if not path.exists() and later.exists() else path for path, later in compressed)
+    return tuple(_path_now(segment) for segment in batch)
+
+
+def _path_now(segment: MeasuredSegment) -> Path:
+    compressed = (segment.path.with_name(segment.stem + ending) for ending in COMPRESSED)
+    return next((path for path in (segment.path, *compressed) if path.exists()), segment.path)
 
 
 def _lines_of(spark: SparkSession, new: NewSegments, paths: tuple[Path, ...]) -> DataFrame:

@@ -8,7 +8,8 @@ from pathlib import Path
 import orjson
 
 from spark_audit.record import Kind
-from spark_audit.verify.source import OPEN, SegmentFile, TrailFolder
+from spark_audit.verify.segment_forms import OPEN
+from spark_audit.verify.source import SegmentFile, TrailFolder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from spark_audit.digest import Digest, DigestKind, SegmentMeasure
 from spark_audit.verify.chain import MOST_FOREIGN_LINES, LineChain
 from spark_audit.verify.digests import segment_number
-from spark_audit.verify.source import OPEN, DamagedSegment, LineTooLong, SegmentFile
+from spark_audit.verify.segment_forms import OPEN, DamagedSegment
+from spark_audit.verify.source import LineTooLong, SegmentFile
 from spark_audit.verify.verdict import Finding, Findings
 
 

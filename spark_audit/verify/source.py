@@ -1,12 +1,9 @@
 """The files of a trail, in the order in which they are checked: each digest, then the segments up to its own.
 
 A source is a folder or lines in memory here, and a pack in packed_trail.py. Segments may be open, closed or compressed,
-and are read in blocks of whole lines. Every fault of a compressed file or of a pack becomes DamagedSegment.
+and are read in blocks of whole lines.
 """
 
-import gzip
-import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
@@ -25,19 +22,12 @@ from spark_audit.digest import (
     parse_digest,
 )
 from spark_audit.verify.digests import segment_number
+from spark_audit.verify.segment_forms import CLOSED, COMPRESSED, SEGMENT_NAME, Readable, text_of
 
-OPEN: Final = ".open"
-CLOSED: Final = ".jsonl"
-COMPRESSED: Final = ".jsonl.gz"
 TORN: Final = ".torn"
 #: Bytes of a line that are held in memory; the headers of a message of 4 MiB, before and after, are 11 MiB in base64.
 LONGEST_LINE_BYTES: Final = 64 * 1024 * 1024
 BLOCK_BYTES: Final = 1024 * 1024
-_SEGMENT: Final = re.compile(r"(([0-9]{12})-[0-9]{8}T[0-9]{2})(\.open|\.jsonl|\.jsonl\.gz)")
-
-
-class DamagedSegment(Exception):
-    """A compressed segment that cannot be decompressed to its end."""
 
 
 class LineTooLong(Exception):
@@ -68,15 +58,8 @@ class SegmentFile:
 
         Raises DamagedSegment, LineTooLong, OSError.
         """
-        with self.open_file() as file:
-            if self.ending != COMPRESSED:
-                yield from _blocks(file)
-                return
-            try:
-                with gzip.GzipFile(fileobj=file) as lines:
-                    yield from _blocks(lines)
-            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-                raise DamagedSegment(str(error)) from None
+        with self.open_file() as file, text_of(file, self.ending) as text:
+            yield from _blocks(text)
 
 
 Entry = DigestFile | SegmentFile
@@ -106,7 +89,7 @@ class TrailFolder:
         self.gone: list[str] = []
         self._digests = digest_numbers(folder / DIGEST_FOLDER)
         names = sorted(path.name for path in folder.iterdir())
-        self._segments = [name for name in names if _SEGMENT.fullmatch(name)]
+        self._segments = [name for name in names if SEGMENT_NAME.fullmatch(name)]
         self.torn_files = tuple(name for name in names if name.endswith(TORN))
 
     def entries(self) -> Iterator[Entry]:
@@ -126,7 +109,7 @@ class TrailFolder:
         """The segments; under its next name where one was closed or compressed meanwhile."""
         for name in self._segments:
             stem = name.partition(".")[0]
-            for ending in (name.removeprefix(stem), CLOSED, COMPRESSED):
+            for ending in (name.removeprefix(stem), CLOSED, *COMPRESSED):
                 with suppress(FileNotFoundError), _opened(self._folder / f"{stem}{ending}") as file:
                     yield _segment_file(f"{stem}{ending}", partial(_held, file))
                     break
@@ -164,7 +147,7 @@ def in_checking_order(digests: Iterable[DigestFile], segments: Iterable[SegmentF
 
 def segment_file(name: str, open_file: Callable[[], AbstractContextManager[BinaryIO]]) -> SegmentFile | None:
     """The segment with a file name; None where it is no segment's."""
-    return _segment_file(name, open_file) if _SEGMENT.fullmatch(name) else None
+    return _segment_file(name, open_file) if SEGMENT_NAME.fullmatch(name) else None
 
 
 def _segment_file(name: str, open_file: Callable[[], AbstractContextManager[BinaryIO]]) -> SegmentFile:
@@ -190,7 +173,7 @@ def _segment_of(data: bytes) -> int:
     return segment_number(digest) if digest.kind == DigestKind.SEGMENT else 0
 
 
-def _blocks(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
+def _blocks(file: Readable) -> Iterator[bytes]:
     pieces: list[bytes] = []
     length = 0
     while data := file.read(BLOCK_BYTES):

@@ -1,9 +1,9 @@
 """What is asked after each cut: the store, the trail and the balance by their commands; the clients by their ledger."""
 
-import gzip
 from collections import Counter
 
 import orjson
+import zstandard
 
 from tests.crash_matrix.ledger import ACKNOWLEDGED, DELIVERED, SENT
 from tests.crash_matrix.stage import Stage
@@ -36,7 +36,7 @@ def _check_trail(stage: Stage) -> None:
         return
     accepted: Counter[str] = Counter()
     for path in trail.glob("*.jsonl*"):
-        lines = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        lines = zstandard.decompress(path.read_bytes()) if path.suffix == ".zst" else path.read_bytes()
         records = map(orjson.loads, lines.splitlines())
         accepted.update(record["client"] for record in records if record["kind"] == "accepted" and record["qos"])
     clients = {entry.who for entry in stage.ledger.of("connected")}

@@ -72,7 +72,7 @@ FLOWS: Final = (
         name="compression",
         settings=f"{SMALL}compress_after_hours = {NO_TIME}\n",
         prepare=subscribed,
-        run=partial(_publish_until, "*.gz", 1),
+        run=partial(_publish_until, "*.zst", 1),
         settle=settle_messages,
     ),
     Flow(

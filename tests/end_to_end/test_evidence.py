@@ -1,7 +1,6 @@
 """What an auditor holds of a gateway that compressed, removed, copied and was killed, and whose key was changed."""
 
 import fcntl
-import gzip
 import json
 import os
 import shutil
@@ -11,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from gateway.operations.rollback import known_head
 from tests.end_to_end.conftest import Connect, StartGateway
@@ -60,7 +60,7 @@ def lived(new_gateway: StartGateway, connect: Connect, tmp_path: Path) -> Gatewa
     (tmp_path / "FIRST.pub").write_text(first)
     gateway.kill_and_restart()
     _publish(connect, gateway, "more")
-    _until(lambda: any(trail.glob("*.jsonl.gz")), gateway, "no segment was compressed")
+    _until(lambda: any(trail.glob("*.jsonl.zst")), gateway, "no segment was compressed")
     rotated = rfhbridge("audit", "key", "rotate", "--data", gateway.data)
     assert rotated.returncode == 0, rotated.stderr
     gateway.kill_and_restart()
@@ -75,7 +75,7 @@ def lived(new_gateway: StartGateway, connect: Connect, tmp_path: Path) -> Gatewa
 
 def _lines(segment: Path) -> list[bytes]:
     data = segment.read_bytes()
-    return (gzip.decompress(data) if segment.suffix == ".gz" else data).splitlines()
+    return (zstandard.decompress(data) if segment.suffix == ".zst" else data).splitlines()
 
 
 def _tells(text: bytes, *folders: Path) -> bool:

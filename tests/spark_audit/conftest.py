@@ -175,11 +175,16 @@ class SignedTrail:
         for stem in self.segments[:segment]:
             (self.folder / f"{stem}.jsonl").unlink(missing_ok=True)
 
-    def compress(self, segment: int) -> Path:
-        """Compresses a closed segment."""
+    def compress(self, segment: int, *, ending: str = ".jsonl.zst") -> Path:
+        """Compresses a closed segment; earlier versions of the gateway did it with `.jsonl.gz`."""
+        import zstandard  # here, because few tests compress
+
         path = self.folder / f"{self.segments[segment - 1]}.jsonl"
-        compressed = path.with_suffix(".jsonl.gz")
-        compressed.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+        compressed = path.with_suffix(ending)
+        data = path.read_bytes()
+        compressed.write_bytes(
+            gzip.compress(data, mtime=0) if ending == ".jsonl.gz" else zstandard.ZstdCompressor().compress(data)
+        )
         path.unlink()
         return compressed
 

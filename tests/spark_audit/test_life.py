@@ -6,7 +6,8 @@ import pytest
 
 from spark_audit import life as life_module
 from spark_audit.life import Life, life_of
-from spark_audit.verify.source import DamagedSegment, TrailFolder
+from spark_audit.verify.segment_forms import DamagedSegment
+from spark_audit.verify.source import TrailFolder
 
 IN = {"direction": "in", "client": "boiler", "session_epoch": 1}
 OUT = {"direction": "out", "client": 'scr"een', "session_epoch": 2}

@@ -59,7 +59,7 @@ NAMES = [
     "results/result.json",
     "results/seal.json",
     "trail/digests/000000000001.digest",
-    "trail/000000000001-20261120T07.jsonl.gz",
+    "trail/000000000001-20261120T07.jsonl.zst",
     "trail/digests/000000000002.digest",
     "trail/000000000002-20261120T08.jsonl",
     "trail/digests/000000000003.digest",
@@ -252,11 +252,11 @@ def test_a_pack_lacks_no_segment_that_was_removed_while_it_was_written(evidence,
     anchor_key_of = pack.anchor_key_of
 
     def removed_meanwhile(digests: Path) -> str:
-        (digests.parent / f"{signed.segments[0]}.jsonl.gz").unlink()
+        (digests.parent / f"{signed.segments[0]}.jsonl.zst").unlink()
         return anchor_key_of(digests)
 
     monkeypatch.setattr(pack, "anchor_key_of", removed_meanwhile)
-    with pytest.raises(PackError, match=r"000000000001-20261120T07\.jsonl\.gz was removed while the trail was packed"):
+    with pytest.raises(PackError, match=r"000000000001-20261120T07\.jsonl\.zst was removed while the trail was packed"):
         write_pack(evidence, tmp_path / "pack.zip")
     assert not (tmp_path / "pack.zip").exists()
 

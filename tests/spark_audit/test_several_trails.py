@@ -117,7 +117,7 @@ def test_compressed_segments_are_the_same_trail_and_those_that_retention_removed
         signed.close()
     signed.remove(1)
     signed.compress(2)
-    signed.compress(3)
+    signed.compress(3, ending=".jsonl.gz")
     controls = (*INTEGRITY, "integrity.digests", "integrity.agreement")
     result = _audited(tmp_path / "scratch", signed.folder, controls=controls)
     assert (_violations(result), result.verdict, result.scope.records) == ({}, Verdict.CLEAN, 6)

@@ -198,7 +198,8 @@ def _named(found: "Fates", client: str, topic: str, key: PersonalKey | None) -> 
 
 def _life(message_id: str, trails: tuple[Path, ...]) -> "Life":
     from spark_audit.life import life_of
-    from spark_audit.verify.source import DamagedSegment, LineTooLong, TrailFolder
+    from spark_audit.verify.segment_forms import DamagedSegment
+    from spark_audit.verify.source import LineTooLong, TrailFolder
 
     try:
         return life_of(message_id, [(str(folder), partial(TrailFolder, folder)) for folder in trails])

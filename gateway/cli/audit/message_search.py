@@ -51,7 +51,8 @@ def _has_wildcards(topic: str) -> bool:
 def fates_in(wanted: "Wanted", trails: tuple[Path, ...]) -> "Fates":
     """What became of the messages that are wanted. Raises CommandFailed if none is found."""
     from spark_audit.fates import fates_of
-    from spark_audit.verify.source import DamagedSegment, LineTooLong, TrailFolder
+    from spark_audit.verify.segment_forms import DamagedSegment
+    from spark_audit.verify.source import LineTooLong, TrailFolder
 
     try:
         return fates_of(wanted, (TrailFolder(folder) for folder in trails))

@@ -134,7 +134,7 @@ def _check(world: Path, *, is_kept: bool) -> None:
     assert len({digest.segment for digest in segments}) == len(segments)
     assert sum(digest.records for digest in segments) == BATCHES * RECORDS_PER_BATCH
     here = segment_files(data / "trail")
-    assert [file.suffix for file in here] == [".jsonl.gz"] * len(here)
+    assert [file.suffix for file in here] == [".jsonl.zst"] * len(here)
     assert len(here) == (len(segments) if is_kept else 1)
     assert not list(world.rglob("*.part"))
     copied = verify(second)

@@ -5,9 +5,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from gateway.audit_trail.retention import Retention
 from gateway.audit_trail.segment import Trail
+from gateway.audit_trail.segment_files import SegmentFile
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import parse_digest
 from spark_audit.verify import Verdict, verify
@@ -63,9 +65,9 @@ def _run(retention: Retention) -> None:
 def test_what_is_older_than_its_age_is_compressed_without_loss(keeper, folder) -> None:
     plain = {path.name: path.read_bytes() for path in folder.glob("*.jsonl")}
     _run(keeper.retention(compress_after_hours=3))
-    assert keeper.endings() == ["1.jsonl.gz", "2.jsonl.gz", "3.jsonl", "4.jsonl"]
-    for path in folder.glob("*.gz"):
-        assert gzip.decompress(path.read_bytes()) == plain[path.stem]
+    assert keeper.endings() == ["1.jsonl.zst", "2.jsonl.zst", "3.jsonl", "4.jsonl"]
+    for path in folder.glob("*.zst"):
+        assert zstandard.decompress(path.read_bytes()) == plain[path.stem]
     assert verify(folder).verdict is Verdict.INTACT
     assert verify(folder).records == 8
 
@@ -74,23 +76,46 @@ def test_the_same_lines_give_the_same_compressed_bytes(keeper, folder) -> None:
     (first, *_) = sorted(folder.glob("*.jsonl"))
     data = first.read_bytes()
     _run(keeper.retention(compress_after_hours=1))
-    compressed = first.with_name(first.name + ".gz").read_bytes()
-    assert compressed[4:8] == bytes(4), "no time in the header"
-    assert compressed[3] == 0, "no name in the header"
+    compressed = first.with_name(first.name + ".zst").read_bytes()
+    parameters = zstandard.get_frame_parameters(compressed)
+    assert (parameters.content_size, parameters.has_checksum) == (len(data), True)
     first.write_bytes(data)
-    first.with_name(first.name + ".gz").unlink()
+    first.with_name(first.name + ".zst").unlink()
     _run(keeper.retention(compress_after_hours=1))
-    assert first.with_name(first.name + ".gz").read_bytes() == compressed
+    assert first.with_name(first.name + ".zst").read_bytes() == compressed
 
 
 def test_where_a_crash_left_both_files_the_compressed_one_is_checked(keeper, folder) -> None:
     (first, second, *_) = sorted(folder.glob("*.jsonl"))
-    first.with_name(first.name + ".gz").write_bytes(gzip.compress(first.read_bytes(), mtime=0))
-    second.with_name(second.name + ".gz").write_bytes(gzip.compress(second.read_bytes()[:-40], mtime=0))
+    first.with_name(first.name + ".zst").write_bytes(zstandard.compress(first.read_bytes()))
+    second.with_name(second.name + ".zst").write_bytes(zstandard.compress(second.read_bytes()[:-40]))
     plain = second.read_bytes()
     _run(keeper.retention(compress_after_hours=3))
-    assert keeper.endings() == ["1.jsonl.gz", "2.jsonl.gz", "3.jsonl", "4.jsonl"]
-    assert gzip.decompress(second.with_name(second.name + ".gz").read_bytes()) == plain
+    assert keeper.endings() == ["1.jsonl.zst", "2.jsonl.zst", "3.jsonl", "4.jsonl"]
+    assert zstandard.decompress(second.with_name(second.name + ".zst").read_bytes()) == plain
+
+
+def test_a_segment_that_grows_while_it_is_compressed_stays(keeper, folder, monkeypatch) -> None:
+    chunks = SegmentFile.chunks
+    monkeypatch.setattr(SegmentFile, "chunks", lambda file: (*chunks(file), b"more"))
+    with pytest.raises(StoreError, match="compress 000000000001-"):
+        keeper.retention(compress_after_hours=3).step()
+    monkeypatch.undo()
+    assert keeper.endings() == ["1.jsonl", "1.jsonl.zst.part", "2.jsonl", "3.jsonl", "4.jsonl"]
+    _run(keeper.retention(compress_after_hours=3))
+    assert keeper.endings() == ["1.jsonl.zst", "2.jsonl.zst", "3.jsonl", "4.jsonl"]
+
+
+def test_what_an_earlier_version_compressed_stays_and_is_removed_in_its_time(keeper, folder, clock) -> None:
+    (first, *_) = sorted(folder.glob("*.jsonl"))
+    first.with_name(first.name + ".gz").write_bytes(gzip.compress(first.read_bytes()))
+    first.unlink()
+    _run(keeper.retention(compress_after_hours=3))
+    assert keeper.endings() == ["1.jsonl.gz", "2.jsonl.zst", "3.jsonl", "4.jsonl"]
+    assert verify(folder).verdict is Verdict.INTACT
+    clock.now += timedelta(days=60)
+    _run(keeper.retention(keep_days=40))
+    assert keeper.endings() == ["4.jsonl"]
 
 
 def test_a_changed_segment_is_neither_compressed_nor_removed(keeper, folder) -> None:
@@ -104,7 +129,8 @@ def test_a_changed_segment_is_neither_compressed_nor_removed(keeper, folder) -> 
 
 
 def test_what_is_left_of_a_compression_is_swept_away(keeper, folder) -> None:
-    (folder / "000000000001-20261120T12.jsonl.gz.part").write_bytes(b"half")
+    (folder / "000000000001-20261120T12.jsonl.gz.part").write_bytes(b"half of an earlier version")
+    (folder / "000000000001-20261120T12.jsonl.zst.part").write_bytes(b"half")
     keeper.retention()
     assert not list(folder.glob("*.part"))
 
@@ -136,7 +162,7 @@ def test_compressed_segments_are_removed_too(keeper, clock) -> None:
     _run(keeper.retention(compress_after_hours=1, keep_days=40))
     clock.now += timedelta(days=60)
     _run(keeper.retention(compress_after_hours=1, keep_days=40))
-    assert keeper.endings() == ["4.jsonl.gz"]
+    assert keeper.endings() == ["4.jsonl.zst"]
 
 
 def test_a_removal_that_a_crash_interrupted_is_ended_without_another_digest(keeper, folder, monkeypatch) -> None:

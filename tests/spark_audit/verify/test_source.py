@@ -18,7 +18,7 @@ def compressed(signed):
     for _ in range(2):
         signed.records(3)
         signed.close()
-    return signed.compress(1)
+    return signed.compress(1, ending=".jsonl.gz")
 
 
 DAMAGES = {
@@ -75,7 +75,7 @@ def test_a_segment_closed_or_compressed_while_the_trail_is_read_is_found_under_i
     signed.compress(1)
     second.rename(second.with_suffix(".jsonl"))
     names = [entry.name for entry in folder.entries() if isinstance(entry, source.SegmentFile)]
-    assert names == [f"{FIRST}.jsonl.gz", second.with_suffix(".jsonl").name]
+    assert names == [f"{FIRST}.jsonl.zst", second.with_suffix(".jsonl").name]
     assert not first.exists()
 
 

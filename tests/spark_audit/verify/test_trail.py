@@ -280,7 +280,7 @@ def test_a_torn_tail_of_the_open_segment_is_no_violation(whole) -> None:
 
 def test_compressed_segments_are_read(whole) -> None:
     for segment in (1, 2, 3):
-        whole.compress(segment)
+        whole.compress(segment, ending=(".jsonl.zst", ".jsonl.gz")[segment % 2])
     result = verify(whole.folder, Anchor(public_key=whole.public_key))
     assert (result.verdict, result.records) == (Verdict.ANCHORED, 14)
 
@@ -292,7 +292,7 @@ def test_a_compressed_segment_beside_the_other_is_what_a_crash_leaves(whole) -> 
     path.write_bytes(data)
     result = verify(whole.folder)
     assert result.verdict is Verdict.INTACT
-    assert result.notes[0] == f"{FIRST}.jsonl.gz: there beside another form of the same segment"
+    assert result.notes[0] == f"{FIRST}.jsonl.zst: there beside another form of the same segment"
 
 
 def test_an_open_segment_that_has_its_digest_is_one_that_was_to_be_closed(signed) -> None:

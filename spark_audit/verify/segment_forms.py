@@ -1,0 +1,86 @@
+"""The forms of a segment's file: open, closed, or compressed with Zstandard (RFC 8878) or gzip.
+
+The gateway compresses with Zstandard. Its versions before that used gzip, and segments of both forms are read. A digest
+is over the lines, so it stays true whatever the form. A compressed file comes from outside like any other: it costs
+bounded memory, and each of its faults becomes DamagedSegment. A file in Zstandard is one frame, with nothing behind.
+"""
+
+import gzip
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import BinaryIO, Final, Protocol
+
+OPEN: Final = ".open"
+CLOSED: Final = ".jsonl"
+ZSTANDARD: Final = ".jsonl.zst"
+GZIP: Final = ".jsonl.gz"
+COMPRESSED: Final = (ZSTANDARD, GZIP)
+#: Name without ending, number, ending.
+SEGMENT_NAME: Final = re.compile(r"(([0-9]{12})-[0-9]{8}T[0-9]{2})(\.open|\.jsonl|\.jsonl\.zst|\.jsonl\.gz)")
+#: What RFC 8878 (section 3.1.1.1.2) asks every reader to support; the gateway's frames need 2 MiB.
+LARGEST_WINDOW_BYTES: Final = 8 * 1024 * 1024
+#: Bytes that are decompressed together: four of them may become a block of 128 KiB, so these become at most 32 MiB.
+_STEP_BYTES: Final = 1024
+
+
+class DamagedSegment(Exception):
+    """A compressed segment that cannot be decompressed to its end."""
+
+
+class Readable(Protocol):
+    """What text is read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes; none at the end."""
+        ...
+
+
+class ZstandardText:
+    """The uncompressed bytes of a file that is one frame. Raises DamagedSegment."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        import zstandard  # here, because most commands read no trail
+
+        self._file = file
+        self._frame = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW_BYTES).decompressobj()
+        self._error = zstandard.ZstdError
+        self._text = bytearray()
+
+    def read(self, size: int, /) -> bytes:
+        """See Readable."""
+        while len(self._text) < size and (data := self._file.read(_STEP_BYTES)):
+            self._add(data)
+        if not self._text and not self._frame.eof:
+            raise DamagedSegment("it ends within its frame")
+        read = bytes(memoryview(self._text)[:size])
+        del self._text[:size]
+        return read
+
+    def _add(self, data: bytes) -> None:
+        try:
+            behind = data if self._frame.eof else b""
+            self._text += b"" if behind else self._frame.decompress(data)
+        except self._error as error:
+            raise DamagedSegment(str(error)) from None
+        if behind or self._frame.unused_data:
+            raise DamagedSegment("bytes stand behind its frame")
+
+
+_READERS: Final[Mapping[str, Callable[[BinaryIO], Readable]]] = {
+    ZSTANDARD: ZstandardText,
+    GZIP: lambda file: gzip.GzipFile(fileobj=file),
+}
+
+
+@contextmanager
+def text_of(file: BinaryIO, ending: str) -> Iterator[Readable]:
+    """The uncompressed bytes of a segment's open file, whose name has that ending. Raises DamagedSegment."""
+    if ending not in COMPRESSED:
+        yield file
+        return
+    try:
+        yield _READERS[ending](file)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DamagedSegment(str(error)) from None
