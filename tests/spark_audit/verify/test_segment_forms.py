@@ -32,7 +32,7 @@ DAMAGES = {
     "cut before its checksum": (FRAME[:-4], "ends within its frame"),
     "empty": (b"", "ends within its frame"),
     "another checksum": (FRAME[:-4] + bytes(4), "checksum"),
-    "a bit in the middle": (FRAME[:900] + bytes([FRAME[900] ^ 1]) + FRAME[901:], ""),
+    "a bit in the middle": (FRAME[:900] + bytes([FRAME[900] ^ 1]) + FRAME[901:], "decompressor error"),
     "no frame": (LINES, "decompress"),
     "something behind it": (FRAME + b"more", "bytes stand behind its frame"),
     "a step behind it": (FRAME + bytes(5000), "bytes stand behind its frame"),
