@@ -59,12 +59,13 @@ class ZstandardText:
         return read
 
     def _add(self, data: bytes) -> None:
+        if self._frame.eof:
+            raise DamagedSegment("bytes stand behind its frame")
         try:
-            behind = data if self._frame.eof else b""
-            self._text += b"" if behind else self._frame.decompress(data)
+            self._text += self._frame.decompress(data)
         except self._error as error:
             raise DamagedSegment(str(error)) from None
-        if behind or self._frame.unused_data:
+        if self._frame.unused_data:
             raise DamagedSegment("bytes stand behind its frame")
 
 

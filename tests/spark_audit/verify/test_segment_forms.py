@@ -11,7 +11,7 @@ import zstandard
 
 from gateway.audit_trail.segment_files import SegmentFile as TrailFile
 from spark_audit.facts.pieces import SegmentPiece
-from spark_audit.verify import Verdict, verify
+from spark_audit.verify import Verdict, segment_forms, verify
 from spark_audit.verify.segment_forms import CLOSED, GZIP, ZSTANDARD, DamagedSegment, text_of
 
 NAME = "000000000001-20261120T07"
@@ -71,6 +71,13 @@ def test_what_is_not_one_whole_frame_is_damaged_to_every_reader(damage: str, tmp
     (*_, last) = SegmentPiece(trail="", path=path).lines()
     assert last.record is None
     assert (verify(tmp_path).verdict, verify(tmp_path).records) != (Verdict.INTACT, 20_000)
+
+
+def test_bytes_behind_a_frame_are_seen_where_a_step_ends_with_it(monkeypatch) -> None:
+    monkeypatch.setattr(segment_forms, "_STEP_BYTES", len(FRAME))
+    assert _read(FRAME, ZSTANDARD) == LINES
+    with pytest.raises(DamagedSegment, match="bytes stand behind its frame"):
+        _read(FRAME + b"more", ZSTANDARD)
 
 
 def test_a_frame_that_is_cut_anywhere_is_damaged() -> None:
