@@ -1,7 +1,6 @@
 """The files of a trail that an audit reads: closed segments, and the whole lines of the open one."""
 
 import os
-import re
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -10,10 +9,8 @@ from typing import BinaryIO, Final
 
 from spark_audit.digest import DIGEST_FOLDER, digest_numbers
 from spark_audit.period import EVERYTHING, Period
-from spark_audit.verify.segment_forms import COMPRESSED
+from spark_audit.verify.segment_forms import COMPRESSED, OPEN, SEGMENT_NAME
 
-_CLOSED: Final = re.compile(r"[0-9]{12}-[0-9]{8}T[0-9]{2}\.jsonl(\.zst|\.gz)?")
-_OPEN: Final = re.compile(r"[0-9]{12}-[0-9]{8}T[0-9]{2}\.open")
 #: A compressed segment holds about so many times its own bytes.
 _RATIO: Final = 10
 _BLOCK_BYTES: Final = 1024 * 1024
@@ -56,8 +53,8 @@ def trail_files(trail_dir: Path, scratch: Path, *, period: Period = EVERYTHING, 
     """
     last_digest = max(digest_numbers(trail_dir / DIGEST_FOLDER), default=0)
     names = sorted(path.name for path in trail_dir.iterdir())
-    closed = {name.partition(".")[0]: name for name in reversed(names) if _CLOSED.fullmatch(name)}
-    every = {**{name.partition(".")[0]: name for name in names if with_open and _OPEN.fullmatch(name)}, **closed}
+    closed = {name.partition(".")[0]: name for name in reversed(names) if _is_closed(name)}
+    every = {**{name.partition(".")[0]: name for name in names if with_open and _is_open(name)}, **closed}
     stems = sorted(every)
     to_read = stems if period.is_everything else period.to_read(stems)
     folder = Path(tempfile.mkdtemp(dir=scratch))
@@ -74,7 +71,7 @@ def trail_files(trail_dir: Path, scratch: Path, *, period: Period = EVERYTHING, 
 def closed_segments(trail_dir: Path) -> list[Path]:
     """The files of closed segments in a folder, in any order; none if it cannot be read."""
     try:
-        return [path for path in trail_dir.iterdir() if _CLOSED.fullmatch(path.name)]
+        return [path for path in trail_dir.iterdir() if _is_closed(path.name)]
     except OSError:
         return []
 
@@ -84,7 +81,7 @@ def _whole_lines(path: Path, folder: Path) -> Path:
 
     If it was closed just now, the closed one.
     """
-    if not _OPEN.fullmatch(path.name):
+    if not _is_open(path.name):
         return path
     copy = folder / path.name
     try:
@@ -107,3 +104,12 @@ def _end_of_last_line(file: BinaryIO) -> int:
             return start + found + 1
         end = start
     return 0
+
+
+def _is_open(name: str) -> bool:
+    found = SEGMENT_NAME.fullmatch(name)
+    return found is not None and found[3] == OPEN
+
+
+def _is_closed(name: str) -> bool:
+    return SEGMENT_NAME.fullmatch(name) is not None and not _is_open(name)

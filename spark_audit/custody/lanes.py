@@ -8,7 +8,6 @@ such order, because a message goes back to the lane of its group when a member l
 Lanes of applications are not kept: the trail does not tell what they take.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -168,6 +167,3 @@ class Lanes:
     def depths(self, queue: str) -> dict[str, int]:
         """How many messages wait in the lanes on a queue, by CorrelId."""
         return {lane[1]: len(waiting) for lane, waiting in self._of_lane.items() if lane[0] == queue}
-
-    def waiting_in(self, lane: Lane) -> Iterator[Waiting]:
-        return iter(self._of_lane.get(lane, {}).values())

@@ -122,7 +122,6 @@ FROM ({_TOLD_OF_EXCHANGES}
 GROUP BY gateway, client, session_epoch, exchange, side
 """
 
-_GONE: Final = "kind IN ('dropped', 'dead_lettered', 'refused')"
 _MESSAGE_COLUMNS: Final = {
     "made_at": _min("kind IN ('put', 'received', 'redriven')"),
     "numbered_at": _min(_MADE),

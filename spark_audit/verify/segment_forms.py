@@ -18,7 +18,9 @@ ZSTANDARD: Final = ".jsonl.zst"
 GZIP: Final = ".jsonl.gz"
 COMPRESSED: Final = (ZSTANDARD, GZIP)
 #: Name without ending, number, ending.
-SEGMENT_NAME: Final = re.compile(r"(([0-9]{12})-[0-9]{8}T[0-9]{2})(\.open|\.jsonl|\.jsonl\.zst|\.jsonl\.gz)")
+SEGMENT_NAME: Final = re.compile(
+    rf"(([0-9]{{12}})-[0-9]{{8}}T[0-9]{{2}})({'|'.join(map(re.escape, (OPEN, CLOSED, *COMPRESSED)))})"
+)
 #: What RFC 8878 (section 3.1.1.1.2) asks every reader to support; the gateway's frames need 2 MiB.
 LARGEST_WINDOW_BYTES: Final = 8 * 1024 * 1024
 #: Bytes that are decompressed together: four of them may become a block of 128 KiB, so these become at most 32 MiB.

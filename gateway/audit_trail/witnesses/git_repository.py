@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from gateway.audit_trail.witnesses.witness import Witnessed, WitnessError, WorthlessWitness
+from gateway.audit_trail.witnesses.witness import Witnessed, WitnessError, WorthlessWitness, operation_of
 from mq_adapters.embedded.store.files import make_folder
 from spark_audit.digest import DIGEST_FOLDER, digest_name, digest_number
 
@@ -62,7 +62,7 @@ class GitRepository:
             if self._remote_commit() != ours:
                 self._push(f"+{ours}:{self._ref}")
                 cause = f"the remote accepts {way} of {self._ref}, so whoever may push can rewrite what it has"
-                raise WorthlessWitness(self._operation, cause, _PROTECT_HINT)
+                raise WorthlessWitness(operation_of(self.name), cause, _PROTECT_HINT)
 
     def last(self) -> Witnessed:
         """The last digest of the remote's branch, which becomes that of the repository here."""
@@ -81,10 +81,6 @@ class GitRepository:
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    @property
-    def _operation(self) -> str:
-        return f"let witness {self.name} see the digests"
-
     def _prepare(self) -> None:
         make_folder(self._folder.parent)
         if not (self._folder / "HEAD").is_file():
@@ -99,7 +95,9 @@ class GitRepository:
             if self._is_before(there, ours):
                 return  # the push of ours is still due
             cause = f"{self._ref} there is {there}, which does not follow {ours}: its history was rewritten"
-            raise WitnessError(self._operation, cause, "keep both repositories as evidence, and name another branch")
+            raise WitnessError(
+                operation_of(self.name), cause, "keep both repositories as evidence, and name another branch"
+            )
         self._git("update-ref", self._ref, there)
 
     def _last_in(self, commit: str) -> Witnessed:
@@ -175,7 +173,7 @@ class GitRepository:
                 exit_code = process.wait(self._timeout_s)
             except subprocess.TimeoutExpired:
                 raise WitnessError(
-                    self._operation, f"git {words[0]} took more than {self._timeout_s:g} s", _MENDED_HINT
+                    operation_of(self.name), f"git {words[0]} took more than {self._timeout_s:g} s", _MENDED_HINT
                 ) from None
             finally:
                 with contextlib.suppress(ProcessLookupError):  # what it started, too
@@ -184,7 +182,7 @@ class GitRepository:
             output.seek(0)
             told.seek(0)
             if exit_code:
-                raise WitnessError(self._operation, f"git {words[0]}: {_reason(told.read(4096))}", _MENDED_HINT)
+                raise WitnessError(operation_of(self.name), f"git {words[0]}: {_reason(told.read(4096))}", _MENDED_HINT)
             return output.read(_MOST_OUTPUT_BYTES)
 
 

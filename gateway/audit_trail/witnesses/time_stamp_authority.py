@@ -18,7 +18,7 @@ from rfc3161_client import HashAlgorithm, TimestampRequestBuilder
 
 from gateway.audit_trail.digests import read_digest
 from gateway.audit_trail.durable_file import put_in_place
-from gateway.audit_trail.witnesses.witness import Witnessed, WitnessError
+from gateway.audit_trail.witnesses.witness import Witnessed, WitnessError, operation_of
 from mq_adapters.embedded.store.files import make_folder
 from spark_audit.digest import DIGEST_FOLDER, STAMPS_FOLDER, digest_name, stamp_name, stamp_numbers
 from spark_audit.verify.time_stamp import (
@@ -81,13 +81,13 @@ class TimeStampAuthority:
         try:
             check_stamp(reply, data, self._authority(), policy=self._policy, nonce=nonce)
         except WrongTimeStamp as error:
-            raise WitnessError(self._operation, f"its time-stamp does not hold: {error}", _WRONG_HINT) from None
+            raise WitnessError(operation_of(self.name), f"its time-stamp does not hold: {error}", _WRONG_HINT) from None
 
     def _authority(self) -> tuple[Certificate, ...]:
         try:
             return read_authority(self._authority_file)
         except (UnusableAuthority, OSError) as error:
-            raise WitnessError(self._operation, str(error), "name the PEM file with authority_file") from None
+            raise WitnessError(operation_of(self.name), str(error), "name the PEM file with authority_file") from None
 
     def _ask(self, query: bytes) -> bytes:
         """What the authority answers. A watch breaks the connection off in time, however slowly the bytes come."""
@@ -104,7 +104,7 @@ class TimeStampAuthority:
         except (OSError, http.client.HTTPException, ValueError) as error:
             late = f", or it took more than {self._timeout_s:g} s" if not watch.is_alive() else ""
             cause = f"it does not answer: {str(error)[:300] or type(error).__name__}{late}"
-            raise WitnessError(self._operation, cause, _AWAY_HINT) from None
+            raise WitnessError(operation_of(self.name), cause, _AWAY_HINT) from None
         finally:
             watch.cancel()
             connection.close()
@@ -113,15 +113,13 @@ class TimeStampAuthority:
         kind = response.headers.get_content_type()
         if response.status != http.client.OK or kind != _REPLY:
             cause = f"it answers with status {response.status} and {kind[:100]!r}, which is no time-stamp"
-            raise WitnessError(self._operation, cause, _WRONG_HINT)
+            raise WitnessError(operation_of(self.name), cause, _WRONG_HINT)
         reply = response.read(LARGEST_STAMP_BYTES + 1)
         if len(reply) > LARGEST_STAMP_BYTES:
-            raise WitnessError(self._operation, f"its answer is longer than {LARGEST_STAMP_BYTES} bytes", _WRONG_HINT)
+            raise WitnessError(
+                operation_of(self.name), f"its answer is longer than {LARGEST_STAMP_BYTES} bytes", _WRONG_HINT
+            )
         return reply
-
-    @property
-    def _operation(self) -> str:
-        return f"let witness {self.name} see the digests"
 
 
 def _break_off(connection: http.client.HTTPConnection) -> None:

@@ -35,6 +35,11 @@ class WorthlessWitness(WitnessError):
     """Whoever may write to the witness may also change what it has."""
 
 
+def operation_of(name: str) -> str:
+    """What could not be done, for the errors of a witness."""
+    return f"let witness {name} see the digests"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witnessed:
     """The last digest that a witness has; number 0 and no bytes where it has none."""
@@ -135,7 +140,7 @@ class Witnessing:
         else:
             return
         hint = "keep both as evidence; to go on, name an empty place under another name"
-        raise WitnessError(self._operation, cause, hint)
+        raise WitnessError(operation_of(self._witness.name), cause, hint)
 
     def _come_to(self, number: int) -> None:
         """Notes how far the witness has come."""
@@ -153,7 +158,3 @@ class Witnessing:
         self.note = note
         make_folder(self._path.parent)
         put_in_place(self._path, (note.to_bytes(),))
-
-    @property
-    def _operation(self) -> str:
-        return f"let witness {self._witness.name} see the digests"
