@@ -2,16 +2,16 @@
 
 With `[audit] personal_data = "keyed"` no client identifier, topic, user or raw header stands in the trail in clear.
 Anybody can check the chain, the digests and every count without the key, even after the key was destroyed. Only the
-re-performance of conversions needs the key. A key is a file of 32 random bytes. Four subkeys are its HMAC-SHA256 over a
-label.
+re-performance of conversions needs the key. A key is a file of 32 random bytes. Four subkeys are the HMAC-SHA256, with
+that key, of the labels `names`, `identifiers`, `nonces` and `encryption`.
 
-    client, topic ...    "k:" and the first 32 hex digits of HMAC-SHA256 over the text in UTF-8
-    correlation_id       as many hex digits as it had: the start of HMAC-SHA256 over its bytes
-    input, output ...    "e:" and base64 of nonce (12 bytes), AES-256-GCM ciphertext and tag (16 bytes)
+    client, topic ...    "k:" and the first 32 hex digits of HMAC-SHA256, with `names`, of the text in UTF-8
+    correlation_id       as many hex digits as it had: the start of HMAC-SHA256, with `identifiers`, of its bytes
+    input, output ...    "e:" and base64 of nonce (12 bytes), AES-256-GCM ciphertext and tag (16 bytes), by `encryption`
 
-The nonce is the start of HMAC-SHA256 over the plain bytes. So different bytes never have the same nonce, and the same
-bytes look the same, as the same topics do. ":" is no digit of base64 or hex, so the first two characters mark a keyed
-value.
+The nonce is the start of HMAC-SHA256, with `nonces`, of the plain bytes. So different bytes never have the same nonce,
+and the same bytes look the same, as the same topics do. The additional data of AES-GCM is "rfhbridge trail, version 1".
+":" is no digit of base64 or hex, so the first two characters mark a keyed value.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""The page of the audit record and the digest, from the tables of the trail."""
+"""The page of the audit record, the trail's files and the digest, from the tables of the trail."""
 
 import hashlib
 import inspect
@@ -13,10 +13,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from docs.generator.markdown import block, code, sentence, table
 from gateway.audit_trail.orders import COMMANDS, MQSC, VERBS
-from spark_audit import digest, seal, signature
+from spark_audit import digest, personal, seal, signature
 from spark_audit.record import FIELDS, KINDS, Field, Kind, RecordKind, line
 from spark_audit.record.fields import MOST_MESSAGE_IDS
 from spark_audit.record.notes import RECORD_FIELDS
+from spark_audit.verify import segment_forms
 
 INTRODUCTION: Final = """
 The trail is the folder `trail` of the data folder. Its segments are files of lines; its digests stand in
@@ -43,6 +44,10 @@ def lines() -> list[str]:
     return [
         *INTRODUCTION.splitlines(),
         "",
+        "## Files",
+        "",
+        *_docstring(segment_forms),
+        "",
         "## Line",
         "",
         *_docstring(line),
@@ -64,6 +69,10 @@ def lines() -> list[str]:
         "In the order in which a line has them.",
         "",
         *table(["Field", "Form", "Values", "Meaning", "Since"], map(_field, FIELDS)),
+        "",
+        "## Personal data under a key",
+        "",
+        *_docstring(personal),
         "",
         "## Digest",
         "",
@@ -94,6 +103,9 @@ def lines() -> list[str]:
 
 #: What a program does that checks a trail without any of ours.
 STEPS: Final = """
+[`trail_reader.py`](trail_reader.py) does what follows, but for step 7 and countersignatures, in 100 lines of Python
+without any code of rfhbridge.
+
 1. Read the lines of all segments in the order of their names. Each line has the hash of its own bytes without
    `,"hash":"..."`, and the hash of the line before.
 2. Read the digests in the order of their numbers, from 1 without gaps. Each has in `previous` the SHA-256 of the whole

@@ -1,8 +1,16 @@
-"""A line of the trail: one JSON object, sealed by its own hash and linked to the line before.
+"""A line of the trail: one JSON object (RFC 8259), sealed by its own hash and linked to the line before.
 
-The fields stand in the order of the table (fields.py); a field that does not apply is left out. `prev` and `hash` are
-the last two. `hash` is the SHA-256 (hex) of the stored bytes up to and without `,"hash":"..."`, with the closing brace
-put back. `prev` is the hash of the line before; the first line of a trail has 64 zeros.
+The fields stand in the order of the table (fields.py), without blanks; a field that does not apply is left out. `prev`
+and `hash` are the last two. So a line, without its line feed, ends in 149 bytes of one form:
+
+    ,"prev":"    9 bytes
+    64           hex digits, lower case: the hash of the line before; 64 zeros in the first line of a trail
+    ","hash":"   10 bytes
+    64           hex digits, lower case: the hash of this line
+    "}           2 bytes
+
+The hash of a line is the SHA-256 of its bytes without the last 75, `,"hash":"..."}`, and with `}` (7D) behind them.
+Texts are escaped only where JSON must: `"`, `\\` and the bytes below 20.
 """
 
 import hashlib

@@ -1,8 +1,23 @@
-"""The forms of a segment's file: open, closed, or compressed with Zstandard (RFC 8878) or gzip.
+"""The files of a trail, and the forms of a segment: open, closed, or compressed with Zstandard or gzip.
 
-The gateway compresses with Zstandard. Its versions before that used gzip, and segments of both forms are read. A digest
-is over the lines, so it stays true whatever the form. A compressed file comes from outside like any other: it costs
-bounded memory, and each of its faults becomes DamagedSegment. A file in Zstandard is one frame, with nothing behind.
+    NNNNNNNNNNNN-YYYYMMDDTHH.open         a segment that is being written, always the last one
+    NNNNNNNNNNNN-YYYYMMDDTHH.jsonl        a closed segment: its text never changes again
+    NNNNNNNNNNNN-YYYYMMDDTHH.jsonl.zst    the same, compressed with Zstandard (RFC 8878)
+    NNNNNNNNNNNN-YYYYMMDDTHH.jsonl.gz     the same, compressed with gzip (RFC 1952) by earlier versions
+    NNNNNNNNNNNN-YYYYMMDDTHH-B.torn       no lines: what a crash left behind the first B bytes of that segment
+    NAME.part                             half-made, and no part of the trail
+    digests/NNNNNNNNNNNN.digest           a signed digest
+    time-stamps/WITNESS/NNNNNNNNNNNN.tsr  a time-stamp of that digest (RFC 3161)
+
+N are decimal digits, 12 of them: the number of the segment or digest, from 1 without gaps. Behind it stand the day and
+hour (UTC) in which the segment was begun. In the order of their names, segments are in the order of their lines.
+
+The text of a segment is lines in UTF-8, each ended by one line feed (0A), which is nowhere else. The last line of an
+open segment may lack its end: it is still being written. A digest is over the text, so it stays true whatever the form.
+
+A file in Zstandard is one frame with nothing behind it. Its header tells the length of the text, its last four bytes
+are the checksum, and its window is at most 8 MiB. A file in gzip has one member or several. Where a crash left a
+segment in two forms, both have the same text.
 """
 
 import gzip
