@@ -1,7 +1,7 @@
 """The signed digests of one trail: each names the one before. The writer of the trail writes them too.
 
-spark_audit/digest.py defines a digest, and key_chain.py keeps the keys that sign one each. The last digest is read when
-the trail is opened; `verify` reads the others.
+spark_audit/digest.py defines a digest, and keys/key_chain.py keeps the keys that sign one each. The last digest is read
+when the trail is opened; `verify` reads the others.
 Threads of one process may add digests; they get their numbers in the order of the calls.
 """
 
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway.audit_trail.durable_file import PART_SUFFIX, put_in_place
-from gateway.audit_trail.key_chain import KeyChain, chain_folder
-from gateway.audit_trail.signing_key import next_key_path, owner_of, read_key, ready_key, take_over
+from gateway.audit_trail.keys.key_chain import KeyChain, chain_folder
+from gateway.audit_trail.keys.signing_key import next_key_path, owner_of, read_key, ready_key, take_over
 from gateway.config import ConfigurationError
 from mq_adapters.embedded.store.files import make_folder
 from mq_adapters.reasons import StoreError
@@ -190,7 +190,7 @@ class Digests:
         self._add(kind, said | facts)
 
     def _add(self, kind: DigestKind, facts: dict[str, Any]) -> None:
-        """Signs a digest with a key of its own, which is destroyed (key_chain.py says in which steps)."""
+        """Signs a digest with a key of its own, which is destroyed (keys/key_chain.py says in which steps)."""
         provenance = self._provenance
         digest = Digest(
             number=self.last_number + 1,

@@ -1,8 +1,10 @@
 """How personal data stands in a line: in clear, or as hashes and ciphertext under a key (spark_audit/personal.py)."""
 
+from pathlib import Path
 from typing import Protocol
 
 from gateway.audit_trail.json_text import base64_text, json_text
+from gateway.audit_trail.keys.personal_key import read_personal_key
 from spark_audit.personal import PersonalKey
 
 
@@ -58,3 +60,11 @@ class UnderKey:
 
     def identifier(self, identifier: bytes) -> str:
         return self._key.identifier(identifier).hex()
+
+
+def disclosure_of(personal_key: str) -> Disclosure:
+    """How personal data stands in the lines of a trail. `personal_key` is the file of the key, "" for in clear.
+
+    Raises ConfigurationError for a key that cannot be used.
+    """
+    return UnderKey(read_personal_key(Path(personal_key))) if personal_key else InClear()

@@ -26,11 +26,10 @@ from pathlib import Path
 from typing import Final, Protocol, get_args
 
 from gateway import log
-from gateway.audit_trail.disclosure import Disclosure, InClear
+from gateway.audit_trail.disclosure import Disclosure, InClear, disclosure_of
 from gateway.audit_trail.housekeeper import Housekeeper
 from gateway.audit_trail.newest_time import newest_us
 from gateway.audit_trail.notes import NoteKind, pack_batch
-from gateway.audit_trail.personal_key import disclosure_of
 from gateway.audit_trail.plan import TrailPlan, Versions
 from gateway.audit_trail.records import Chain, Expander, MalformedBatch
 from gateway.audit_trail.reserve import Reserve
@@ -271,7 +270,7 @@ def export_pending(queue_manager: AuditQueue, trail_dir: Path, *, close_segment:
     try:
         known = TrailHead.from_text(queue_manager.trail_head())
         with _open(trail_dir, plan, PlausibleClock(newest_us(trail_dir)), known=known) as trail:
-            exporter = Exporter(queue_manager, trail, disclosure_of(plan))
+            exporter = Exporter(queue_manager, trail, disclosure_of(plan.personal_key))
             exporter.begin_keeping()
             batches = exporter.drain()
             if close_segment:
@@ -391,7 +390,7 @@ def main(arguments: list[str] | None = None) -> int:
             trail = stack.enter_context(opened)
             check_parent(options.parent)
             plan.keep(folder)
-            shown = disclosure_of(plan)
+            shown = disclosure_of(plan.personal_key)
             connect = partial(SocketClient, options.data, application_name=_KEEPER_NAME)
             with Housekeeper.of(plan, trail, connect, clock) as keeper:
                 reserve = Reserve(folder, plan.reserve_bytes)

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from gateway.audit_trail.digests import key_in_force
 from gateway.audit_trail.exporter import TRAIL_FOLDER
-from gateway.audit_trail.personal_key import ready_personal_key
+from gateway.audit_trail.keys.personal_key import ready_personal_key
+from gateway.audit_trail.keys.signing_key import ready_key
 from gateway.audit_trail.plan import TrailPlan, versions_of_program
-from gateway.audit_trail.signing_key import ready_key
 from gateway.config import ConfigurationError, Settings
 from mq_adapters.embedded.store.files import make_folder
 
@@ -45,9 +45,10 @@ class ExporterSupervisor:
         _make_folder(settings.data)  # before the keys, which lie in it: its name may be what is wrong
         trail = settings.data / TRAIL_FOLDER
         _make_folder(trail)  # so that the gateway sees from its start on whether it is there
+        in_force = key_in_force(trail)
         if self._plan.personal_key:
-            ready_personal_key(Path(self._plan.personal_key), trail)
-        ready_key(Path(self._plan.signing_key), key_in_force(trail))
+            ready_personal_key(Path(self._plan.personal_key), in_force)
+        ready_key(Path(self._plan.signing_key), in_force)
 
     def begin(self, adopt: Adopt) -> None:
         """Starts the exporter. `adopt` makes one end of a socket pair its connection to the queue manager."""

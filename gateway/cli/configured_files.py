@@ -145,9 +145,9 @@ def _keys(settings: Settings) -> Iterator[str]:
     """The key that signs digests, and the key of personal data, if there is a trail that needs them."""
     from gateway.audit_trail.digests import key_in_force
     from gateway.audit_trail.exporter import TRAIL_FOLDER
-    from gateway.audit_trail.personal_key import check_personal_key
+    from gateway.audit_trail.keys.personal_key import check_personal_key
+    from gateway.audit_trail.keys.signing_key import check_key
     from gateway.audit_trail.plan import TrailPlan
-    from gateway.audit_trail.signing_key import check_key
     from spark_audit.signature import algorithm_of
 
     if not settings.audit.enabled:

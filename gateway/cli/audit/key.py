@@ -35,7 +35,7 @@ def show(data: DataOption = None, config: ConfigOption = None) -> None:
     key of its own. So if you have this key from before a break-in, nobody can rewrite what was signed before it. Exit
     code 0 printed, 2 there is no key, 3 wrong use.
     """
-    from gateway.audit_trail.key_chain import living_key
+    from gateway.audit_trail.keys.key_chain import living_key
     from spark_audit.digest import DIGEST_FOLDER, anchor_key_of
 
     trail, _ = _trail_and_plan(data, config)
@@ -54,7 +54,7 @@ def rotate(data: DataOption = None, config: ConfigOption = None) -> None:
     2 not done, 3 wrong use.
     """
     from gateway.audit_trail.digests import key_in_force
-    from gateway.audit_trail.signing_key import make_next_key
+    from gateway.audit_trail.keys.signing_key import make_next_key
 
     trail, plan = _trail_and_plan(data, config)
     before = key_in_force(trail)
@@ -85,8 +85,8 @@ def _hand_over(trail: Path, plan: "TrailPlan") -> None:
 
     If a gateway has the lock, this waits until the gateway has signed it in.
     """
+    from gateway.audit_trail.keys.signing_key import next_key_path
     from gateway.audit_trail.segment import Trail, TrailInUse
-    from gateway.audit_trail.signing_key import next_key_path
     from gateway.operations.rollback import known_head
 
     path = Path(plan.signing_key)

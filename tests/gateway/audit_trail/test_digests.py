@@ -9,9 +9,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from gateway.audit_trail.digests import Provenance
+from gateway.audit_trail.keys.signing_key import make_next_key, next_key_path, read_key
 from gateway.audit_trail.records import Chain
 from gateway.audit_trail.segment import SegmentLimits, Trail
-from gateway.audit_trail.signing_key import make_next_key, next_key_path, read_key
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import Digest, parse_digest
 from spark_audit.verify import Verdict, verify

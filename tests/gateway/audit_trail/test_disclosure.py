@@ -1,17 +1,12 @@
 """Under a key nothing personal stands in a line in clear, and with the key all of it comes back."""
 
 import base64
-from pathlib import Path
 
 import orjson
-import pytest
 
 from gateway.audit_trail.disclosure import UnderKey
 from gateway.audit_trail.notes import Arrival, NoteKind, Translation, pack_batch
-from gateway.audit_trail.personal_key import ready_personal_key
 from gateway.audit_trail.records import Chain, Expander
-from gateway.audit_trail.segment import Trail
-from gateway.config import ConfigurationError
 from spark_audit.personal import PersonalKey, opened_record
 
 GATEWAY = "0102030405060708090a0b0c"
@@ -101,33 +96,3 @@ def test_the_key_opens_headers_and_reasons() -> None:
 
 def test_what_is_written_again_after_a_crash_is_the_same() -> None:
     assert _lines(*NOTES) == _lines(*NOTES)
-
-
-def test_a_new_trail_gets_a_key_and_one_that_has_begun_does_not(tmp_path: Path) -> None:
-    path, trail = tmp_path / "trail-personal.key", tmp_path / "trail"
-    ready_personal_key(path, trail)
-    assert (path.stat().st_mode & 0o777, path.stat().st_size) == (0o600, 32)
-    made = path.read_bytes()
-    ready_personal_key(path, trail)
-    assert path.read_bytes() == made
-
-
-@pytest.mark.parametrize(
-    ("data", "mode", "match"),
-    [(bytes(31), 0o600, "has 32 bytes"), (bytes(32), 0o644, "open to everybody")],
-    ids=["short", "everybody"],
-)
-def test_a_key_that_cannot_be_used_is_told(tmp_path: Path, data: bytes, mode: int, match: str) -> None:
-    path = tmp_path / "personal.key"
-    path.write_bytes(data)
-    path.chmod(mode)
-    with pytest.raises(ConfigurationError, match=match):
-        ready_personal_key(path, tmp_path / "trail")
-
-
-def test_a_key_that_was_destroyed_is_not_made_anew_in_silence(tmp_path: Path, folder, clock, batches) -> None:
-    with Trail.open(folder, now=clock) as trail:
-        trail.append(*batches())
-        trail.close_segment()
-    with pytest.raises(ConfigurationError, match="is missing, and the trail has begun"):
-        ready_personal_key(tmp_path / "destroyed.key", folder)

@@ -6,8 +6,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from gateway.audit_trail.keys.signing_key import make_key
 from gateway.audit_trail.segment import Trail
-from gateway.audit_trail.signing_key import make_key
 from gateway.config import Settings
 from mq_adapters.reasons import StoreError
 from tests.gateway.access.jwt_vectors import ES256_KEY, HS256_KEY

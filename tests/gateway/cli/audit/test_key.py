@@ -8,8 +8,8 @@ from pathlib import Path
 import ormsgpack
 import pytest
 
+from gateway.audit_trail.keys.signing_key import next_key_path
 from gateway.audit_trail.segment import SIGNING_KEY_NAME, Trail
-from gateway.audit_trail.signing_key import next_key_path
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.system_queues import AUDIT_QUEUE
 from spark_audit.verify import Anchor, Verdict, verify

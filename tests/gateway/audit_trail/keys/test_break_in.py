@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from gateway.audit_trail import key_chain
-from gateway.audit_trail.key_chain import chain_folder
+from gateway.audit_trail.keys import key_chain
+from gateway.audit_trail.keys.key_chain import chain_folder
 from gateway.audit_trail.segment import SIGNING_KEY_NAME, Trail
 from mq_adapters.embedded.direct import Direct
 from spark_audit.digest import (

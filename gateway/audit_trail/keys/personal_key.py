@@ -4,23 +4,18 @@ import os
 import stat
 from pathlib import Path
 
-from gateway.audit_trail.digests import key_in_force
-from gateway.audit_trail.disclosure import Disclosure, InClear, UnderKey
 from gateway.audit_trail.durable_file import make_in_place
-from gateway.audit_trail.plan import TrailPlan
 from gateway.config import ConfigurationError
 from mq_adapters.embedded.store.files import make_folder
 from spark_audit.personal import KEY_BYTES, PersonalKey, UnusablePersonalKey
 
 
-def disclosure_of(plan: TrailPlan) -> Disclosure:
-    """How personal data stands in the lines of a trail. Raises ConfigurationError for a key that cannot be used."""
-    return UnderKey(read_personal_key(Path(plan.personal_key))) if plan.personal_key else InClear()
+def ready_personal_key(path: Path, in_force: str | None) -> None:
+    """Sees that there is a key: a trail that has no digest yet gets one. Raises ConfigurationError.
 
-
-def ready_personal_key(path: Path, trail: Path) -> None:
-    """Sees that there is a key: a trail that has no digest yet gets one. Raises ConfigurationError, StoreError."""
-    if not path.exists() and key_in_force(trail) is None:
+    `in_force` is the key that countersigns the trail (digests.key_in_force), None for a trail that has not begun.
+    """
+    if in_force is None and not path.exists():
         try:
             make_folder(path.parent)
             make_in_place(path, os.urandom(KEY_BYTES))
@@ -31,9 +26,9 @@ def ready_personal_key(path: Path, trail: Path) -> None:
 
 
 def check_personal_key(path: Path, in_force: str | None) -> bool:
-    """Whether there is a key; False where the first start would make it. Changes nothing. Raises ConfigurationError.
+    """Whether `ready_personal_key` would find a key; False where it would make one. Changes nothing.
 
-    `in_force` is the key that signs the trail (digests.key_in_force), None for a trail that has not begun.
+    Raises ConfigurationError as `ready_personal_key` does.
     """
     if in_force is None and not path.exists():
         return False

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from gateway.audit_trail.signing_key import make_key, make_next_key, next_key_path, ready_key
+from gateway.audit_trail.keys.signing_key import make_key, make_next_key, next_key_path, ready_key
 from gateway.config import ConfigurationError
 from spark_audit.signature import is_signature_of
 

@@ -10,9 +10,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from gateway.audit_trail import key_chain
 from gateway.audit_trail.digests import Digests
-from gateway.audit_trail.key_chain import KeyChain, chain_folder
+from gateway.audit_trail.keys import key_chain
+from gateway.audit_trail.keys.key_chain import KeyChain, chain_folder
 from gateway.audit_trail.segment import SIGNING_KEY_NAME, Trail
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.store.backup import back_up
