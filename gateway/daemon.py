@@ -313,7 +313,7 @@ class Daemon:
         )
         self._broker.attach()
         if settings.audit.enabled:
-            self._inventory = Inventory(engine, broker.read_subscription)
+            self._inventory = Inventory(engine, broker.read_subscription, settings.name)
         self._conversion = ConversionService(engine, settings.conversion, notes, call_soon=call_soon)
         sessions = Sessions(engine, settings.mqtt, access=self._access_files.access)
         dialect = Dialect(settings.header)
@@ -373,7 +373,8 @@ class Daemon:
         unit = engine.begin()
         version = importlib.metadata.version("rfhbridge")
         configuration = self._settings.configuration_sha256
-        unit.notes.append((NoteKind.STARTED, engine.now_us(), version, TABLE_VERSION, configuration))
+        name = self._settings.name
+        unit.notes.append((NoteKind.STARTED, engine.now_us(), version, TABLE_VERSION, configuration, name))
         unit.notes += lost_notes(engine) + stock_notes(engine)
         unit.notes_are_due = True
         engine.submit(unit)

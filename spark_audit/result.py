@@ -202,7 +202,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """The records of one gateway; `missing` counts sequence numbers without a record between the first and the last."""
+    """The records of one gateway; `missing` counts sequence numbers without a record between the first and the last.
+
+    `name` is the last one that its configuration gave it, "" for none.
+    """
 
     gateway: str
     records: int
@@ -211,6 +214,7 @@ class Coverage:
     missing: int
     first_at_us: int
     last_at_us: int
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

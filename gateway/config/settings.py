@@ -38,7 +38,7 @@ from gateway.config.tables import (
     SubscribeSettings,
 )
 from gateway.config.targets import RouteSettings, TargetSettings
-from gateway.config.values import FolderPath, Table, listed
+from gateway.config.values import FolderPath, GatewayName, Table, listed
 from gateway.config.witnesses import WitnessSettings
 
 #: The place in an error of tomllib.
@@ -61,6 +61,9 @@ class Settings(Table):
         default="127.0.0.1:1883",
         description="address of the MQTT server, HOST:PORT or [IPV6]:PORT; port 0: any free one; a file with"
         " [[listener]] and without this key opens those alone",
+    )
+    name: GatewayName = Field(
+        default="", description="name of this gateway in its trail, and so in the reports of audits; empty: none"
     )
     data: FolderPath = Field(
         default=Path("var"), description="folder of the store and the trail, relative to the working folder"

@@ -22,6 +22,7 @@ MAXIMUM_PORT: Final = 65_535
 MAXIMUM_WAIT_S: Final = 31_536_000
 #: IBM MQ, MQ_SUB_POINT_LENGTH.
 MAXIMUM_SUBSCRIPTION_POINT_CHARACTERS: Final = 128
+_GATEWAY_NAME_CHARACTERS: Final = 64
 _MQ_NAME: Final = re.compile(r"[A-Za-z0-9./_%]{1,48}")
 _LISTEN: Final = re.compile(r"(?:\[(?P<host6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:\s]+)):(?P<port>[0-9]{1,5})")
 
@@ -69,6 +70,12 @@ def _checked_topic_filter(topic_filter: str) -> str:
     return topic_filter
 
 
+def _checked_gateway_name(name: str) -> str:
+    if name != name.strip() or not name.isprintable() or len(name) > _GATEWAY_NAME_CHARACTERS:
+        raise ValueError(f"must have at most {_GATEWAY_NAME_CHARACTERS} visible characters, and no space at its ends")
+    return name
+
+
 def listed(value: object) -> object:
     """An array of TOML as the tuple of a setting."""
     return tuple(value) if isinstance(value, list) else value
@@ -81,6 +88,7 @@ def _as_path(value: object) -> object:
 
 
 ListenText = Annotated[str, AfterValidator(_checked_address)]
+GatewayName = Annotated[str, AfterValidator(_checked_gateway_name)]
 FolderPath = Annotated[Path, BeforeValidator(_as_path)]
 MqName = Annotated[str, AfterValidator(_checked_mq_name)]
 MqNames = Annotated[tuple[MqName, ...], BeforeValidator(listed)]

@@ -46,10 +46,14 @@ class _Part:
 
 
 class Inventory:
-    """The inventories of a gateway. `read_subscription` makes a subscription of a row (Broker.read_subscription)."""
+    """The inventories of a gateway. `read_subscription` makes a subscription of a row (Broker.read_subscription).
 
-    def __init__(self, engine: Engine, read_subscription: ReadSubscription) -> None:
+    `gateway_name` stands in the first record of each, so that the audit of any day finds it.
+    """
+
+    def __init__(self, engine: Engine, read_subscription: ReadSubscription, gateway_name: str = "") -> None:
         self._engine = engine
+        self._gateway_name = gateway_name
         self._read_subscription = read_subscription
         self._parts = (
             _Part("sessions", StateKind.SESSION, _session),
@@ -75,7 +79,7 @@ class Inventory:
             if self._engine.now_us() - self._last_us < INTERVAL_US:
                 return
             self._place, self._entries = (0, b""), 0
-            self._tell(lambda: [self._note("begun", 0)])
+            self._tell(lambda: [(*self._note("begun", 0), self._gateway_name)])
         else:
             self._tell(self._page)
 

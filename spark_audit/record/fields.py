@@ -280,6 +280,7 @@ FIELDS: Final = (
     Field("certificate_subject", Form.NAME, "subject of the client's certificate (RFC 4514)"),
     Field("code_version", Form.TEXT, "version of the program"),
     Field("table_version", Form.TEXT, "version of the field-mapping table"),
+    Field("gateway_name", Form.TEXT, "name of the gateway in its configuration"),
     Field("configuration_sha256", Form.HEX, "SHA-256 of the configuration in force", digits=64),
     Field("application", Form.NAME, "name that the MQ application gave itself when it connected"),
     Field("user_identifier", Form.NAME, "MQMD.UserIdentifier of the application's message"),

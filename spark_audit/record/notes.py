@@ -250,7 +250,13 @@ NOTES: Final = (
         NoteKind.STARTED,
         "The gateway began to run.",
         ("code_version", "table_version", "configuration_sha256"),
-        (RecordOf(Kind.STARTED, _values("code_version", "table_version", "configuration_sha256")),),
+        (
+            RecordOf(
+                Kind.STARTED,
+                (*_values("code_version", "table_version", "configuration_sha256"), _if_any("gateway_name")),
+            ),
+        ),
+        ("gateway_name",),
     ),
     Note(
         NoteKind.SESSION,
@@ -416,7 +422,8 @@ NOTES: Final = (
         NoteKind.INVENTORY,
         "Rows of the store, read between two commits.",
         ("event", "entries", *_LASTING),
-        (RecordOf(Kind.INVENTORY, (*_values("event", "entries"), *map(_if_any, _LASTING))),),
+        (RecordOf(Kind.INVENTORY, (*_values("event", "entries"), *map(_if_any, (*_LASTING, "gateway_name")))),),
+        ("gateway_name",),
     ),
 )
 

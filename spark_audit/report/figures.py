@@ -77,10 +77,18 @@ _NUMBERED: Final = """(
 ) AS numbered"""
 
 
+#: What a gateway's configuration called it last: each start and each inventory says so.
+_NAMES: Final = """SELECT gateway, gateway_name FROM (
+  SELECT gateway, gateway_name, row_number() OVER (PARTITION BY gateway ORDER BY sequence DESC) AS place
+  FROM records WHERE kind = 'started' OR (kind = 'inventory' AND event = 'begun')
+) AS said WHERE place = 1 AND gateway_name IS NOT NULL"""
+
+
 def coverage(engine: Engine) -> tuple[Coverage, ...]:
     """Each gateway's first and last record, and how many numbers between them have none."""
     query = f"""SELECT gateway, sum(lines) AS records, sum(numbers) AS numbers, {_EXTENT}
         FROM {_NUMBERED} GROUP BY gateway ORDER BY gateway LIMIT {GROUPS_SHOWN}"""
+    names = {row["gateway"]: row["gateway_name"] for row in engine.rows(_NAMES)}
     return tuple(
         Coverage(
             gateway=row["gateway"],
@@ -90,6 +98,7 @@ def coverage(engine: Engine) -> tuple[Coverage, ...]:
             missing=row["last_sequence"] - row["first_sequence"] + 1 - row["numbers"],
             first_at_us=row["first_at_us"] or 0,
             last_at_us=row["last_at_us"] or 0,
+            name=names.get(row["gateway"], ""),
         )
         for row in engine.rows(query)
     )

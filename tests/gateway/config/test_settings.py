@@ -45,6 +45,13 @@ def test_file_changes_what_it_names_and_nothing_else(load):
     assert settings.access == Settings().access
 
 
+def test_the_gateway_may_have_a_name(load):
+    assert load('name = "Plant north, line 3"\n').name == "Plant north, line 3"
+    for wrong in (" north", "north\\n", "x" * 65):
+        with pytest.raises(ConfigurationError, match=r"name: .*must have at most 64 visible characters"):
+            load(f'name = "{wrong}"\n')
+
+
 def test_broker_of_the_other_dialect_has_input_queues_and_subscription_points(load):
     text = '[broker]\ndialect = "wmb"\ninput_queues = ["IN"]\nimplicit_stream_naming = true\n'
     broker = load(text + '[broker.subscription_points]\n"IN.EUR" = "euro"\n').broker

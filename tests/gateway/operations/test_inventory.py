@@ -92,6 +92,13 @@ def test_everything_that_lasts_is_told_once_a_day(world: World, inventory: Inven
     assert _pages(world, again, ticks=20) == notes, "also for the next gateway"
 
 
+def test_the_first_record_of_each_names_the_gateway(world: World) -> None:
+    named = Inventory(world.engine, world.broker.read_subscription, "north")
+    world.now_us += INTERVAL_US
+    records = _records(_pages(world, named))
+    assert [each["event"] for each in records if each.get("gateway_name") == "north"] == ["begun"]
+
+
 def test_names_of_clients_and_topics_are_keyed_where_personal_data_is(world: World, inventory: Inventory) -> None:
     _fill(world)
     shown = orjson.dumps(_records(_pages(world, inventory), shown=UnderKey(PersonalKey(bytes(32)))))

@@ -196,7 +196,7 @@ def _scope() -> Scope:
         lines=9,
         records=9,
         torn_files=(HOSTILE,),
-        coverage=(Coverage(gateway=HOSTILE, records=9, missing=1, **extent),),
+        coverage=(Coverage(gateway=HOSTILE, name=HOSTILE, records=9, missing=1, **extent),),
         gateway_count=1,
         first_at_us=AT,
         last_at_us=AT + HOUR_US,

@@ -81,6 +81,20 @@ def test_scope_counts_lines_segments_gateways_and_what_is_missing(story: Engine)
     assert (scope.first_at_us, scope.last_at_us) == (NOON_US, 2**62)
 
 
+def test_a_gateway_has_the_name_that_its_configuration_gave_it_last(
+    trail: TrailBuilder, read: Callable[..., Facts]
+) -> None:
+    """Each start and each inventory says the name; a start without one takes it away."""
+    trail.add(Kind.STARTED, gateway_name="north")
+    trail.add(Kind.INVENTORY, event="begun", gateway_name="plant <north>")
+    other, bare = "b" * 24, "c" * 24
+    trail.add(Kind.STARTED, gateway_name="south", gateway=other)
+    trail.add(Kind.STARTED, gateway_name="east", gateway=bare)
+    trail.add(Kind.STARTED, gateway=bare)
+    coverage = figures.coverage(read(trail.write()).engine)
+    assert {each.gateway: each.name for each in coverage} == {GATEWAY: "plant <north>", other: "south", bare: ""}
+
+
 def test_proofs_tell_the_ends_of_each_qos_in_both_directions(story: Engine) -> None:
     exchanges = (
         Count(group="1", what="put", count=1),
