@@ -98,7 +98,7 @@ class Application(TyperGroup):
             code = self._run(prog_name or "rfhbridge", arguments)
             sys.stdout.flush()
         except BrokenPipeError:
-            _forget_standard_output()
+            forget_standard_output()
             code = ExitCode.FAILED
         except KeyboardInterrupt:
             code = INTERRUPTED
@@ -165,7 +165,7 @@ def _where_help_is(error: typer.TyperException) -> str:
     return "" if context is None else f" (see '{context.command_path} --help')"
 
 
-def _forget_standard_output() -> None:
+def forget_standard_output() -> None:
     """Discards buffered output silently, because its reader has gone."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

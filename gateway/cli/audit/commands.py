@@ -6,6 +6,7 @@ from gateway.cli.audit.explain import explain
 from gateway.cli.audit.key import key
 from gateway.cli.audit.pack import pack
 from gateway.cli.audit.prove import prove
+from gateway.cli.audit.show import show
 from gateway.cli.audit.spark_commands import bulk, command_of, ingest, run, stream
 from gateway.cli.audit.verify import verify
 from gateway.cli.examples import epilog
@@ -48,4 +49,10 @@ audit.command(
         "rfhbridge audit explain --client panel --topic 'plant/#' --since 2026-11-20T10:00Z",
     )
 )(explain)
+audit.command(
+    epilog=epilog(
+        "rfhbridge audit show --segment 12 --kind refused",
+        "rfhbridge audit show --client panel --since 2026-11-20T10:00Z | jq .topic",
+    )
+)(show)
 audit.add_typer(key, name="key")

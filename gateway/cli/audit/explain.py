@@ -11,18 +11,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from gateway.cli.application import AuditExitCode, CommandFailed
-from gateway.cli.audit.message_search import fates_in, wanted_of, write_fates
+from gateway.cli.audit.filters import (
+    ClientOption,
+    PersonalKeyOption,
+    SinceOption,
+    TopicOption,
+    UntilOption,
+    personal_key_in,
+    wanted_of,
+)
+from gateway.cli.audit.message_search import fates_in, write_fates
 from gateway.cli.audit.moments import moment
 from gateway.cli.audit.packet_properties import publish_properties
 from gateway.cli.audit.prove import message_identifier
 from gateway.cli.audit.trails import DataFoldersOption, TrailFoldersOption, trail_folders
-from gateway.cli.durations import point_in_time
-from gateway.cli.queue.redrive import topic_filter
 from gateway.cli.settings_options import ConfigOption
 from gateway.cli.terminal import Json, counted, write_json, write_line
 from mappings.errors import HeaderError
 from mappings.headers.charset import decode_text, is_ebcdic
-from spark_audit.options import PERSONAL_KEY
 from spark_audit.personal import PersonalKey, UnusablePersonalKey, is_sealed, opened_record
 
 if TYPE_CHECKING:
@@ -89,29 +95,16 @@ def explain(
             help="MQMD.MsgId in hex: in the store, at a target, or of the dead letter.",
         ),
     ] = None,
-    client: Annotated[
-        str, typer.Option("--client", metavar="CLIENT", help="Only messages that this client published or is sent.")
-    ] = "",
-    topic: Annotated[
-        str | None,
-        typer.Option("--topic", metavar="FILTER", parser=topic_filter, help="Only these topics, for example plant/#."),
-    ] = None,
-    since_us: Annotated[
-        int | None,
-        typer.Option("--since", metavar="TIME", parser=point_in_time, help="Only from this time on (ISO 8601)."),
-    ] = None,
-    until_us: Annotated[
-        int | None,
-        typer.Option("--until", metavar="TIME", parser=point_in_time, help="Only before this time (ISO 8601)."),
-    ] = None,
+    client: ClientOption = "",
+    topic: TopicOption = None,
+    since_us: SinceOption = None,
+    until_us: UntilOption = None,
     whole: Annotated[
         bool, typer.Option("--whole", help=f"Show the life of each message found, of at most {_MOST_LIVES}.")
     ] = False,
     data: DataFoldersOption = None,
     trail: TrailFoldersOption = None,
-    personal_key: Annotated[
-        Path | None, typer.Option(PERSONAL_KEY.flag, metavar="FILE", help=PERSONAL_KEY.help)
-    ] = None,
+    personal_key: PersonalKeyOption = None,
     config: ConfigOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the whole records of a life.")] = False,
 ) -> None:
@@ -124,7 +117,7 @@ def explain(
     UTC. The command needs no Spark. Exit code 0 shown, 1 violation: a record was changed, 2 not evaluable: there is no
     such message, or no trail, 3 wrong use.
     """
-    key, topic = _key(personal_key), topic or ""
+    key, topic = personal_key_in(personal_key), topic or ""
     wanted = wanted_of(client, topic, since_us or 0, until_us or 0, key)
     is_search = wanted != wanted_of("", "", 0, 0, None)
     if message_id is None and not is_search:
@@ -207,15 +200,6 @@ def _life(message_id: str, trails: tuple[Path, ...]) -> "Life":
         raise CommandFailed(f"a segment cannot be read to its end: {error} (audit verify names it)") from None
     except OSError as error:
         raise CommandFailed(f"{error.filename} cannot be read: {error.strerror}") from None
-
-
-def _key(path: Path | None) -> PersonalKey | None:
-    if path is None:
-        return None
-    try:
-        return PersonalKey.read(path)
-    except UnusablePersonalKey as error:
-        raise CommandFailed(f"{path}: {error}") from None
 
 
 def _opened(record: dict[str, Any], key: PersonalKey | None) -> dict[str, Any]:

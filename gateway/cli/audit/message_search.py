@@ -1,51 +1,24 @@
 """The messages of a client, a topic, a time, and what became of them, as `audit explain` shows them: a line each."""
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-import typer
-
 from gateway.cli.application import AuditExitCode, CommandFailed
+from gateway.cli.audit.filters import hidden_names
 from gateway.cli.audit.moments import clock, moment
 from gateway.cli.terminal import Json, counted, write_json, write_line, write_table
-from mappings.topics.wildcards import Scheme, matches
 from mq_adapters.reasons import ReasonCode
 from spark_audit.personal import PersonalKey
 
 if TYPE_CHECKING:
     from spark_audit.fates import Branch, Fate, Fates, Wanted
 
-_WILDCARDS: Final = ("+", "#")
 #: Ways of a message that its line tells one by one; of more it has their numbers.
 _MOST_TOLD: Final = 4
 #: The gateway's last answer to a PUBLISH, by its QoS.
 ANSWERS: Final = {1: "PUBACK", 2: "PUBCOMP"}
 _COLUMNS: Final = ("time", "client", "topic", "MsgId", "what became of it")
-
-
-def wanted_of(client: str, topic: str, since_us: int, until_us: int, key: PersonalKey | None) -> "Wanted":
-    """What to search for. With a key, names are also compared with their keyed hashes."""
-    from spark_audit.fates import Wanted
-
-    if until_us and since_us >= until_us:
-        raise typer.BadParameter("--until must be later than --since")
-    hashed = {key.name(topic)} if key is not None and topic and not _has_wildcards(topic) else set()
-    return Wanted(
-        clients=frozenset({client, key.name(client)} if key is not None and client else {client} - {""}),
-        matches=partial(_matches, topic, frozenset(hashed)) if topic else None,
-        since_us=since_us,
-        until_us=until_us,
-    )
-
-
-def _matches(topic_filter: str, hashes: frozenset[str], topic: str) -> bool:
-    return topic in hashes or matches(topic_filter, topic, Scheme.MQTT)
-
-
-def _has_wildcards(topic: str) -> bool:
-    return any(level in _WILDCARDS for level in topic.split("/"))
 
 
 def fates_in(wanted: "Wanted", trails: tuple[Path, ...]) -> "Fates":
@@ -64,7 +37,9 @@ def fates_in(wanted: "Wanted", trails: tuple[Path, ...]) -> "Fates":
 
 def write_fates(found: "Fates", client: str, topic: str, key: PersonalKey | None, *, as_json: bool) -> AuditExitCode:
     """Shows the messages that were found. The exit code says whether a record was changed."""
-    hidden = _hidden_names(found, client, topic, key)
+    hidden = hidden_names(
+        client, topic, key, has_keyed_clients=found.has_keyed_clients, has_keyed_topics=found.has_keyed_topics
+    )
     if not found.messages:
         raise CommandFailed(f"no message fits ({'; '.join((_searched(found), *hidden))})")
     if as_json:
@@ -77,18 +52,6 @@ def write_fates(found: "Fates", client: str, topic: str, key: PersonalKey | None
             write_line(note)
     is_changed = any(fate.is_changed for fate in found.messages)
     return AuditExitCode.VIOLATIONS if is_changed else AuditExitCode.CLEAN
-
-
-def _hidden_names(found: "Fates", client: str, topic: str, key: PersonalKey | None) -> list[str]:
-    """What could not be compared, because names stand in the trail as keyed hashes."""
-    hidden = []
-    if client and found.has_keyed_clients and key is None:
-        hidden.append("the trail names clients by keyed hashes: --personal-key FILE finds yours")
-    if topic and found.has_keyed_topics and key is None:
-        hidden.append("the trail has topics as keyed hashes: --personal-key FILE finds one")
-    elif topic and found.has_keyed_topics and _has_wildcards(topic):
-        hidden.append("the trail has topics as keyed hashes, which no wildcard can match: give a whole topic")
-    return hidden
 
 
 def _notes(found: "Fates", hidden: list[str]) -> Iterator[str]:

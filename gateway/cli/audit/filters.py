@@ -1,0 +1,83 @@
+"""What `audit explain` and `audit show` look for: the same options, and the same search for a name under a key."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gateway.cli.application import CommandFailed
+from gateway.cli.durations import point_in_time
+from gateway.cli.queue.redrive import topic_filter
+from mappings.topics.wildcards import Scheme, matches
+from spark_audit.options import PERSONAL_KEY
+from spark_audit.personal import PersonalKey, UnusablePersonalKey
+
+if TYPE_CHECKING:
+    from spark_audit.fates import Wanted
+
+_WILDCARDS: Final = ("+", "#")
+
+ClientOption = Annotated[
+    str, typer.Option("--client", metavar="CLIENT", help="Only what this client published or is sent.")
+]
+TopicOption = Annotated[
+    str | None,
+    typer.Option("--topic", metavar="FILTER", parser=topic_filter, help="Only these topics, for example plant/#."),
+]
+SinceOption = Annotated[
+    int | None,
+    typer.Option("--since", metavar="TIME", parser=point_in_time, help="Only from this time on (ISO 8601)."),
+]
+UntilOption = Annotated[
+    int | None,
+    typer.Option("--until", metavar="TIME", parser=point_in_time, help="Only before this time (ISO 8601)."),
+]
+PersonalKeyOption = Annotated[Path | None, typer.Option(PERSONAL_KEY.flag, metavar="FILE", help=PERSONAL_KEY.help)]
+
+
+def personal_key_in(path: Path | None) -> PersonalKey | None:
+    """The key in a file; None without a file. Raises CommandFailed."""
+    if path is None:
+        return None
+    try:
+        return PersonalKey.read(path)
+    except UnusablePersonalKey as error:
+        raise CommandFailed(f"{path}: {error}") from None
+
+
+def wanted_of(client: str, topic: str, since_us: int, until_us: int, key: PersonalKey | None) -> "Wanted":
+    """What to search for. With a key, names are also compared with their keyed hashes."""
+    from spark_audit.fates import Wanted
+
+    if until_us and since_us >= until_us:
+        raise typer.BadParameter("--until must be later than --since")
+    hashed = {key.name(topic)} if key is not None and topic and not _has_wildcards(topic) else set()
+    return Wanted(
+        clients=frozenset({client, key.name(client)} if key is not None and client else {client} - {""}),
+        matches=partial(_matches, topic, frozenset(hashed)) if topic else None,
+        since_us=since_us,
+        until_us=until_us,
+    )
+
+
+def hidden_names(
+    client: str, topic: str, key: PersonalKey | None, *, has_keyed_clients: bool, has_keyed_topics: bool
+) -> list[str]:
+    """What could not be compared, because names stand in the trail as keyed hashes."""
+    hidden = []
+    if client and has_keyed_clients and key is None:
+        hidden.append("the trail names clients by keyed hashes: --personal-key FILE finds yours")
+    if topic and has_keyed_topics and key is None:
+        hidden.append("the trail has topics as keyed hashes: --personal-key FILE finds one")
+    elif topic and has_keyed_topics and _has_wildcards(topic):
+        hidden.append("the trail has topics as keyed hashes, which no wildcard can match: give a whole topic")
+    return hidden
+
+
+def _matches(topic_filter: str, hashes: frozenset[str], topic: str) -> bool:
+    return topic in hashes or matches(topic_filter, topic, Scheme.MQTT)
+
+
+def _has_wildcards(topic: str) -> bool:
+    return any(level in _WILDCARDS for level in topic.split("/"))

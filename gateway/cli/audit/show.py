@@ -1,0 +1,219 @@
+"""`rfhbridge audit show`: any part of a trail as JSON lines, as they stand in it."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import orjson
+import typer
+
+from gateway.cli.application import AuditExitCode, CommandFailed, forget_standard_output
+from gateway.cli.audit.filters import (
+    ClientOption,
+    PersonalKeyOption,
+    SinceOption,
+    TopicOption,
+    UntilOption,
+    hidden_names,
+    personal_key_in,
+    wanted_of,
+)
+from gateway.cli.audit.trails import DataFoldersOption, TrailFoldersOption, trail_folders
+from gateway.cli.files import write_output
+from gateway.cli.settings_options import ConfigOption
+from gateway.cli.terminal import counted
+from spark_audit.personal import NAME_PREFIX, PersonalKey, UnusablePersonalKey, opened_record
+from spark_audit.record import Kind, line_hashes
+
+if TYPE_CHECKING:
+    from spark_audit.fates import Wanted
+    from spark_audit.verify.source import SegmentFile
+
+_SEQUENCES: Final = re.compile(r"([0-9]{1,18})(-([0-9]{1,18})?)?")
+_SEGMENT: Final = re.compile(r"([0-9]{1,12})|([0-9]{12}-[0-9]{8}T[0-9]{2})(\..*)?")
+_NUMBER_DIGITS: Final = 12
+_LARGEST: Final = 2**63 - 1
+
+
+def sequences(text: str) -> range:
+    """Sequence numbers: 7, 7-9 or 7-."""
+    found = _SEQUENCES.fullmatch(text)
+    first = int(found[1]) if found else 0
+    last = first if found and not found[2] else int(found[3]) if found and found[3] else _LARGEST
+    if not found or last < first:
+        raise typer.BadParameter(f"{text!r} is no sequence number and no range (write 7, 7-9 or 7-)")
+    return range(first, last + 1)
+
+
+def segment_name(text: str) -> str:
+    """The beginning of the name of a segment: its number, or the name without what stands behind the dot."""
+    found = _SEGMENT.fullmatch(text)
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is no segment (write its number, or 000000000007-20261120T06)")
+    return f"{found[1].zfill(_NUMBER_DIGITS)}-" if found[1] else found[2]
+
+
+def show(
+    segment: Annotated[
+        list[str] | None,
+        typer.Option("--segment", metavar="SEGMENT", parser=segment_name, help="Only this file: its number or name."),
+    ] = None,
+    sequence: Annotated[
+        range | None,
+        typer.Option("--sequence", metavar="N[-N]", parser=sequences, help="Only these sequence numbers."),
+    ] = None,
+    client: ClientOption = "",
+    topic: TopicOption = None,
+    since_us: SinceOption = None,
+    until_us: UntilOption = None,
+    kind: Annotated[
+        list[Kind] | None, typer.Option("--kind", metavar="KIND", help="Only records of this kind, for example put.")
+    ] = None,
+    data: DataFoldersOption = None,
+    trail: TrailFoldersOption = None,
+    personal_key: PersonalKeyOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Print records of a trail as JSON lines.
+
+    Each line is printed as it stands in the trail, whether its file is open, closed or compressed. Records must fit all
+    that is asked for; --segment and --kind may come several times. With --personal-key encrypted fields are in clear,
+    so `hash` is not that of the printed line. Standard error tells what is no record and what was changed.
+    Exit code 0 shown, 1 violation: a record was changed, or a line is none, 2 not evaluable: there is no such record,
+    or no trail, 3 wrong use.
+    """
+    key = personal_key_in(personal_key)
+    selection = Selection(
+        wanted=wanted_of(client, topic or "", since_us or 0, until_us or 0, key),
+        segments=tuple(segment or ()),
+        sequences=sequence,
+        kinds=frozenset(kind or ()),
+    )
+    printing = Printing(selection, key)
+    try:
+        for folder in trail_folders(data, trail, config):
+            printing.print_trail(folder)
+    except BrokenPipeError:  # the reader has what it wants
+        forget_standard_output()
+        raise typer.Exit(AuditExitCode.CLEAN) from None
+    hidden = hidden_names(
+        client,
+        topic or "",
+        key,
+        has_keyed_clients=printing.has_keyed_clients,
+        has_keyed_topics=printing.has_keyed_topics,
+    )
+    raise typer.Exit(printing.ended(hidden))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which records are asked for. `segments` are beginnings of their names; none: every segment."""
+
+    wanted: "Wanted"
+    segments: tuple[str, ...]
+    sequences: range | None
+    kinds: frozenset[str]
+
+    def concerns(self, stem: str) -> bool:
+        """Whether a segment may have such records, by its name."""
+        return not self.segments or stem.startswith(self.segments)
+
+    def holds(self, record: dict[str, Any]) -> bool:
+        """Whether a record is one of them."""
+        return (
+            (self.sequences is None or record.get("sequence") in self.sequences)
+            and (not self.kinds or record.get("kind") in self.kinds)
+            and (not self.wanted.clients or record.get("client") in self.wanted.clients)
+            and any(self.wanted.fits(record, topic) for topic in _topics_of(record))
+        )
+
+
+@dataclass(slots=True)
+class Printing:
+    """Prints the records of trails one after the other, and counts. Memory holds a block of lines."""
+
+    selection: Selection
+    key: PersonalKey | None
+    printed: int = 0
+    segments: int = 0
+    lines: int = 0
+    foreign: int = 0
+    changed: int = 0
+    gone: list[str] = field(default_factory=list)
+    has_keyed_clients: bool = False
+    has_keyed_topics: bool = False
+
+    def print_trail(self, folder: Path) -> None:
+        """Prints what fits of a trail. Raises CommandFailed where a segment cannot be read, and BrokenPipeError."""
+        from spark_audit.verify.segment_forms import DamagedSegment
+        from spark_audit.verify.source import LineTooLong, SegmentFile, TrailFolder
+
+        source, last = TrailFolder(folder), ""
+        for entry in source.entries():
+            if not isinstance(entry, SegmentFile) or entry.stem == last or not self.selection.concerns(entry.stem):
+                continue  # a crash may have left a segment in two forms
+            last = entry.stem
+            self.segments += 1
+            try:
+                self._print_segment(entry)
+            except (DamagedSegment, LineTooLong) as error:
+                raise CommandFailed(f"{entry.name} cannot be read to its end: {error}") from None
+        self.gone += source.gone
+
+    def _print_segment(self, segment: "SegmentFile") -> None:
+        for block in segment.blocks():
+            self.has_keyed_clients |= b'"client":"%b' % NAME_PREFIX.encode() in block
+            self.has_keyed_topics |= b'"topic":"%b' % NAME_PREFIX.encode() in block
+            chosen = b"".join(self._chosen(block, segment))
+            if chosen:
+                write_output(chosen)
+
+    def _chosen(self, block: bytes, segment: "SegmentFile") -> Iterator[bytes]:
+        from spark_audit.life import parsed_record
+        from spark_audit.verify.segment_forms import OPEN
+
+        *lines, rest = block.split(b"\n")
+        if rest and segment.ending != OPEN:  # the last line of an open one is still being written
+            lines.append(rest)
+        self.lines += len(lines)
+        for line in lines:
+            record = parsed_record(line)
+            if record is None:
+                self.foreign += 1
+            elif self.selection.holds(record):
+                hashes = line_hashes(line)
+                self.changed += hashes is None or hashes[0] != hashes[1]
+                self.printed += 1
+                yield line if self.key is None else self._opened(record, self.key)
+                yield b"\n"
+
+    def _opened(self, record: dict[str, Any], key: PersonalKey) -> bytes:
+        try:
+            return orjson.dumps(opened_record(record, key))
+        except UnusablePersonalKey as error:
+            raise CommandFailed(f"record {record.get('sequence')}: {error}") from None
+
+    def ended(self, hidden: list[str]) -> AuditExitCode:
+        """Tells what the printed lines do not. Raises CommandFailed if there are none."""
+        searched = f"{counted(self.lines, 'line')} in {counted(self.segments, 'segment')}"
+        if not self.printed:
+            raise CommandFailed(f"no record fits ({'; '.join((searched, *hidden))})")
+        told = [*hidden, *(f"{name} was removed before it could be read" for name in self.gone)]
+        told += [f"CHANGED: {counted(self.changed, 'record')} with another hash than its bytes have"] * bool(
+            self.changed
+        )
+        told += [f"{counted(self.foreign, 'line')} without a record ('rfhbridge audit verify' tells where)"] * bool(
+            self.foreign
+        )
+        for text in told:
+            typer.echo(f"rfhbridge: {text}", err=True)
+        return AuditExitCode.VIOLATIONS if self.changed or self.foreign else AuditExitCode.CLEAN
+
+
+def _topics_of(record: dict[str, Any]) -> list[object]:
+    """The topics of a record; one that is no topic where it has none."""
+    topics = record.get("topics")
+    return [record.get("topic"), *(topics if isinstance(topics, list) else ())]
