@@ -22,7 +22,7 @@ from typing import Final
 from benchmarks.figures import Measure, Report, Row
 from gateway.access.login import Login
 from gateway.access.rights import Access
-from gateway.audit_trail.notes import BrokerNotes, pack_batch
+from gateway.audit_trail.notes.notes import BrokerNotes, pack_batch
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.sessions.sessions import ClientSession, Sessions

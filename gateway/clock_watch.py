@@ -7,7 +7,7 @@ doubt an operator has to know: nothing ends early, and what he expects to end by
 import logging
 from typing import Final
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.kept_time import keep
 from mq_adapters.plausible_clock import ClockEvent, ClockState

@@ -26,11 +26,11 @@ from gateway.access.application_roles import application_socket, roles_of
 from gateway.access.deciding_files import DecidingFiles
 from gateway.access.dollar_topics import DollarTopics
 from gateway.access.operator_files import OperatorFiles
-from gateway.audit_trail.acts import note_acts
 from gateway.audit_trail.exporter import TRAIL_FOLDER
 from gateway.audit_trail.newest_time import newest_us
-from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
-from gateway.audit_trail.stock_takes import StockTakes, lost_notes, stock_notes
+from gateway.audit_trail.notes.acts import note_acts
+from gateway.audit_trail.notes.notes import BrokerNotes, NoteKind, pack_batch
+from gateway.audit_trail.notes.stock_takes import StockTakes, lost_notes, stock_notes
 from gateway.audit_trail.supervisor import ExporterSupervisor
 from gateway.audit_trail.trail_head import keep_from_creation
 from gateway.bridge.assembly import build_bridge

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from gateway.audit_trail.notes import Arrival, NoteKind, Translation, pack_batch
+from gateway.audit_trail.notes.notes import Arrival, NoteKind, Translation, pack_batch
 from gateway.audit_trail.records import Chain, Expander
 from gateway.audit_trail.segment import Trail
 from mappings.commands.command import FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, Publish, write_command

@@ -12,7 +12,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from docs.generator.markdown import block, code, sentence, table
-from gateway.audit_trail.orders import COMMANDS, MQSC, VERBS
+from gateway.audit_trail.notes.orders import COMMANDS, MQSC, VERBS
 from spark_audit import digest, personal, seal, signature
 from spark_audit.record import FIELDS, KINDS, Field, Kind, RecordKind, line
 from spark_audit.record.fields import MOST_MESSAGE_IDS

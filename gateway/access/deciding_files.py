@@ -19,7 +19,7 @@ from typing import Final
 
 from gateway.access.reloading import Reloading, WatchedFile
 from gateway.access.text_file import MAXIMUM_FILE_BYTES
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.audit_trail.plan import TrailPlan
 from gateway.config import ConfigurationError, Settings
 from mappings import table

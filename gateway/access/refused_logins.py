@@ -10,7 +10,7 @@ from enum import Enum, StrEnum, auto
 from typing import Any, Final, NamedTuple
 
 from gateway.access.tally import Tally
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.config.limits import Limit
 from gateway.limits.addresses import network_of_peer, prefix_of
 from mq_adapters.embedded.unit_of_work import Note

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from gateway.access.tally import Tally
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.config.limits import Limit
 from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
 

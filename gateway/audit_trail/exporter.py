@@ -29,7 +29,7 @@ from gateway import log
 from gateway.audit_trail.disclosure import Disclosure, InClear, disclosure_of
 from gateway.audit_trail.housekeeper import Housekeeper
 from gateway.audit_trail.newest_time import newest_us
-from gateway.audit_trail.notes import NoteKind, pack_batch
+from gateway.audit_trail.notes.notes import NoteKind, pack_batch
 from gateway.audit_trail.plan import TrailPlan, Versions
 from gateway.audit_trail.records import Chain, Expander, MalformedBatch
 from gateway.audit_trail.reserve import Reserve

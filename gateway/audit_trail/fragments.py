@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from gateway.audit_trail.disclosure import Disclosure
 from gateway.audit_trail.json_text import digest_text, json_text, truth_text
-from gateway.audit_trail.packet_header import PUBLISH, first_byte_fields, packet_identifier, topic_bytes
+from gateway.audit_trail.notes.packet_header import PUBLISH, first_byte_fields, packet_identifier, topic_bytes
 from spark_audit.record.fields import FIELDS, Form
 from spark_audit.record.header_contexts import Part, Rule
 

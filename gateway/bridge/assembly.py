@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 
 from gateway.access.login import Login
-from gateway.audit_trail.origin import client_of
+from gateway.audit_trail.notes.origin import client_of
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.commands.mq_refusals import ClosedTopics
 from gateway.bridge.commands.registrations import Registrations

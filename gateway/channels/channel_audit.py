@@ -10,8 +10,8 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from gateway.audit_trail.notes import NoteKind, Passage
-from gateway.audit_trail.origin import exchange_of
+from gateway.audit_trail.notes.notes import NoteKind, Passage
+from gateway.audit_trail.notes.origin import exchange_of
 from gateway.channels.target import Target
 from mappings.headers.chain import FORMAT_DEAD_LETTER
 from mq_adapters.channel.state_message import LocalState, MalformedState, read_local_state

@@ -46,6 +46,6 @@ def tell_act(folder: Path, command: str, *, messages: int, reason: str) -> None:
 
 
 def _prepare(engine: "Engine") -> None:
-    from gateway.audit_trail.acts import keep_acts
+    from gateway.audit_trail.notes.acts import keep_acts
 
     keep_acts(engine)

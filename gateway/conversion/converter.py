@@ -6,7 +6,7 @@ Many messages have the same header: it is converted once and remembered.
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.audit_trail.notes import Service
+from gateway.audit_trail.notes.notes import Service
 from mappings.conversion.convert import Mode, convert
 from mappings.errors import MappingError
 from mappings.headers.chain import FORMAT_MQRFH, FORMAT_MQRFH2

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.config import ConversionSettings
 from gateway.conversion.converter import Converted, Converter
 from mappings.conversion.convert import Mode

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.audit_trail.application_work import payload_offset
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.application_work import payload_offset
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.audit_trail.retention import ORDER
 from gateway.bridge.sessions.session_store import SessionRow, SubscriptionRow
 from mq_adapters.broker.retained import unpack_retained

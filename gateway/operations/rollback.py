@@ -16,7 +16,7 @@ from typing import Final
 
 from gateway.audit_trail.digests import read_digest
 from gateway.audit_trail.exporter import TRAIL_FOLDER
-from gateway.audit_trail.notes import NoteKind, pack_batch
+from gateway.audit_trail.notes.notes import NoteKind, pack_batch
 from gateway.audit_trail.trail_end import TrailEnd, end_in
 from gateway.audit_trail.trail_head import EMPTY_HEAD, TrailHead, difference, head_of_trail, known_by
 from mq_adapters.channel.state_message import restated

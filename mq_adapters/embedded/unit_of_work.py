@@ -73,7 +73,7 @@ class PublicationCounter(IntEnum):
     COPIES = 7
 
 
-#: An audit note: a kind and its values, packed as it stands (see gateway/audit_trail/notes.py).
+#: An audit note: a kind and its values, packed as it stands (see gateway/audit_trail/notes/notes.py).
 Note = tuple[object, ...]
 
 

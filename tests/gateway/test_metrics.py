@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.access.login import Login
 from gateway.access.refused_logins import LoginRefusal
-from gateway.audit_trail.notes import BrokerNotes
+from gateway.audit_trail.notes.notes import BrokerNotes
 from gateway.channels.channel_commands import ChannelCommands
 from gateway.channels.protocol import ProcessSettings
 from gateway.channels.supervisor import TargetProcess

@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from gateway.audit_trail.exporter import export_pending
-from gateway.audit_trail.notes import Arrival, NoteKind, Translation, pack_batch
+from gateway.audit_trail.notes.notes import Arrival, NoteKind, Translation, pack_batch
 from mq_adapters.delivery_listener import Delivery
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.rights import EXPORTER

@@ -18,7 +18,7 @@ from typing import Final
 
 import ormsgpack
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.bridge.commands.replies import Replies
 from gateway.bridge.commands.requests import PacketPart, Requests
 from gateway.bridge.sessions.session_store import read_row

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from gateway.audit_trail.origin import exchange_of
+from gateway.audit_trail.notes.origin import exchange_of
 from gateway.bridge.counts import Counts
 from gateway.channels.target import Target
 from gateway.config.routes import Routes

@@ -10,7 +10,7 @@ DeregSub. So a target answers a DeregSub only if it refuses.
 
 from typing import Final
 
-from gateway.audit_trail.notes import NoteKind, Translation, with_level
+from gateway.audit_trail.notes.notes import NoteKind, Translation, with_level
 from gateway.bridge.commands.target_messages import APPLICATION_NAME
 from gateway.bridge.commands.transmission_queues import ToTarget
 from gateway.bridge.messages.usr_folder import FOLDER, carrier_folder

@@ -9,8 +9,8 @@ same unit of work.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from gateway.audit_trail.notes import Translation
-from gateway.audit_trail.origin import had_retain
+from gateway.audit_trail.notes.notes import Translation
+from gateway.audit_trail.notes.origin import had_retain
 from gateway.bridge.commands.target_messages import (
     TargetMessage,
     deletion,

@@ -18,7 +18,7 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from gateway.access.refused_topics import Asked
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.bridge.commands.registrations import Registrations
 from gateway.bridge.commands.replies import Replies
 from gateway.bridge.deliver.deliver import ToMqtt

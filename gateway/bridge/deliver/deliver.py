@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from gateway.audit_trail.charges import USUAL_HEADER_BYTES, delivery_trail_bytes, repeats_trail_bytes
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.charges import USUAL_HEADER_BYTES, delivery_trail_bytes, repeats_trail_bytes
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.bridge.counts import Counts
 from gateway.bridge.deliver.deliver_packets import PublishPackets, is_own
 from gateway.bridge.deliver.outgoing_messages import (

@@ -13,8 +13,8 @@ Source: MQTT 5.0 sections 3.3.2.3 and 3.8.3.1.
 import hashlib
 from typing import Final
 
-from gateway.audit_trail.notes import NoteKind, with_level
-from gateway.audit_trail.origin import ORIGIN, exchange_of, published_retain
+from gateway.audit_trail.notes.notes import NoteKind, with_level
+from gateway.audit_trail.notes.origin import ORIGIN, exchange_of, published_retain
 from gateway.bridge.counts import Counts, Traffic
 from gateway.bridge.deliver.outgoing_messages import Flow, InFlight, close_flow, flow_of, forget_flow, start_flow
 from gateway.bridge.messages.publications import Publication, Publications

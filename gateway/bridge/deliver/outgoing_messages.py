@@ -8,7 +8,7 @@ each topic that the session wants; the message is destroyed with the last of the
 import struct
 from typing import Final, NamedTuple
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.bridge.sessions.sessions import ClientSession, flow_key
 from gateway.mqtt.outgoing_flows import OutgoingState
 from mq_adapters.embedded.queue import Queue

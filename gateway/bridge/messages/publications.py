@@ -8,8 +8,8 @@ broker writes its queue manager's name into PutApplName.
 
 from typing import Final
 
-from gateway.audit_trail.notes import Arrival
-from gateway.audit_trail.origin import ORIGIN, published_qos
+from gateway.audit_trail.notes.notes import Arrival
+from gateway.audit_trail.notes.origin import ORIGIN, published_qos
 from gateway.bridge.messages.usr_folder import Carried, read_carried
 from gateway.config.routes import EMBEDDED, Destination, Routes
 from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH, encode_text

@@ -17,8 +17,8 @@ A topic whose route has a target follows the same rules on that target's transmi
 import hashlib
 from typing import Final, NamedTuple
 
-from gateway.audit_trail.notes import NoteKind, Translation, with_level
-from gateway.audit_trail.origin import ORIGIN, RETAIN
+from gateway.audit_trail.notes.notes import NoteKind, Translation, with_level
+from gateway.audit_trail.notes.origin import ORIGIN, RETAIN
 from gateway.bridge.commands.mq_refusals import ClosedTopics
 from gateway.bridge.commands.requests import NO_PAYLOAD, OwnCommands, PacketPart, note_request
 from gateway.bridge.commands.target_messages import user_identifier

@@ -8,7 +8,7 @@ identifier for it, so that is 1.
 
 from typing import Final
 
-from gateway.audit_trail.packet_header import first_byte_fields, packet_identifier, topic_bytes
+from gateway.audit_trail.notes.packet_header import first_byte_fields, packet_identifier, topic_bytes
 from gateway.bridge.commands.target_messages import APPLICATION_NAME
 from gateway.bridge.messages.usr_folder import properties_of_header
 from gateway.mqtt import packets

@@ -1,13 +1,13 @@
 """Who answers for dead letters: the user of the client that caused them, or else the networks of its address.
 
-A letter on a session's lane was caused by that session, any other one by the client of its private origin. The owner of
-that session stands in the letter's origin from then on (gateway/audit_trail/origin.py), so that a restart charges the
-same account, though the session may be gone. Letters of who has no session when they are made have no payer.
+A letter on a session's lane was caused by that session, any other one by the client of its private origin. The letter's
+origin names the owner of that session from then on (gateway/audit_trail/notes/origin.py), so that a restart charges the
+same account, though the session may be gone. A letter whose client has no session when it is made has no payer.
 """
 
 from typing import Final, NamedTuple
 
-from gateway.audit_trail.origin import client_of, payer_of, with_payer, without_payer
+from gateway.audit_trail.notes.origin import client_of, payer_of, with_payer, without_payer
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.limits.budgets import Account, Amount, Owner
 from gateway.limits.refusals import LimitReached

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, Protocol
 
 from gateway.access.login import Admitted
-from gateway.audit_trail.notes import NoteKind, Ranges
+from gateway.audit_trail.notes.notes import NoteKind, Ranges
 from gateway.bridge.sessions.link import Link
 from gateway.bridge.sessions.sessions import ClientSession
 from gateway.mqtt.connection import Connection

@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from gateway.audit_trail.notes import NoteKind
-from gateway.audit_trail.origin import exchange_of
+from gateway.audit_trail.notes.notes import NoteKind
+from gateway.audit_trail.notes.origin import exchange_of
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import SessionLimits
 from gateway.limits.budgets import Account, Amount, Budgets

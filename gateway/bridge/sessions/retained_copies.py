@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from gateway.audit_trail.charges import USUAL_HEADER_BYTES, copy_trail_bytes
+from gateway.audit_trail.notes.charges import USUAL_HEADER_BYTES, copy_trail_bytes
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.limits.budgets import FAR_AHEAD_S, Amount
 from gateway.limits.refusals import Refusals

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from gateway.audit_trail.origin import ORIGIN
+from gateway.audit_trail.notes.origin import ORIGIN
 from gateway.bridge.sessions.session_store import StoredRegistrations
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 

@@ -1,4 +1,4 @@
-"""Charges the records of the trail to the clients and MQ applications that cause them (gateway/audit_trail/charges.py).
+"""Charges the clients and MQ applications for the records that they cause (gateway/audit_trail/notes/charges.py).
 
 The work of a client is mostly its packets. But its connection and its will make records too, and the end of its
 session, in units of work that have the ends of others besides: `of_client` charges what one client's part adds.
@@ -7,8 +7,8 @@ session, in units of work that have the ends of others besides: `of_client` char
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
-from gateway.audit_trail.application_work import payload_offset
-from gateway.audit_trail.charges import served_trail_bytes, trail_bytes
+from gateway.audit_trail.notes.application_work import payload_offset
+from gateway.audit_trail.notes.charges import served_trail_bytes, trail_bytes
 from gateway.bridge.sessions.sessions import ClientSession
 from gateway.limits.budgets import Account, Budgets, Owner
 from mq_adapters.embedded.engine import Engine

@@ -43,9 +43,9 @@ def export_pending(data_folder: Path) -> None:
 
 def _is_exported_here(data_folder: Path) -> bool:
     """Writes the notes here. False if somebody else has the store."""
-    from gateway.audit_trail.acts import keep_acts
     from gateway.audit_trail.exporter import TRAIL_FOLDER
     from gateway.audit_trail.exporter import export_pending as export
+    from gateway.audit_trail.notes.acts import keep_acts
     from mq_adapters.embedded.direct import Direct
     from mq_adapters.embedded.rights import EXPORTER
 

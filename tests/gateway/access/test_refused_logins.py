@@ -7,7 +7,7 @@ import pytest
 
 from gateway.access.refused_logins import ROW_KEY, LoginRefusal, RefusedLogins, UserClass
 from gateway.access.tally import INTERVAL_US, KEPT_AFTER_US
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from mq_adapters.embedded.unit_of_work import Note, StateKind, UnitOfWork
 from mq_adapters.reasons import StoreError
 

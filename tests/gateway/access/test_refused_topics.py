@@ -6,7 +6,7 @@ import pytest
 
 from gateway.access.refused_topics import Asked, RefusedTopics
 from gateway.access.tally import INTERVAL_US, KEPT_AFTER_US
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
 
 AT = 1_795_000_000_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from gateway.audit_trail.notes import pack_batch
+from gateway.audit_trail.notes.notes import pack_batch
 from gateway.audit_trail.records import Chain
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.rights import EVERYTHING

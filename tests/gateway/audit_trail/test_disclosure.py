@@ -5,7 +5,7 @@ import base64
 import orjson
 
 from gateway.audit_trail.disclosure import UnderKey
-from gateway.audit_trail.notes import Arrival, NoteKind, Translation, pack_batch
+from gateway.audit_trail.notes.notes import Arrival, NoteKind, Translation, pack_batch
 from gateway.audit_trail.records import Chain, Expander
 from spark_audit.personal import PersonalKey, opened_record
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.audit_trail.exporter import AUDIT_QUEUE, Exporter, export_pending, run
-from gateway.audit_trail.notes import NoteKind, pack_batch
+from gateway.audit_trail.notes.notes import NoteKind, pack_batch
 from gateway.audit_trail.segment import Trail
 from gateway.audit_trail.termination import TerminationSignal
 from mq_adapters.embedded.direct import Direct

@@ -16,7 +16,7 @@ import pytest
 
 from gateway.audit_trail.exporter import Exporter
 from gateway.audit_trail.housekeeper import Housekeeper
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.audit_trail.plan import TrailPlan
 from gateway.audit_trail.segment import Trail
 from gateway.audit_trail.segment_files import segment_files

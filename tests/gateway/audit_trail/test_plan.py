@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.audit_trail.exporter import export_pending
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.audit_trail.plan import TrailPlan
 from gateway.config import Settings
 from mappings.table import TABLE_VERSION

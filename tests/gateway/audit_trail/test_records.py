@@ -10,7 +10,7 @@ import ormsgpack
 import pytest
 
 from gateway.audit_trail.disclosure import Disclosure, InClear, UnderKey
-from gateway.audit_trail.notes import Arrival, NoteKind, Passage, Service, Translation, pack_batch
+from gateway.audit_trail.notes.notes import Arrival, NoteKind, Passage, Service, Translation, pack_batch
 from gateway.audit_trail.records import Chain, Expander, MalformedBatch
 from mq_adapters.delivery_listener import Delivery, TakenCommand
 from spark_audit.personal import PersonalKey

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.audit_trail.exporter import Exporter, run
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.audit_trail.reserve import Reserve
 from gateway.audit_trail.segment import Trail
 from mq_adapters.system_queues import AUDIT_QUEUE

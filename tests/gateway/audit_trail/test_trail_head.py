@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway.audit_trail.exporter import Exporter, export_pending
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.audit_trail.segment import SegmentLimits, Trail
 from gateway.audit_trail.trail_head import (
     EMPTY_HEAD,

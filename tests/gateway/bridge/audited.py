@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from gateway.audit_trail.notes import pack_batch
+from gateway.audit_trail.notes.notes import pack_batch
 from gateway.audit_trail.records import Expander
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.outcome import Outcome, Status

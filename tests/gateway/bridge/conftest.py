@@ -13,7 +13,7 @@ from gateway.access.access_list import AccessList
 from gateway.access.dollar_topics import ALL_RESERVED, DollarTopics
 from gateway.access.login import Login
 from gateway.access.rights import Access
-from gateway.audit_trail.notes import BrokerNotes
+from gateway.audit_trail.notes.notes import BrokerNotes
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.commands.mq_refusals import BrokerClosedTopics, ClosedTopics
 from gateway.bridge.messages.usr_folder import UserPropertyStyle

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gateway.audit_trail.notes import BrokerNotes
+from gateway.audit_trail.notes.notes import BrokerNotes
 from gateway.channels.target import Target
 from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.broker.topic_spaces import BrokerDialect

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from tests.gateway.bridge.conftest import DEFAULT_STREAM, FakeLink, NewWorld, World, remaining_length, written
 
 PUBLISH_1 = "32 08 0003 'a/b' 0001 'A'"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.audit_trail.application_work import ApplicationWork
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.application_work import ApplicationWork
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.channels.channel_audit import ChannelAudit
 from gateway.operations.redrive import Redrive, RedriveResult, RedriveSelection
 from mappings.commands.command import Dialect

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.audit_trail.application_work import ApplicationWork
-from gateway.audit_trail.notes import NoteKind
-from gateway.audit_trail.origin import ORIGIN
+from gateway.audit_trail.notes.application_work import ApplicationWork
+from gateway.audit_trail.notes.notes import NoteKind
+from gateway.audit_trail.notes.origin import ORIGIN
 from gateway.channels.channel_audit import ChannelAudit
 from gateway.channels.target import Target
 from gateway.config import TargetSettings

@@ -8,7 +8,7 @@ import sqlite3
 import ormsgpack
 import pytest
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from mq_adapters.dead_letter import dead_letter
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.message import Message, MessageDescriptor

@@ -7,7 +7,7 @@ from pathlib import Path
 import ormsgpack
 import pytest
 
-from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
+from gateway.audit_trail.notes.notes import BrokerNotes, NoteKind, pack_batch
 from gateway.config import Settings
 from gateway.conversion.converter import REMEMBERED_HEADERS, Converter
 from gateway.conversion.service import BATCH_MESSAGES, ConversionService

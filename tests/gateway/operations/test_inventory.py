@@ -7,9 +7,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from gateway.audit_trail.acts import note_acts
 from gateway.audit_trail.disclosure import UnderKey
-from gateway.audit_trail.notes import NoteKind, pack_batch
+from gateway.audit_trail.notes.acts import note_acts
+from gateway.audit_trail.notes.notes import NoteKind, pack_batch
 from gateway.audit_trail.records import Chain, Expander
 from gateway.audit_trail.retention import ORDER
 from gateway.bridge.sessions.session_store import SessionRow

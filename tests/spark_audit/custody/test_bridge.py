@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from gateway.audit_trail.disclosure import Disclosure, InClear, UnderKey
-from gateway.audit_trail.notes import pack_batch
+from gateway.audit_trail.notes.notes import pack_batch
 from gateway.audit_trail.records import Expander
 from gateway.config.mqtt_limits import MqttLimits
 from mappings.commands.command import Dialect

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.config import RouteSettings, TargetSettings
 from mq_adapters.embedded.unit_of_work import Departure
 from mq_adapters.message import MQMT_REPLY, Message, MessageDescriptor

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.audit_trail.notes import NoteKind, Translation
+from gateway.audit_trail.notes.notes import NoteKind, Translation
 from gateway.bridge.commands.target_messages import own_message_identifier
 from gateway.config import RouteSettings, TargetSettings
 from mq_adapters.embedded.unit_of_work import Departure

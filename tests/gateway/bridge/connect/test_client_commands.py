@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from mq_adapters.embedded.mqsc.clients import CLIENT_KEYWORDS
 from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.unit_of_work import StateKind

@@ -12,7 +12,7 @@ from gateway.access.hashing import Check, Done, HashingThreads
 from gateway.access.login import Login
 from gateway.access.refused_logins import LoginRefusal
 from gateway.access.users import Users
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.bridge.sessions.sessions import ClientSession
 from gateway.limits.budgets import Owner
 from mq_adapters.embedded.mqsc.command_server import CommandServer

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from mappings.commands.command import Dialect
 from mq_adapters.command_header import WrittenCommand
 from mq_adapters.embedded import message_cache

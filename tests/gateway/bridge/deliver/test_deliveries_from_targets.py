@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.audit_trail.notes import Arrival, NoteKind
+from gateway.audit_trail.notes.notes import Arrival, NoteKind
 from gateway.config import RouteSettings, TargetSettings
 from mq_adapters.message import MQAT_BROKER, MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor
 from tests.gateway.bridge.commands.test_target_messages import mqrfh

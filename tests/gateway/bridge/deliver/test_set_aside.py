@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.access.access_list import AccessList
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.config.mqtt_limits import MqttLimits
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, mqrfh2
 from tests.gateway.bridge.connect.test_level_5_sessions import connect

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.access.access_list import AccessList
 from gateway.access.dollar_topics import DollarTopics
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.mqtt.reason_codes import ReasonCode

@@ -1,6 +1,6 @@
 """Dead letters of messages that no header can carry expire, each with its record; all others are kept for ever."""
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.config.mqtt_limits import MqttLimits
 from mappings.commands.command import Dialect
 from mq_adapters.dead_letter import reason_of

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.config.limits import Limit
 from gateway.limits.budgets import Amount
 from gateway.mqtt.reason_codes import ReasonCode

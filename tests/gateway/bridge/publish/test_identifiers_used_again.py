@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from mq_adapters.embedded.balance import running_publications
 from spark_audit.record import EVENTS, Kind
 from tests.gateway.bridge.commands.test_transmission_queues import full, make_room, transmissions

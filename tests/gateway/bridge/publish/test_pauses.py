@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from mq_adapters.embedded.application import Application
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from gateway.access.dollar_topics import DollarTopics
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.mqtt.connection import Connection
 from mappings.commands.command import Dialect
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
@@ -204,7 +204,7 @@ def test_a_copy_has_the_hash_that_the_note_of_its_publish_has(
     """It is not hashed again for the copies."""
     world = three_subscribers(new_world(dialect=dialect))
     link = client(world)
-    monkeypatch.setattr("gateway.audit_trail.notes.hashlib", None)
+    monkeypatch.setattr("gateway.audit_trail.notes.notes.hashlib", None)
     packet = "30 07 0003 'a/b' 00 'X'" if not qos else f"{0x30 | qos << 1:02x} 09 0003 'a/b' 0001 00 'X'"
     world.receive(link, packet, *(["62 02 0001"] if qos == 2 else []))
     assert payloads_of_copies(world) == [(1, hashlib.sha256(b"X").digest())] * 3
@@ -223,7 +223,7 @@ def test_a_publication_of_an_application_is_hashed_once_for_all_its_copies(
             hashed.append(bytes(data))
             return hashlib.sha256(data)
 
-    monkeypatch.setattr("gateway.audit_trail.notes.hashlib", Hashes)
+    monkeypatch.setattr("gateway.audit_trail.notes.notes.hashlib", Hashes)
     world.put(mqrfh2("a/b") + b"21.5")
     world.put(mqrfh2("nobody") + b"22.5")
     assert payloads_of_copies(world) == [(4, hashlib.sha256(b"21.5").digest())] * 3

@@ -1,6 +1,6 @@
 """A disk below its mark: QoS 1 and 2 wait, QoS 0 is dropped and counted, what fills it further is refused."""
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from tests.gateway.bridge.conftest import FakeLink, World, written
 
 STREAM = "SYSTEM.BROKER.DEFAULT.STREAM"

@@ -5,7 +5,7 @@ No broker is attached here, so what it would take stays on the queue and can be 
 
 import pytest
 
-from gateway.audit_trail.notes import NoteKind, Translation
+from gateway.audit_trail.notes.notes import NoteKind, Translation
 from mappings.commands.command import Dialect
 from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, MQRO_NAN, Message
 from spark_audit.reperform.facts import Facts

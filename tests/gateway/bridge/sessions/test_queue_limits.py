@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.bridge.deliver.outgoing_messages import bytes_in_flight
 from gateway.bridge.sessions.queue_limits import QueueLimits
 from gateway.config.limits import Limit

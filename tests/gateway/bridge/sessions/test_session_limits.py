@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.access.login import Admitted, Decision, Entrance, Login
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.budgets import Amount

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.audit_trail.charges import CHARGES, Payer, trail_bytes
-from gateway.audit_trail.notes import NoteKind, pack_batch
+from gateway.audit_trail.notes.charges import CHARGES, Payer, trail_bytes
+from gateway.audit_trail.notes.notes import NoteKind, pack_batch
 from gateway.audit_trail.records import Expander
 from gateway.config.limit_row import LEAST_SHARES
 from gateway.config.mqtt_limits import MqttLimits

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.log_rate import LINES_OF_ONE
 from mappings.commands.command import Dialect

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.bridge.sessions.session_store import stored_registrations
 from gateway.config import RouteSettings, TargetSettings
 from mappings.commands.command import Dialect

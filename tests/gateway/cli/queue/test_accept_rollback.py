@@ -10,7 +10,7 @@ import pytest
 
 from gateway import daemon
 from gateway.audit_trail.exporter import export_pending
-from gateway.audit_trail.notes import pack_batch
+from gateway.audit_trail.notes.notes import pack_batch
 from gateway.config import ConfigurationError, Settings
 from gateway.operations.rollback import accept, contradictions
 from mq_adapters.embedded.direct import Direct

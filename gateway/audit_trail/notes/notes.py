@@ -1,8 +1,8 @@
 """Audit notes: what each unit of work says of itself, packed with all others of a group commit into one batch.
 
 Step 9 of the way of a PUBLISH begins here, on the hot path, so a note is a flat tuple and nothing is formatted. The
-table in spark_audit/record/notes.py names the items of each kind. The exporter (exporter.py) makes records of the notes
-later, in a process of its own. A note may end in a header context, which a batch has once for all of its notes.
+table in spark_audit/record/notes.py names the items of each kind. Later the exporter (../exporter.py), a process of its
+own, makes records of the notes. A note may end in a header context, which a batch has once for all of its notes.
 """
 
 import hashlib
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import ormsgpack
 
-from gateway.audit_trail.origin import exchange_of
-from gateway.audit_trail.packet_header import topic_bytes
+from gateway.audit_trail.notes.origin import exchange_of
+from gateway.audit_trail.notes.packet_header import topic_bytes
 from mq_adapters.delivery_listener import Delivery, TakenCommand
 from mq_adapters.embedded.unit_of_work import ApplicationIdentity, Note, UnitOfWork
 from mq_adapters.message import Message

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.audit_trail.charges import CHARGES, Payer, served_trail_bytes, trail_bytes
-from gateway.audit_trail.notes import NoteKind, Passage, Service, Translation, pack_batch
+from gateway.audit_trail.notes.charges import CHARGES, Payer, served_trail_bytes, trail_bytes
+from gateway.audit_trail.notes.notes import NoteKind, Passage, Service, Translation, pack_batch
 from gateway.audit_trail.records import Expander
 from mq_adapters.delivery_listener import TakenCommand
 from mq_adapters.embedded.unit_of_work import Note

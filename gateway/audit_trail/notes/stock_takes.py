@@ -7,7 +7,7 @@ made between two commits: the records before them are true at that moment, and n
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.notes import NoteKind
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.stock import QueueStock
 from mq_adapters.embedded.unit_of_work import Note

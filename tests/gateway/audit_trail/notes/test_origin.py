@@ -1,6 +1,6 @@
 """Private origins: who pays for a dead letter stands behind the client, and is gone when the message goes back."""
 
-from gateway.audit_trail.origin import ORIGIN, client_of, payer_of, with_payer, without_payer
+from gateway.audit_trail.notes.origin import ORIGIN, client_of, payer_of, with_payer, without_payer
 from mq_adapters.message import Message, MessageDescriptor
 
 OF_CLIENT = ORIGIN.pack(7, 8, 9, 2) + b"pump-7"

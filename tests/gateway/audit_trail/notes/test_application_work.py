@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.audit_trail.acts import note_acts
-from gateway.audit_trail.application_work import payload_offset
-from gateway.audit_trail.charges import trail_bytes
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes.acts import note_acts
+from gateway.audit_trail.notes.application_work import payload_offset
+from gateway.audit_trail.notes.charges import trail_bytes
+from gateway.audit_trail.notes.notes import NoteKind
 from mappings.headers.chain import FORMAT_MQRFH2
 from mq_adapters.dead_letter import dead_letter
 from mq_adapters.embedded.application import Application

@@ -15,9 +15,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from gateway.audit_trail.acts import note_acts
-from gateway.audit_trail.notes import NoteKind, pack_batch
-from gateway.audit_trail.orders import COMMANDS, MQSC, VERBS, Told
+from gateway.audit_trail.notes.acts import note_acts
+from gateway.audit_trail.notes.notes import NoteKind, pack_batch
+from gateway.audit_trail.notes.orders import COMMANDS, MQSC, VERBS, Told
 from gateway.cli.commands import application
 from mq_adapters import connect
 from mq_adapters.attributes import Definition, ObjectType

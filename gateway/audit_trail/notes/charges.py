@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, cast
 
-from gateway.audit_trail.notes import NoteKind, Ranges
+from gateway.audit_trail.notes.notes import NoteKind, Ranges
 from mq_adapters.delivery_listener import Delivery, TakenCommand
 from mq_adapters.embedded.unit_of_work import Note
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from gateway.audit_trail.notes import NoteKind
-from gateway.audit_trail.origin import exchange_of
+from gateway.audit_trail.notes.notes import NoteKind
+from gateway.audit_trail.notes.origin import exchange_of
 from mappings.errors import HeaderError
 from mappings.headers.chain import FORMAT_MQRFH, FORMAT_MQRFH2
 from mappings.headers.charset import INHERIT, UNDEFINED

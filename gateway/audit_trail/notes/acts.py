@@ -8,10 +8,10 @@ of such a command wait on the audit queue for the next exporter.
 from itertools import islice
 from typing import Final
 
-from gateway.audit_trail.application_work import ApplicationWork
-from gateway.audit_trail.notes import NoteKind, pack_batch
-from gateway.audit_trail.origin import exchange_of
-from gateway.audit_trail.stock_takes import lost_notes
+from gateway.audit_trail.notes.application_work import ApplicationWork
+from gateway.audit_trail.notes.notes import NoteKind, pack_batch
+from gateway.audit_trail.notes.origin import exchange_of
+from gateway.audit_trail.notes.stock_takes import lost_notes
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork

@@ -7,13 +7,13 @@ from pathlib import Path
 import ormsgpack
 import pytest
 
-from gateway.audit_trail.notes import Arrival, Passage, Service, Translation, pack_batch
+from gateway.audit_trail.notes.notes import Arrival, Passage, Service, Translation, pack_batch
 from mq_adapters.delivery_listener import Delivery, TakenCommand
 from spark_audit.record.header_contexts import HEADER_CONTEXTS
 from spark_audit.record.notes import BATCH_VERSION, NOTES, NoteKind
 
 #: Every kind of note, packed by version 0.1.0 before the table was there; the last batch is of a still earlier one.
-KEPT = [bytes.fromhex(line) for line in (Path(__file__).parent / "kept/batches.hex").read_text().splitlines()]
+KEPT = [bytes.fromhex(line) for line in (Path(__file__).parents[1] / "kept/batches.hex").read_text().splitlines()]
 CLASSES: dict[str, Callable[..., object]] = {
     "translation": Translation,
     "arrival": Arrival,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.audit_trail.notes import NoteKind
-from gateway.audit_trail.stock_takes import StockTakes, lost_notes
+from gateway.audit_trail.notes.notes import NoteKind
+from gateway.audit_trail.notes.stock_takes import StockTakes, lost_notes
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Note
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
