@@ -15,7 +15,7 @@ from tests.spark_audit.conftest import ChainedTrail, SignedTrail, signing_key
 
 ROOT = Path(__file__).parents[3]
 READER = ROOT / "docs/reference/trail_reader.py"
-FIRST_EDITION = ROOT / "tests/gateway/audit_trail/kept/first_digests"
+FIRST_EDITION = ROOT / "tests/gateway/audit_trail/keys/kept/first_digests"
 FIRST = "000000000001-20261120T07"
 SECOND = "000000000002-20261120T08"
 LAST = "000000000004-20261120T10.open"

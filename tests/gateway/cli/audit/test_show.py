@@ -14,7 +14,7 @@ import zstandard
 from gateway.cli.audit import show
 from spark_audit.personal import PersonalKey
 
-FIRST_EDITION = Path(__file__).parents[3] / "gateway/audit_trail/kept/first_digests"
+FIRST_EDITION = Path(__file__).parents[3] / "gateway/audit_trail/keys/kept/first_digests"
 SEVEN_US = 1_795_158_000_000_000
 FIRST = "000000000001-20261120T07"
 SECOND = "000000000002-20261120T08"
