@@ -20,7 +20,7 @@ from spark_audit.life import Needles, parsed_record
 from spark_audit.period import hour_of
 from spark_audit.personal import NAME_PREFIX
 from spark_audit.record import ConversionKind, Kind, line_hashes
-from spark_audit.verify.source import SegmentFile, TrailSource
+from spark_audit.verify.source import SegmentFile, TrailSource, each_segment
 
 MOST_MESSAGES: Final = 10_000
 MOST_BRANCHES: Final = 100_000
@@ -186,9 +186,7 @@ class _Search:
 
     def scan(self, source: TrailSource) -> None:
         """Goes through a trail once."""
-        for entry in source.entries():
-            if not isinstance(entry, SegmentFile):
-                continue
+        for entry in each_segment(source):
             hour_us, wanted = hour_of(entry.stem), self.wanted
             is_early = bool(hour_us) and hour_us + _SEGMENT_US <= wanted.since_us
             is_late = bool(wanted.until_us) and hour_us >= wanted.until_us

@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 
 from spark_audit.record import Kind, line_hashes
-from spark_audit.verify.source import SegmentFile, TrailSource
+from spark_audit.verify.source import SegmentFile, TrailSource, each_segment
 
 #: The most records of a life. A message to more subscribers has more.
 MOST_RECORDS: Final = 10_000
@@ -101,10 +101,9 @@ class _Search:
 
     def scan(self, place: int, trail: str, source: TrailSource) -> None:
         """Goes through a trail once."""
-        for entry in source.entries():
-            if isinstance(entry, SegmentFile):
-                self.segments += 1
-                self._scan_segment(place, trail, entry)
+        for segment in each_segment(source):
+            self.segments += 1
+            self._scan_segment(place, trail, segment)
 
     def _scan_segment(self, place: int, trail: str, segment: SegmentFile) -> None:
         number = 0

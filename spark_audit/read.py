@@ -9,7 +9,7 @@ from typing import BinaryIO, Final
 
 from spark_audit.digest import DIGEST_FOLDER, digest_numbers
 from spark_audit.period import EVERYTHING, Period
-from spark_audit.verify.segment_forms import COMPRESSED, OPEN, SEGMENT_NAME
+from spark_audit.verify.segment_forms import CLOSED, OPEN, SEGMENT_NAME, stored_bytes
 
 #: A compressed segment holds about so many times its own bytes.
 _RATIO: Final = 10
@@ -38,12 +38,13 @@ class TrailFiles:
     @property
     def size_bytes(self) -> int:
         """The bytes of the files as they are stored."""
-        return sum(path.stat().st_size for path in self.segments)
+        return sum(stored_bytes(path)[0] for path in self.segments)
 
     @property
     def text_bytes(self) -> int:
         """About the number of bytes of their lines."""
-        return sum(path.stat().st_size * (_RATIO if path.name.endswith(COMPRESSED) else 1) for path in self.segments)
+        measured = map(stored_bytes, self.segments)
+        return sum(size * (_RATIO if is_compressed else 1) for size, is_compressed in measured)
 
 
 def trail_files(trail_dir: Path, scratch: Path, *, period: Period = EVERYTHING, with_open: bool = True) -> TrailFiles:
@@ -87,7 +88,7 @@ def _whole_lines(path: Path, folder: Path) -> Path:
     try:
         shutil.copyfile(path, copy)
     except FileNotFoundError:
-        return path.with_suffix(".jsonl")
+        return path.with_suffix(CLOSED)
     with copy.open("r+b") as file:
         file.truncate(_end_of_last_line(file))
     return copy

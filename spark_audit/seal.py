@@ -23,7 +23,7 @@ from spark_audit.record import ZERO_HASH
 from spark_audit.signature import Signer, is_signature_of
 from spark_audit.verify import Verification
 from spark_audit.verify.segment_forms import DamagedSegment
-from spark_audit.verify.source import LineTooLong, SegmentFile, TrailFolder
+from spark_audit.verify.source import LineTooLong, TrailFolder, each_segment
 
 SEAL: Final = "seal.json"
 SEAL_VERSION: Final = 1
@@ -151,8 +151,7 @@ def _is_of(trail: TrailFolder, sealed: SealedTrail) -> bool:
 def _has_record(trail: TrailFolder, head: str) -> bool:
     wanted = f',"hash":"{head}"}}'.encode()
     try:
-        segments = (entry for entry in trail.entries() if isinstance(entry, SegmentFile))
-        return any(wanted in block for segment in segments for block in segment.blocks())
+        return any(wanted in block for segment in each_segment(trail) for block in segment.blocks())
     except (DamagedSegment, LineTooLong):
         return False
 

@@ -1,19 +1,21 @@
 """Pieces: what one task reads of a trail. A segment is cut into pieces of some size; Parquet is read file by file.
 
 A piece begins behind the first line feed at or after its first byte and ends with the line that its last byte is in, so
-each line is in one piece. A compressed segment is one piece. Memory holds a block and the longest line.
+each line is in one piece. A compressed segment is one piece; one that is compressed after it was cut is read again in
+that form. Memory holds a block and the longest line.
 """
 
+import io
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol
+from typing import Final, Protocol
 
 import pyarrow.parquet as pq
 
 from spark_audit.facts.lines import Line, hash_of, parsed, shown
 from spark_audit.record import FIELDS
-from spark_audit.verify.segment_forms import COMPRESSED, DamagedSegment, text_of
+from spark_audit.verify.segment_forms import DamagedSegment, Readable, open_segment, stored_bytes, text_of
 from spark_audit.verify.source import BLOCK_BYTES, LONGEST_LINE_BYTES
 
 #: Large enough to pay for a task, small enough to spread a segment of 64 MiB over two.
@@ -49,13 +51,11 @@ class SegmentPiece:
             yield Line(self.trail, segment, self.start, place, record, hash_of(data), text)
 
     def _raw(self) -> Iterator[bytes]:
-        with self.path.open("rb") as file:
-            if not self.path.name.endswith(COMPRESSED):
-                yield from _lines_between(file, self.start, self.end)
-                return
+        opened, ending = open_segment(self.path)
+        with opened as file:
             try:
-                with text_of(file, "".join(self.path.suffixes)) as text:
-                    yield from (line for line, _length in _lines_of(iter(lambda: text.read(BLOCK_BYTES), b"")))
+                with text_of(file, ending) as text:
+                    yield from _lines_between(text, self.start, self.end)
             except DamagedSegment as error:
                 yield f"what follows cannot be decompressed: {error}".encode()
 
@@ -64,8 +64,8 @@ def pieces_of(trail: str, paths: Iterable[Path], piece_bytes: int = PIECE_BYTES)
     """The pieces of segments. Raises OSError."""
     pieces: list[SegmentPiece] = []
     for path in paths:
-        size = path.stat().st_size
-        starts = [0] if path.name.endswith(COMPRESSED) else list(range(0, max(size, 1), piece_bytes))
+        size, is_compressed = stored_bytes(path)
+        starts = [0] if is_compressed else list(range(0, max(size, 1), piece_bytes))
         ends = [*starts[1:], 0]
         pieces += [
             SegmentPiece(trail=trail, path=path, start=start, end=end) for start, end in zip(starts, ends, strict=True)
@@ -73,31 +73,25 @@ def pieces_of(trail: str, paths: Iterable[Path], piece_bytes: int = PIECE_BYTES)
     return pieces
 
 
-def _lines_between(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
+def _lines_between(text: Readable, start: int, end: int) -> Iterator[bytes]:
     """The lines that begin at `start` or later and before `end`, 0 for no end."""
-    offset = 0
-    if start:
-        file.seek(start - 1)
-        offset = start - 1 + _skipped(file)
-        if end and offset >= end:
-            return
-        file.seek(offset)
-    for line, length in _lines_of(iter(lambda: file.read(BLOCK_BYTES), b"")):
-        yield line
+    offset = max(0, start - 1)
+    _pass_over(text, offset)
+    for line, length in _lines_of(iter(lambda: text.read(BLOCK_BYTES), b"")):
+        if offset >= start:
+            yield line
         offset += length + 1
         if end and offset >= end:
             return
 
 
-def _skipped(file: BinaryIO) -> int:
-    """Bytes up to and with the next line feed, or to the end."""
-    skipped = 0
-    while data := file.read(BLOCK_BYTES):
-        found = data.find(b"\n")
-        if found >= 0:
-            return skipped + found + 1
-        skipped += len(data)
-    return skipped
+def _pass_over(text: Readable, size: int) -> None:
+    """Goes on behind so many bytes. Those of a segment that was compressed after it was cut have to be read."""
+    if isinstance(text, io.BufferedIOBase):
+        text.seek(size)
+        return
+    while size and (data := text.read(min(size, BLOCK_BYTES))):
+        size -= len(data)
 
 
 def _lines_of(blocks: Iterator[bytes]) -> Iterator[tuple[bytes, int]]:

@@ -28,7 +28,6 @@ from spark_audit.ingest.manifest import DataFile, IngestedSegment, Manifest
 from spark_audit.ingest.segments import MeasuredSegment, Measuring
 from spark_audit.ingest.warehouse import STAGING, Damaged, bring_into_place, read_files
 from spark_audit.schema import batches_of, ingested_schema
-from spark_audit.verify.segment_forms import COMPRESSED
 
 #: Bytes of text of one batch. A kill loses at most one batch, and Spark sorts one at a time.
 BATCH_BYTES: Final = 4 * 1024**3
@@ -162,7 +161,7 @@ def ingested(
     for new in news:
         for batch in _batches(new.segments, batch_bytes):
             staged = folder / STAGING / f"{manifest.next_number:08d}"
-            _write_batch(spark, new, batch, staged)
+            _write(_partitioned(_lines_of(spark, new, batch)), staged, files=_files_for(batch))
             files = bring_into_place(folder, staged, manifest.next_number)
             _check_rows(files, sum(segment.lines for segment in batch))
             manifest = manifest.with_more(tuple(_named(new.trail, segment) for segment in batch), files)
@@ -187,30 +186,9 @@ def _files_for(batch: Sequence[MeasuredSegment]) -> int:
     return 1 + sum(segment.size_bytes for segment in batch) // _TEXT_BYTES_A_FILE
 
 
-def _write_batch(spark: SparkSession, new: NewSegments, batch: Sequence[MeasuredSegment], staged: Path) -> None:
-    """Writes a batch, and repeats it if a gateway has compressed one of its segments meanwhile."""
-    paths = _paths_now(batch)
-    try:
-        _write(_partitioned(_lines_of(spark, new, paths)), staged, files=_files_for(batch))
-    except Exception:
-        if _paths_now(batch) == paths:
-            raise
-        _write(_partitioned(_lines_of(spark, new, _paths_now(batch))), staged, files=_files_for(batch))
-
-
-def _paths_now(batch: Sequence[MeasuredSegment]) -> tuple[Path, ...]:
-    """The present paths of segments, because one may have been compressed since it was measured."""
-    return tuple(_path_now(segment) for segment in batch)
-
-
-def _path_now(segment: MeasuredSegment) -> Path:
-    compressed = (segment.path.with_name(segment.stem + ending) for ending in COMPRESSED)
-    return next((path for path in (segment.path, *compressed) if path.exists()), segment.path)
-
-
-def _lines_of(spark: SparkSession, new: NewSegments, paths: tuple[Path, ...]) -> DataFrame:
+def _lines_of(spark: SparkSession, new: NewSegments, batch: Sequence[MeasuredSegment]) -> DataFrame:
     """Every line of segments, read by Spark's workers."""
-    pieces = tuple(pieces_of(new.trail, paths))
+    pieces = tuple(pieces_of(new.trail, (segment.path for segment in batch)))
     return spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(partial(_read, pieces=pieces), ingested_schema())
 
 

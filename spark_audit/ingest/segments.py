@@ -1,6 +1,7 @@
 """Closed segments measured for the manifest: bytes, lines and SHA-256 of their uncompressed contents."""
 
 import hashlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ import orjson
 
 from spark_audit.record import Kind
 from spark_audit.verify.segment_forms import OPEN
-from spark_audit.verify.source import SegmentFile, TrailFolder
+from spark_audit.verify.source import SegmentFile, TrailFolder, each_segment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,15 +37,14 @@ class Measuring:
 
     def closed_segments(self, trail_dir: Path) -> Iterator[MeasuredSegment]:
         """The closed segments of a trail in order. Raises OSError, DamagedSegment, LineTooLong."""
-        seen: set[str] = set()
-        for entry in TrailFolder(trail_dir).entries():
-            if isinstance(entry, SegmentFile) and entry.ending != OPEN and entry.stem not in seen:
-                seen.add(entry.stem)
-                yield self._known_or_measured(trail_dir, entry)
+        for segment in each_segment(TrailFolder(trail_dir)):
+            if segment.ending != OPEN:
+                yield self._known_or_measured(trail_dir, segment)
 
     def _known_or_measured(self, trail_dir: Path, segment: SegmentFile) -> MeasuredSegment:
         path = trail_dir / segment.name
-        status = path.stat()
+        with segment.open_file() as file:
+            status = os.fstat(file.fileno())
         looks, measured = self._measured.get(path, ((0, 0), None))
         if measured is None or looks != (status.st_size, status.st_mtime_ns):
             measured = _measured(trail_dir, segment)

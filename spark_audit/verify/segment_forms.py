@@ -20,11 +20,14 @@ are the checksum, and its window is at most 8 MiB. A file in gzip has one member
 segment in two forms, both have the same text.
 """
 
+import errno
 import gzip
+import os
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 
 OPEN: Final = ".open"
@@ -90,6 +93,25 @@ _READERS: Final[Mapping[str, Callable[[BinaryIO], Readable]]] = {
     ZSTANDARD: ZstandardText,
     GZIP: lambda file: gzip.GzipFile(fileobj=file),
 }
+
+
+def open_segment(path: Path) -> tuple[BinaryIO, str]:
+    """A segment's file, opened, and its ending: another one where it was closed or compressed meanwhile.
+
+    Raises OSError, FileNotFoundError where it is there in no form.
+    """
+    stem = path.name.partition(".")[0]
+    for ending in (path.name.removeprefix(stem), CLOSED, *COMPRESSED):
+        with suppress(FileNotFoundError):
+            return path.with_name(stem + ending).open("rb"), ending
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+
+
+def stored_bytes(path: Path) -> tuple[int, bool]:
+    """How many bytes a segment's file has, and whether it is compressed. Raises OSError."""
+    file, ending = open_segment(path)
+    with file:
+        return os.fstat(file.fileno()).st_size, ending in COMPRESSED
 
 
 @contextmanager

@@ -5,7 +5,7 @@ and are read in blocks of whole lines.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -22,7 +22,7 @@ from spark_audit.digest import (
     parse_digest,
 )
 from spark_audit.verify.digests import segment_number
-from spark_audit.verify.segment_forms import CLOSED, COMPRESSED, SEGMENT_NAME, Readable, text_of
+from spark_audit.verify.segment_forms import CLOSED, SEGMENT_NAME, Readable, open_segment, text_of
 
 TORN: Final = ".torn"
 #: Bytes of a line that are held in memory; the headers of a message of 4 MiB, before and after, are 11 MiB in base64.
@@ -106,15 +106,20 @@ class TrailFolder:
             yield DigestFile(number=number, data=self.digest(number))
 
     def _segment_files(self) -> Iterator[SegmentFile]:
-        """The segments; under its next name where one was closed or compressed meanwhile."""
+        """The segments; under its next name where one was closed or compressed meanwhile, and not twice under that."""
+        last = ""
         for name in self._segments:
-            stem = name.partition(".")[0]
-            for ending in (name.removeprefix(stem), CLOSED, *COMPRESSED):
-                with suppress(FileNotFoundError), _opened(self._folder / f"{stem}{ending}") as file:
-                    yield _segment_file(f"{stem}{ending}", partial(_held, file))
-                    break
-            else:
-                self.gone.append(name)
+            try:
+                opened, ending = open_segment(self._folder / name)
+            except FileNotFoundError:
+                if name.partition(".")[0] != last.partition(".")[0]:
+                    self.gone.append(name)
+                continue
+            with opened as file:
+                found = name.partition(".")[0] + ending
+                if found != last:
+                    last = found
+                    yield _segment_file(found, partial(_held, file))
 
 
 class TrailLines:
@@ -128,6 +133,15 @@ class TrailLines:
     def entries(self) -> Iterator[Entry]:
         """See TrailSource."""
         yield SegmentFile(name="", stem="", number=0, ending=CLOSED, open_file=lambda: BytesIO(self._text))
+
+
+def each_segment(source: TrailSource) -> Iterator[SegmentFile]:
+    """Every segment of a source once: one that is being compressed is there in two forms."""
+    last: str | None = None
+    for entry in source.entries():
+        if isinstance(entry, SegmentFile) and entry.stem != last:
+            last = entry.stem
+            yield entry
 
 
 def in_checking_order(digests: Iterable[DigestFile], segments: Iterable[SegmentFile]) -> Iterator[Entry]:
@@ -153,10 +167,6 @@ def segment_file(name: str, open_file: Callable[[], AbstractContextManager[Binar
 def _segment_file(name: str, open_file: Callable[[], AbstractContextManager[BinaryIO]]) -> SegmentFile:
     stem = name.partition(".")[0]
     return SegmentFile(name=name, stem=stem, number=int(stem[:12]), ending=name.removeprefix(stem), open_file=open_file)
-
-
-def _opened(path: Path) -> BinaryIO:
-    return path.open("rb")
 
 
 def _held(file: BinaryIO) -> AbstractContextManager[BinaryIO]:

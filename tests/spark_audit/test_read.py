@@ -4,9 +4,12 @@ import shutil
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from spark_audit.audit_input import input_of_trails
 from spark_audit.controls import digests
 from spark_audit.engines.duck import DuckEngine
+from spark_audit.facts.pieces import pieces_of
 from spark_audit.read import trail_files
 from tests.spark_audit.conftest import Facts
 
@@ -45,6 +48,37 @@ def test_a_segment_that_is_closed_while_it_is_read_is_read_closed(trail, tmp_pat
     files = trail_files(folder, tmp_path)
     assert [path.name for path in files.segments] == ["000000000001-20261120T07.jsonl"]
     assert files.size_bytes == len(trail.lines[0])
+
+
+@pytest.mark.parametrize("ending", [".jsonl.zst", ".jsonl.gz"])
+def test_a_segment_that_is_compressed_while_an_audit_reads_is_read_in_that_form(
+    signed, tmp_path: Path, ending: str
+) -> None:
+    signed.records(50), signed.close()
+    files = trail_files(signed.folder, tmp_path)
+    plain = pieces_of("", files.segments, piece_bytes=1_000)
+    lines = [list(piece.lines()) for piece in plain]
+    assert len(plain) > 10
+    assert sum(map(len, lines)) == 50
+    signed.compress(1, ending=ending)
+    assert [list(piece.lines()) for piece in plain] == lines
+    (whole,) = pieces_of("", files.segments, piece_bytes=1_000)
+    assert [line.record for line in whole.lines()] == [line.record for each in lines for line in each]
+    assert 0 < files.size_bytes < files.text_bytes
+
+
+def test_an_open_segment_that_is_closed_and_compressed_meanwhile_is_read(signed, tmp_path: Path, monkeypatch) -> None:
+    signed.records(2)
+    opened = signed.write(".open")
+
+    def compressed_meanwhile(source: Path, _copy: Path) -> None:
+        source.rename(source.with_suffix(".jsonl"))
+        signed.compress(1)
+        raise FileNotFoundError(source)
+
+    monkeypatch.setattr(shutil, "copyfile", compressed_meanwhile)
+    (piece,) = pieces_of("", trail_files(opened.parent, tmp_path).segments)
+    assert len(list(piece.lines())) == 2
 
 
 def test_what_is_signed_while_a_trail_is_read_is_not_held_against_it(signed, tmp_path: Path) -> None:

@@ -149,18 +149,17 @@ class Printing:
     def print_trail(self, folder: Path) -> None:
         """Prints what fits of a trail. Raises CommandFailed where a segment cannot be read, and BrokenPipeError."""
         from spark_audit.verify.segment_forms import DamagedSegment
-        from spark_audit.verify.source import LineTooLong, SegmentFile, TrailFolder
+        from spark_audit.verify.source import LineTooLong, TrailFolder, each_segment
 
-        source, last = TrailFolder(folder), ""
-        for entry in source.entries():
-            if not isinstance(entry, SegmentFile) or entry.stem == last or not self.selection.concerns(entry.stem):
-                continue  # a crash may have left a segment in two forms
-            last = entry.stem
+        source = TrailFolder(folder)
+        for segment in each_segment(source):
+            if not self.selection.concerns(segment.stem):
+                continue
             self.segments += 1
             try:
-                self._print_segment(entry)
+                self._print_segment(segment)
             except (DamagedSegment, LineTooLong) as error:
-                raise CommandFailed(f"{entry.name} cannot be read to its end: {error}") from None
+                raise CommandFailed(f"{segment.name} cannot be read to its end: {error}") from None
         self.gone += source.gone
 
     def _print_segment(self, segment: "SegmentFile") -> None:

@@ -7,7 +7,7 @@ from typing import BinaryIO
 import pytest
 
 from spark_audit.verify import Verdict, source, verify
-from spark_audit.verify.source import TrailFolder
+from spark_audit.verify.source import TrailFolder, each_segment
 
 FIRST = "000000000001-20261120T07"
 
@@ -82,13 +82,34 @@ def test_a_segment_closed_or_compressed_while_the_trail_is_read_is_found_under_i
 def test_a_segment_that_is_compressed_when_it_is_about_to_be_opened_is_looked_for_again(signed, monkeypatch) -> None:
     signed.records(2)
     first = signed.close()
-    opened = source._opened
+    opened = source.open_segment
 
-    def compressed_meanwhile(path: Path) -> BinaryIO:
+    def compressed_meanwhile(path: Path) -> tuple[BinaryIO, str]:
         if first.exists():
             signed.compress(1)
         return opened(path)
 
-    monkeypatch.setattr(source, "_opened", compressed_meanwhile)
+    monkeypatch.setattr(source, "open_segment", compressed_meanwhile)
     result = verify(signed.folder)
     assert (result.verdict, result.records) == (Verdict.INTACT, 2)
+
+
+def test_a_segment_whose_plain_file_goes_while_both_are_there_is_read_once(signed) -> None:
+    signed.records(2)
+    plain = signed.close()
+    data = plain.read_bytes()
+    compressed = signed.compress(1)
+    plain.write_bytes(data)
+    folder = TrailFolder(signed.folder)
+    plain.unlink()
+    found = [entry.name for entry in folder.entries() if isinstance(entry, source.SegmentFile)]
+    assert (found, folder.gone) == ([compressed.name], [])
+
+
+def test_a_segment_that_is_there_in_two_forms_is_searched_once(signed) -> None:
+    signed.records(2)
+    plain = signed.close()
+    data = plain.read_bytes()
+    signed.compress(1)
+    plain.write_bytes(data)
+    assert [segment.name for segment in each_segment(TrailFolder(signed.folder))] == [plain.name]
