@@ -41,8 +41,9 @@ LIMIT_S = 600
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything here needs the stand-in, and time; a test's own limit counts before this one."""
     reason = why_unavailable()
+    here = str(Path(__file__).parent)
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if str(item.path).startswith(here):
             item.add_marker(pytest.mark.timeout(LIMIT_S))
             if reason:
                 item.add_marker(pytest.mark.skip(reason=reason))
