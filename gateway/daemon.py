@@ -64,12 +64,9 @@ from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.broker.topic_spaces import BrokerDialect
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.gateway_queues import GatewayQueues
-from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.rights import EXPORTER
 from mq_adapters.embedded.socket.applications import Applications
 from mq_adapters.embedded.socket.server import Server
-from mq_adapters.embedded.unit_of_work import UnitOfWork
-from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 from mq_adapters.system_queues import AUDIT_QUEUE, DEFAULT_STREAM
 from spark_audit.verify.segment_forms import OPEN
@@ -278,12 +275,6 @@ class Daemon:
         if settings.audit.enabled:
             engine.seal_notes = pack_batch
             engine.maintenance.watch(settings.data / TRAIL_FOLDER, suffix=OPEN)
-
-        def expired(unit: UnitOfWork, queue: Queue, message: Message) -> None:
-            if not channels.keeps(queue):
-                notes.dropped(unit, message, queue.name, "the message expired")
-
-        engine.on_expired = expired
         note_acts(engine)
         subscriber_queue = engine.ensure(settings.subscribe.queue, "publications for the gateway's MQTT sessions")
         reply_queue = engine.ensure(settings.subscribe.reply_queue, "the broker's answers to the gateway")

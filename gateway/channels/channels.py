@@ -42,7 +42,6 @@ class Channels:
             TargetProcess(target, self._settings_of, folder=folder, command=command) for target in self.targets.values()
         )
         self._supervisor = Supervisor(processes)
-        self._sent_queues = frozenset(target.sent_queue for target in self.targets.values())
         audit = ChannelAudit(engine, self.targets.values(), subscriber_queue=subscriber_queue)
         engine.on_application_unit.append(audit.note)
         if processes:
@@ -73,10 +72,6 @@ class Channels:
             yield target.sent_queue.name
             for shard in range(max(target.shards, target.settings.shards)):
                 yield transmission_queue_name(target.name, shard)
-
-    def keeps(self, queue: Queue) -> bool:
-        """Whether a queue holds copies of delivered messages, which are meant to expire."""
-        return queue in self._sent_queues
 
     def _settings_of(self, target: Target) -> ProcessSettings:
         routes = (route for route in self._settings.routes if route.target == target.name)

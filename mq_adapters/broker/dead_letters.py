@@ -34,7 +34,7 @@ class BrokerDeadLetters:
         refuse_again(unit, message, reason_code)
         report = message.descriptor.report
         if report & ReportOption.EXCEPTION:
-            self._engine.reporter.send(unit, message, ReportOption.EXCEPTION, reason_code)
+            self._engine.reporter.send_unasked(unit, message, ReportOption.EXCEPTION, reason_code)
         if report & MQRO_DISCARD_MSG:
             self._listener.dropped(unit, message, queue_name, f"discarded as its Report asks, reason {reason_code}")
             return Departure.DROPPED

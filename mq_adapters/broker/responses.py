@@ -184,9 +184,13 @@ class Responder:
             unit.answered[message.msg_id] = message
         answer = self._message(message, about, response)
         try:
-            self._engine.put(unit, self._reply_queue(message.descriptor), answer)
+            queue = self._reply_queue(message.descriptor)
+            self._engine.put(unit, queue, answer)
         except QueueManagerError as error:
             self._dead_letters.put(unit, answer, message.descriptor.reply_to_q, error.reason_code)
+        else:
+            if not message.origin:  # it answers an application
+                self._engine.reporter.on_own_put(unit, queue, answer)
 
     def _reply_queue(self, descriptor: MessageDescriptor) -> Queue:
         name, queue_manager_name = descriptor.reply_to_q.rstrip(), descriptor.reply_to_q_mgr.rstrip()

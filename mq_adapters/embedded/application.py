@@ -140,6 +140,8 @@ class Application:
         queues, self._dynamic_queues = self._dynamic_queues, []
         for queue in queues:
             if not queue.is_deleted and self._engine.failed is None:
+                if queue.depth:
+                    self._engine.on_temporary_end(queue)
                 self._engine.objects.delete_queue(queue)
 
     # -- messages ----------------------------------------------------------------------------------------------------

@@ -78,6 +78,8 @@ class Engine:
         self.on_operated: Callable[[UnitOfWork, OperatorsAct, int], None] = lambda _unit, _act, _messages: None
         #: Called for each unit of work of an application before it is submitted. They may add to the unit.
         self.on_application_unit: list[Callable[[UnitOfWork], None]] = []
+        #: Called when a temporary queue with messages ends: it takes them with it.
+        self.on_temporary_end: Callable[[Queue], None] = lambda _queue: None
         #: Whether a message put on one of the gateway's own queues has a receiver now; None while there is no gateway.
         self.takes_back: Callable[[Queue, Message], bool] | None = None
         self.clock = PlausibleClock(newest_us(store))

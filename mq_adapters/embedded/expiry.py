@@ -36,7 +36,7 @@ class Expiry:
         unit = engine.begin()
         unit.remove(queue, message, Departure.EXPIRED)
         if message.descriptor.report & ReportOption.EXPIRATION:
-            engine.reporter.send(unit, message, ReportOption.EXPIRATION, MQFB_EXPIRATION)
+            engine.reporter.send_unasked(unit, message, ReportOption.EXPIRATION, MQFB_EXPIRATION)
         if engine.on_expired is not None:
             engine.on_expired(unit, queue, message)
         engine.submit(unit)

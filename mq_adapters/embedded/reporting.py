@@ -33,6 +33,8 @@ class Reporter:
         self._put = put
         self._bury = bury
         self._now_us = now_us
+        #: Told of each message that the queue manager or its broker put by itself, outside of an application's unit.
+        self.on_own_put: Callable[[UnitOfWork, Queue, Message], None] = lambda _unit, _queue, _message: None
 
     def send(self, unit: UnitOfWork, message: Message, option: ReportOption, feedback: int) -> None:
         """Reports on a message as its descriptor asks.
@@ -48,6 +50,13 @@ class Reporter:
         except QueueManagerError as error:
             if not report.descriptor.report & MQRO_DISCARD_MSG:
                 self._bury(unit, report, queue_name=asked.reply_to_q, reason_code=error.reason_code)
+
+    def send_unasked(self, unit: UnitOfWork, message: Message, option: ReportOption, feedback: int) -> None:
+        """The same in a unit of work that is no application's."""
+        before = len(unit.puts)
+        self.send(unit, message, option, feedback)
+        for queue, report in unit.puts[before:]:
+            self.on_own_put(unit, queue, report)
 
     def put(self, unit: UnitOfWork, target: PutTarget, message: Message) -> None:
         """Puts a message on the queue of a name; for another queue manager, behind an MQXQH on the transmission queue.

@@ -58,6 +58,7 @@ CONTROLS: Final[tuple[Control, ...]] = (
     custody.ORDER,
     custody.PASSAGES,
     custody.STOCK,
+    custody.QUEUES,
     passages.CONTROL,
     passages.ORDER,
     timeliness.CONTROL,

@@ -109,3 +109,13 @@ STOCK = _control(
     "spark_audit/record/kinds.py: stock",
     Tested(what="stock-takes", table="records", where="kind = 'stock' AND event = 'queues'"),
 )
+QUEUES = _control(
+    Custody.QUEUES,
+    "What was counted on queues of applications and of dead letters is what the trail says is there",
+    "spark_audit/record/kinds.py: mqput, mqget, put, dead_lettered, redriven, dropped, operated and stock",
+    Tested(
+        what="messages put and got",
+        table="records",
+        where="kind IN ('mqput', 'mqget', 'dead_lettered', 'redriven') OR conversion = 'service'",
+    ),
+)

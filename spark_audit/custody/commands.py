@@ -41,9 +41,11 @@ FIELDS_READ: Final = (
     *("packet_identifier", "protocol_level", "qos", "granted_qos", "retain", "topic", "command", "queue", "message_id"),
     *("correlation_id", "source_message_id", "persistent", "conversion", "destination", "is_retained", "event"),
     *("output_format", "reason_code", "completion", "messages", "queues", "subscribers", "channel"),
+    "dead_letter_id",
 )
 #: What `told_of` gives: the header of a command, as base64, with what describes it; the entry of a SUBSCRIBE, of which
-#: it comes; whether a publication may expire; as JSON what a stock-take counted, or topics and filter of a command.
+#: it comes; whether a publication may expire; as JSON what a stock-take counted, topics and filter of a command, or the
+#: messages of an operator's order.
 TOLD: Final = ("header", "header_format", "header_ccsid", "header_encoding", "entry", "may_expire", "listed")
 COLUMNS: Final = (*FIELDS_READ, *TOLD)
 _NOTHING: Final = (None,) * len(TOLD)
@@ -86,6 +88,8 @@ def told_of(record: Mapping[str, Any]) -> tuple[Any, ...]:
         return (*_side(record, "input"), None, None, json.dumps([record.get("topics"), record.get("filter")]))
     if kind == Kind.STOCK and record.get("depths"):
         return (*(None,) * 6, json.dumps(record["depths"]))
+    if kind == Kind.OPERATED and record.get("message_ids"):
+        return (*(None,) * 6, json.dumps(record["message_ids"]))
     return _NOTHING
 
 

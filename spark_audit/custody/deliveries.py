@@ -73,6 +73,11 @@ class Deliveries:
             )
         )
 
+    def is_persistent(self, copy: Record) -> bool | None:
+        """Whether the publication of a copy is persistent; None where that is not known."""
+        known = None if copy["is_retained"] else self._published.get(copy["source_message_id"])
+        return None if known is None else known[1]
+
     def received(self, record: Record) -> None:
         """A message came that waits in a lane which the record does not tell."""
         self._lanes.add(Waiting(record["message_id"], None, record["sequence"], None, queue=record["queue"]))

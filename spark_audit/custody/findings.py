@@ -15,6 +15,7 @@ class Custody(StrEnum):
     ORDER = "custody.order"
     PASSAGES = "custody.passages"
     STOCK = "custody.stock"
+    QUEUES = "custody.queues"
 
 
 class Finding(NamedTuple):

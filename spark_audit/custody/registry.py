@@ -22,6 +22,8 @@ _OF_THE_COMMAND: Final = frozenset({"JoinShared", "JoinExcl", "AddName", "NoAlte
 #: With one of these a RegSub asks for nothing retained.
 WITHOUT_RETAINED: Final = frozenset({"NewPubsOnly", "PubOnReqOnly"})
 ON_REQUEST: Final = "PubOnReqOnly"
+#: With one of these a copy is not as persistent as its publication.
+_OTHER_PERSISTENCE: Final = frozenset({"Pers", "NonPers", "PersAsQueue"})
 _DUPLICATES: Final = "DupsOK"
 
 
@@ -106,6 +108,11 @@ class Registry:
         for lane in [lane for lane in self.of_lane if lane[1] == correlation_id]:
             for each in tuple(self.of_lane[lane].values()):
                 self._remove(each)
+
+    def keeps_persistence(self, lane: Lane) -> bool:
+        """Whether all that is registered for a lane leaves its copies as persistent as their publications."""
+        there = self.of_lane.get(lane, {}).values()
+        return bool(there) and not any(each.options & _OTHER_PERSISTENCE for each in there)
 
     def doubt_all(self) -> None:
         """An operator may have changed any subscription: copies may come, and none is due."""

@@ -20,6 +20,7 @@ from spark_audit.custody.expectations import Publication
 from spark_audit.custody.findings import Custody, Finding, message, session
 from spark_audit.custody.lanes import Lanes, Owner
 from spark_audit.custody.passages import Passages
+from spark_audit.custody.queues import Queues
 from spark_audit.custody.registry import WITHOUT_RETAINED, Registry
 from spark_audit.custody.retained import Promise, RetainedTopics
 from spark_audit.custody.sessions import WILL_IS_DUE, Sessions, is_on_connection
@@ -79,6 +80,7 @@ class Replay:
         self._copies = Copies(self._registry, self._lanes)
         self._deliveries = Deliveries(self._lanes)
         self._stock = StockTake()
+        self._queues = Queues()
         self._passages = Passages()
         #: The queue of this run's publications.
         self._stream = ""
@@ -103,6 +105,7 @@ class Replay:
             Kind.OPERATED: self._operated,
             Kind.RESTORED: self._restored,
             Kind.STOCK: self._stock_taken,
+            Kind.MQPUT: self._put_by_application,
             Kind.MQGET: self._got,
         }
 
@@ -119,7 +122,7 @@ class Replay:
                 self._lose()
             self._sequence = record["sequence"]
             if self._stock.is_under_way and record["kind"] != Kind.STOCK:
-                yield from self._stock.judged(self._lanes)
+                yield from self._stock.judged(self._lanes, self._queues)
             if not _is_complete(record):
                 continue
             if is_on_connection(record):
@@ -133,11 +136,11 @@ class Replay:
         yield from self._copies.end_of_commit()
         yield from self._broken_promises()
         yield from self._left_registered()
-        yield from self._stock.judged(self._lanes)
+        yield from self._stock.judged(self._lanes, self._queues)
 
     def end(self) -> Iterator[Finding]:
         """What the end of the trail tells. Its last commit may not be whole."""
-        yield from self._stock.judged(self._lanes)
+        yield from self._stock.judged(self._lanes, self._queues)
         yield from self._passages.left_behind()
 
     def _begin(self, records: list[Record]) -> None:
@@ -151,7 +154,7 @@ class Replay:
     def _lose(self) -> None:
         """Records are missing: from here on all that was known may be otherwise."""
         self._registry.clear()
-        for part in (self._retained, self._sessions, self._lanes, self._copies, self._passages):
+        for part in (self._retained, self._sessions, self._lanes, self._copies, self._passages, self._queues):
             part.clear()
         self._last_put.clear()
         self._stock.clear()
@@ -198,6 +201,8 @@ class Replay:
     def _put(self, record: Record) -> Iterator[Finding]:
         if record["conversion"] == "header_to_header":
             yield from self._copied(record)
+        elif record["conversion"] == "service":
+            yield from self._queues.convert(record)
         elif record["direction"] == "in":
             if record["destination"] is not None:
                 self._passages.put(record)
@@ -320,6 +325,7 @@ class Replay:
 
     def _commanded(self, record: Record) -> Iterator[Finding]:
         """A command of an application."""
+        self._queues.end(record["message_id"], record["queue"])
         command = command_of(record)
         is_refused = record["completion"] == "error"
         if command is not None and (wrong := _other_than_its_header(record, command)):
@@ -375,6 +381,10 @@ class Replay:
             self._lanes.queues.add(lane[0])
         if lane[0] in self._lanes.queues:
             self._deliveries.copied(record, lane)
+        else:
+            is_as_published = self._registry.keeps_persistence(lane)
+            is_persistent = self._deliveries.is_persistent(record) if is_as_published else None
+            self._queues.put(record["message_id"], record["queue"], is_persistent=is_persistent)
 
     def _copied_retained(self, record: Record, lane: Lane) -> Iterator[Finding]:
         source = record["source_message_id"] or ""
@@ -403,23 +413,37 @@ class Replay:
         self._deliveries.acknowledge(record)
 
     def _dropped(self, record: Record) -> None:
-        if record["message_id"] is not None:
-            self._passages.end(record["message_id"])
-            if self._lanes.end(record["message_id"]) is None:
-                self._copies.letter(record["message_id"], record["queue"])
-
-    def _got(self, record: Record) -> None:
-        """An application got a message."""
-        self._lanes.end(record["message_id"])
+        if record["message_id"] is None:
+            self._queues.lose(record["queue"])
+        elif not self._ended_otherwise(record):
+            self._queues.end(record["message_id"], record["queue"])
 
     def _dead_lettered(self, record: Record) -> None:
-        self._stock.letters += 1
-        self._dropped(record)
+        if record["message_id"] is not None:
+            self._ended_otherwise(record)
+        self._queues.bury(record)
+
+    def _ended_otherwise(self, record: Record) -> bool:
+        """A message ended, and was delivered to nobody. Returns whether it waited for a client."""
+        self._passages.end(record["message_id"])
+        has_waited = self._lanes.end(record["message_id"]) is not None
+        if not has_waited:
+            self._copies.letter(record["message_id"], record["queue"])
+        return has_waited
+
+    def _put_by_application(self, record: Record) -> None:
+        self._queues.put(record["message_id"], record["queue"], is_persistent=record["persistent"])
+
+    def _got(self, record: Record) -> Iterator[Finding]:
+        """An application got a message."""
+        if self._lanes.end(record["message_id"]) is None and record["queue"] not in self._lanes.queues:
+            yield from self._queues.get(record)
 
     def _received(self, record: Record) -> None:
         self._deliveries.received(record)
 
     def _redriven(self, record: Record) -> None:
+        self._queues.put_back(record)
         if record["queue"] in self._lanes.queues:
             self._deliveries.received(record)
         else:
@@ -429,13 +453,15 @@ class Replay:
 
     def _started(self, _record: Record) -> None:
         self._lanes.end_of_run()
+        self._queues.end_of_run()
         self._retained.repeat()
         self._copies.operated()
         self._copies.tells_all = False
         self._stream = ""
 
-    def _operated(self, record: Record) -> None:
+    def _operated(self, record: Record) -> Iterator[Finding]:
         command = (record["command"] or "").upper()
+        yield from self._queues.operate(record, json.loads(record["listed"] or "[]"))
         self._copies.operated()
         if record["queue"] in self._lanes.queues:
             self._lanes.is_counted = False  # the trail may not name what was taken

@@ -8,17 +8,14 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from spark_audit.custody.commands import BROKERS_OWN
 from spark_audit.custody.findings import Custody, Finding
 from spark_audit.custody.lanes import Lanes
+from spark_audit.custody.queues import Queues
 
 Record = Mapping[str, Any]
 #: Subscribers that a stock-take lists of one queue, and queues.
 _MOST_SUBSCRIBERS: Final = 2_000
 _MOST_QUEUES: Final = 500
-_DEAD_LETTERS: Final = "SYSTEM.DEAD.LETTER.QUEUE"
-#: How the CorrelIds of copies begin: those that the broker chooses, and those of MQTT clients.
-_OF_COPIES: Final = (BROKERS_OWN, b"RFHS".hex())
 
 
 class StockTake:
@@ -30,8 +27,6 @@ class StockTake:
         self._number = 0
         self._queues: dict[str, Record] = {}
         self._depths: dict[str, dict[str, int]] = {}
-        #: Dead letters that the trail tells of.
-        self.letters = 0
 
     @property
     def is_under_way(self) -> bool:
@@ -49,15 +44,15 @@ class StockTake:
             counted = self._depths.setdefault(record["queue"], {})
             counted.update(_rows(record["listed"]))
 
-    def judged(self, lanes: Lanes) -> Iterator[Finding]:
+    def judged(self, lanes: Lanes, queues: Queues) -> Iterator[Finding]:
         """Compares it, if the commit had one."""
         if self._sequence and len(self._queues) == self._number < _MOST_QUEUES and self._is_complete():
             for queue in lanes.queues if lanes.is_counted else ():
                 yield from self._differences(queue, lanes)
             for queue, waiting in lanes.arrived.items():
                 yield from self._fewer_than_arrived(queue, len(waiting))
-            if lanes.is_whole:
-                yield from self._untold_letters()
+            counted = {name: row["messages"] or 0 for name, row in self._queues.items()}
+            yield from queues.count(counted, lanes.queues, self._sequence)
         self.clear()
 
     def clear(self) -> None:
@@ -77,14 +72,6 @@ class StockTake:
         if counted < waiting:
             detail = f"{counted} messages were counted, and by the records {waiting} from a target wait"
             yield Finding(Custody.STOCK, self._sequence, f"queue {queue}", detail)
-
-    def _untold_letters(self) -> Iterator[Finding]:
-        """Copies are on the dead-letter queue, of which no record tells."""
-        counted = self._depths.get(_DEAD_LETTERS, {})
-        copies = sum(number for lane, number in counted.items() if lane.startswith(_OF_COPIES))
-        if copies > self.letters:
-            detail = f"{copies} dead letters are copies, and the records tell of {self.letters} dead letters"
-            yield Finding(Custody.STOCK, self._sequence, f"queue {_DEAD_LETTERS}", detail)
 
     def _differences(self, queue: str, lanes: Lanes) -> Iterator[Finding]:
         counted, expected = self._depths.get(queue, {}), lanes.depths(queue)

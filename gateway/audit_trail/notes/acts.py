@@ -9,16 +9,21 @@ from itertools import islice
 from typing import Final
 
 from gateway.audit_trail.notes.application_work import ApplicationWork
-from gateway.audit_trail.notes.notes import NoteKind, pack_batch
+from gateway.audit_trail.notes.notes import BrokerNotes, NoteKind, pack_batch
 from gateway.audit_trail.notes.origin import exchange_of
 from gateway.audit_trail.notes.stock_takes import lost_notes
+from gateway.config.queue_names import sent_queue_name
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.operators_act import OperatorsAct
+from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
+from mq_adapters.message import Message
 from spark_audit.record.fields import MOST_MESSAGE_IDS
 
 #: A command may be as long as its text: of what else there is to say, so many characters are kept.
 _LONGEST_TEXT_CHARACTERS: Final = 1_000
+#: Copies of delivered messages are kept on such queues, and are meant to expire.
+_KEPT_COPIES: Final = sent_queue_name("")
 
 
 def keep_acts(engine: Engine) -> None:
@@ -34,7 +39,7 @@ def keep_acts(engine: Engine) -> None:
 
 
 def note_acts(engine: Engine) -> None:
-    """From now on each act on this engine is noted, and what applications put and get."""
+    """From now on each act on this engine is noted, what applications put and get, and what expires."""
 
     def note(unit: UnitOfWork, act: OperatorsAct, messages: int) -> None:
         now_us = engine.now_us()
@@ -47,8 +52,16 @@ def note_acts(engine: Engine) -> None:
                 exchange = exchange_of(message.origin)
                 unit.notes.append((NoteKind.DROPPED, now_us, *exchange, queue.name, message.sequence, reason))
 
+    def expired(unit: UnitOfWork, queue: Queue, message: Message) -> None:
+        if not queue.name.startswith(_KEPT_COPIES):
+            notes.dropped(unit, message, queue.name, "the message expired")
+
+    notes, work = BrokerNotes(engine.now_us), ApplicationWork(engine)
     engine.on_operated = note
-    engine.on_application_unit.append(ApplicationWork(engine).note)
+    engine.on_expired = expired
+    engine.on_application_unit.append(work.note)
+    engine.reporter.on_own_put = work.note_own_put
+    engine.on_temporary_end = work.note_end
 
 
 def act_note(act: OperatorsAct, messages: int, now_us: int, numbers: tuple[int, ...] = ()) -> tuple[object, ...]:

@@ -1,5 +1,8 @@
 """Notes of what MQ applications do with messages: each MQPUT and MQGET, and each dead letter that is put back.
 
+The broker's answers to applications, and reports, are noted as MQPUT without an application: a queue's messages all
+have a record of where they come from, and of what becomes of them.
+
 A unit of work of an application is noted when it is submitted, so what is backed out leaves no note. Told elsewhere,
 and not here: a put that the broker takes at once (`commanded`), the batches of channels (gateway/channels/
 channel_audit.py), what an operator's order takes (acts.py), and batches of notes that the exporter takes. The
@@ -27,6 +30,8 @@ from spark_audit.record.fields import MOST_MESSAGE_IDS
 
 _VERSIONS: Final = {FORMAT_MQRFH: 1, FORMAT_MQRFH2: 2}
 _NOBODY: Final = ApplicationIdentity("", "")
+_BY_ITSELF: Final = ("", "", 0)
+_ENDED: Final = "its temporary queue ended"
 #: What an application got and has; a dead letter that goes back has a record of its own.
 _GOT: Final = (Departure.TAKEN, Departure.FORWARDED, Departure.DEAD_LETTERED)
 
@@ -65,6 +70,16 @@ class ApplicationWork:
         unit.notes += (self._note(NoteKind.MQGET, who, queue, message) for queue, message in gets)
         unit.notes += (self._note(NoteKind.MQPUT, who, queue, message) for queue, message in puts)
         unit.notes += self._redriven(unit)
+
+    def note_own_put(self, unit: UnitOfWork, queue: Queue, message: Message) -> None:
+        """The queue manager or its broker put a report or an answer by itself (Reporter.on_own_put)."""
+        unit.notes.append(self._note(NoteKind.MQPUT, _BY_ITSELF, queue, message))
+
+    def note_end(self, queue: Queue) -> None:
+        """A temporary queue ends, with its messages (Engine.on_temporary_end)."""
+        unit = self._engine.begin()
+        unit.notes.append((int(NoteKind.LOST), self._engine.now_us(), queue.name, queue.depth, _ENDED))
+        self._engine.submit(unit)
 
     def _gets(self, unit: UnitOfWork) -> Iterator[tuple[Queue, Message]]:
         is_order = any(note[0] == NoteKind.OPERATED for note in unit.notes)

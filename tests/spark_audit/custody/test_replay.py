@@ -175,10 +175,16 @@ def _group() -> Scene:
 def _dead_letter() -> Scene:
     scene = _application()
     (put,) = scene.publish("pump", "plant/a")
-    scene.commit(put, record("dead_lettered", queue="HISTORY", message_id=put["message_id"], reason_code=2053))
+    scene.commit(put, _letter(scene, put, "HISTORY"))
     put, copy = scene.publish("pump", "plant/a", "queue:HISTORY")
     scene.commit(put, copy | {"output_format": "MQHRF"})
     return scene
+
+
+def _letter(scene: Scene, put: Record, queue: str) -> Record:
+    """A copy of a publication became a dead letter."""
+    fields = {"message_id": put["message_id"], "dead_letter_id": scene.number(), "reason_code": 2053}
+    return record("dead_lettered", queue=queue, **fields)
 
 
 def _refused() -> Scene:

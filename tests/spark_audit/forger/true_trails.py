@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from mq_adapters import connect as to_queue_manager
-from mq_adapters.message import MQMT_DATAGRAM, MQPER_PERSISTENT, Message, MessageDescriptor
+from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, MQPER_PERSISTENT, Message, MessageDescriptor
+from mq_adapters.reports import ReportOption
 from tests.end_to_end.clients.client import Login, Options, Way
 from tests.end_to_end.clients.paho import Paho
 from tests.end_to_end.gateway_process import Gateway
@@ -89,6 +90,27 @@ def _set_up(gateway: Gateway) -> None:
         application.put("ORDERS.OLD", Message(old, _ORDER + b"order 8"))
         wait_until(lambda: application.depth("ORDERS.NEW") == 2, "both orders are converted")
         wait_until(lambda: application.depth(_CONTROL) == 0, "the application is registered")
+        _applications(application)
+
+
+def _applications(application: Any) -> None:
+    """What applications put, get and ask, what operators do, what expires, and what goes with a temporary queue."""
+    for name in ("STORE", "ANSWERS"):
+        application.define(name)
+    kept = MessageDescriptor(msg_type=MQMT_DATAGRAM, persistence=MQPER_PERSISTENT)
+    asking = kept.replace(msg_type=MQMT_REQUEST, reply_to_q="ANSWERS", format=b"MQHRF   ")
+    for number in range(3):
+        application.put("STORE", Message(kept, b"|%d" % number))
+    assert application.get("STORE", wait_s=0) is not None
+    assert application.clear("STORE") == 2
+    application.put("STORE", Message(kept, b"|left"))
+    application.put("STORE", Message(MessageDescriptor(msg_type=MQMT_DATAGRAM, persistence=0), b"|volatile"))
+    application.put("STORE", Message(kept.replace(expiry=1, report=int(ReportOption.EXPIRATION), reply_to_q="ANSWERS"), b"|short"))
+    application.put(_CONTROL, Message(asking, mqrfh("MQPSCommand RegSub MQPSQName STORE MQPSTopic none")))
+    wait_until(lambda: application.depth("ANSWERS") == 2, "what expired is reported, and the command is answered")
+    assert application.mqsc("DEFINE QMODEL(BRIEF)").succeeded
+    brief = application.create_dynamic("BRIEF", "BRIEF.*")
+    application.put(brief, Message(MessageDescriptor(msg_type=MQMT_DATAGRAM, persistence=0), b"|goes with it"))
 
 
 def _first_shift(gateway: Gateway, connect: Any) -> None:

@@ -11,12 +11,14 @@ from gateway.audit_trail.notes.application_work import payload_offset
 from gateway.audit_trail.notes.charges import trail_bytes
 from gateway.audit_trail.notes.notes import NoteKind
 from mappings.headers.chain import FORMAT_MQRFH2
+from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.dead_letter import dead_letter
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.rights import EXPORTER, Rights
 from mq_adapters.embedded.unit_of_work import Note
 from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.reports import ReportOption
 from mq_adapters.system_queues import AUDIT_QUEUE, CHANNEL_STATE_QUEUE, DEAD_LETTER_QUEUE
 from spark_audit.record.notes import NOTES
 from tests.gateway.bridge.conftest import mqrfh2
@@ -155,3 +157,29 @@ def test_who_causes_the_records_of_an_application_is_told_how_many_bytes_they_ar
     application.put("ORDERS", _message(b"x"), lambda: None)
     _take(application, engine)
     assert charged == [750, 750]
+
+
+def test_a_report_on_what_expired_and_the_expiry_itself_are_told(engine: Engine, noted: list[Note]) -> None:
+    engine.define("REPORTS")
+    application = Application(engine, "orders", user="ANN", operator="ann")
+    short = _message(b"words", expiry=1, report=int(ReportOption.EXPIRATION), reply_to_q="REPORTS")
+    application.put("ORDERS", short, lambda: None)
+    engine.now_us = lambda: short.expires_us
+    engine.tick()
+    engine.tick()
+    (report,) = engine.browse(engine.queue("REPORTS"))
+    assert _told(noted, "application", "queue", "message_id", "reason") == [
+        ("MQPUT", "orders", "ORDERS", short.sequence, None),
+        ("MQPUT", "", "REPORTS", report.sequence, None),
+        ("DROPPED", None, "ORDERS", short.sequence, "the message expired"),
+    ]
+
+
+def test_a_temporary_queue_tells_how_many_messages_end_with_it(engine: Engine, noted: list[Note]) -> None:
+    engine.objects.define(Definition(object_type=ObjectType.QMODEL, name="BRIEF"))
+    application = Application(engine, "orders", user="ANN", operator="ann")
+    name = application.create_dynamic("BRIEF", "BRIEF.*")
+    application.put(name, Message(MessageDescriptor(persistence=0), b"words"), lambda: None)
+    application.close()
+    engine.tick()
+    assert _told(noted, "queue", "messages")[1:] == [("LOST", name, 1)]
