@@ -5,6 +5,7 @@ from typing import Final
 from docs.generator.markdown import code, sentence, table
 from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.controls.control import Control
+from spark_audit.report.exceptions import COLUMNS
 
 INTRODUCTION: Final = """
 `rfhbridge audit run` asks each of these controls. A violation of severity error makes the verdict `violations` and the
@@ -18,6 +19,15 @@ forwarded_within_s = 600
 ```
 """.strip()
 
+EXCEPTIONS: Final = """
+`result.json` has a sample of what each control found. `exceptions.parquet` beside it has every violation, in a folder
+for each control:
+
+```sql
+SELECT client, topic, count(*) FROM read_parquet('report/exceptions.parquet/**/*.parquet') GROUP BY client, topic;
+```
+""".strip()
+
 
 def lines() -> list[str]:
     """The page, without its title."""
@@ -25,6 +35,7 @@ def lines() -> list[str]:
         (code(each.identifier), sentence(each.title), each.severity.value, sentence(each.source)) for each in CONTROLS
     )
     parameters = [row for each in CONTROLS for row in _parameters(each)]
+    columns = ((code(each.name), str(each.type), sentence(each.meaning)) for each in COLUMNS)
     return [
         *INTRODUCTION.splitlines(),
         "",
@@ -33,6 +44,12 @@ def lines() -> list[str]:
         "## Parameters",
         "",
         *table(["Control", "Parameter", "Unit", "Default", "Least", "Meaning"], parameters),
+        "",
+        "## Every violation",
+        "",
+        *EXCEPTIONS.splitlines(),
+        "",
+        *table(["Column", "Type", "Meaning"], columns),
     ]
 
 

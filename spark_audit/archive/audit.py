@@ -32,7 +32,7 @@ from spark_audit.engines.spark import SparkEngine
 from spark_audit.judgement import Judgement
 from spark_audit.reperform.captured import Wish
 from spark_audit.report import figures
-from spark_audit.report.exceptions import write_exceptions
+from spark_audit.report.exceptions import OF_ARCHIVE, write_exceptions
 from spark_audit.result import (
     AuditResult,
     Balances,
@@ -111,7 +111,7 @@ def audit_archive(
             conversions=figures.conversions(engine),
             dropped_fields=figures.dropped_fields(engine),
             balances=Balances(kinds=_kinds(engine)),
-            exceptions=write_exceptions(engine, results, report_folder) if report_folder else "",
+            exceptions=write_exceptions(engine, results, report_folder, OF_ARCHIVE) if report_folder else "",
             limits=LIMITS,
         )
 

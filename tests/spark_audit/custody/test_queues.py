@@ -37,9 +37,7 @@ class _Desk:
     def buried(self, place: int = 0, queue: str = "ORDERS") -> "_Desk":
         buried = self.ids[place]
         self.ids.append(self.scene.number())
-        return self.told(
-            "dead_lettered", queue=queue, message_id=buried, dead_letter_id=self.ids[-1], reason_code=2053
-        )
+        return self.told("dead_lettered", queue=queue, message_id=buried, dead_letter_id=self.ids[-1], reason_code=2053)
 
     def redriven(self, queue: str = "ORDERS") -> "_Desk":
         letter = self.ids[-1]

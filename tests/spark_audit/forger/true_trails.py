@@ -105,7 +105,8 @@ def _applications(application: Any) -> None:
     assert application.clear("STORE") == 2
     application.put("STORE", Message(kept, b"|left"))
     application.put("STORE", Message(MessageDescriptor(msg_type=MQMT_DATAGRAM, persistence=0), b"|volatile"))
-    application.put("STORE", Message(kept.replace(expiry=1, report=int(ReportOption.EXPIRATION), reply_to_q="ANSWERS"), b"|short"))
+    short = kept.replace(expiry=1, report=int(ReportOption.EXPIRATION), reply_to_q="ANSWERS")
+    application.put("STORE", Message(short, b"|short"))
     application.put(_CONTROL, Message(asking, mqrfh("MQPSCommand RegSub MQPSQName STORE MQPSTopic none")))
     wait_until(lambda: application.depth("ANSWERS") == 2, "what expired is reported, and the command is answered")
     assert application.mqsc("DEFINE QMODEL(BRIEF)").succeeded

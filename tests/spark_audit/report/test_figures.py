@@ -11,7 +11,7 @@ from spark_audit.engines.engine import VIOLATION, Engine
 from spark_audit.record import Kind
 from spark_audit.report import figures
 from spark_audit.report.evidence import with_evidence
-from spark_audit.report.exceptions import write_exceptions
+from spark_audit.report.exceptions import COLUMNS, write_exceptions
 from spark_audit.report.latency import latencies
 from spark_audit.result import Count, DroppedField, Latency, PersonalData, Violation, Volume
 from tests.spark_audit.conftest import GATEWAY, SEGMENT, Facts, TrailBuilder
@@ -223,6 +223,23 @@ def test_every_violation_is_written_by_control_not_only_the_sample(story: Engine
     assert written[0] == ("qos.1", "error", GATEWAY, 1, "message", "")
     assert written[-1] == ("timeliness", "warning", GATEWAY, 7, "a/\u202e\x00b", "wrong")
     assert sorted(path.name for path in (tmp_path / name).glob("control=*")) == ["control=qos.1", "control=timeliness"]
+
+
+def test_a_violation_has_client_topic_message_and_time_of_its_record(story: Engine, tmp_path: Path) -> None:
+    names = ("client", "topic", "message_id", "at_us")
+    said = f"SELECT gateway, sequence, {', '.join(names)} FROM records"
+    (shown,) = story.rows(f"{said} WHERE client IS NOT NULL AND message_id IS NOT NULL ORDER BY sequence LIMIT 1")
+    told = {"control": "qos.1", "subject": "message", "detail": "wrong"}
+    rows = [
+        told | {"gateway": shown["gateway"], "sequence": shown["sequence"]},
+        told | {"gateway": "", "sequence": 0},
+    ]
+    story.give("told", pa.Table.from_pylist(rows, schema=VIOLATION))
+    folder = tmp_path / write_exceptions(story, [control("qos.1", _found(1), violations=2)], tmp_path)
+    written = ds.dataset(folder, format="parquet").to_table().sort_by("sequence")
+    assert set(written.column_names) | {"control"} == {each.name for each in COLUMNS}
+    values = [tuple(row[name] for name in names) for row in written.to_pylist()]
+    assert values == [("", "", "", 0), tuple(shown[name] or "" for name in names)]
 
 
 def test_without_a_violation_the_data_set_is_there_and_empty(story: Engine, tmp_path: Path) -> None:
