@@ -19,7 +19,7 @@ __all__ = [
     "HELD_QUEUE",
     "MADE_AT_START",
     "SYSTEM_QUEUES",
-    "Owner",
+    "QueueOwner",
     "SystemQueue",
     "has_any_depth",
     "is_closed_to_applications",
@@ -31,7 +31,7 @@ HELD_QUEUE: Final = "SYSTEM.RFHBRIDGE.HELD"
 CHANNEL_STATE_QUEUE: Final = "RFHBRIDGE.CHANNEL.STATE"
 
 
-class Owner(StrEnum):
+class QueueOwner(StrEnum):
     """Whose messages are on a queue."""
 
     #: Applications take them.
@@ -53,7 +53,7 @@ class SystemQueue:
     name: str
     description: str
     use: str
-    owner: Owner
+    owner: QueueOwner
     is_made_at_start: bool = True
     has_any_depth: bool = False
     #: No application puts on it, takes from it, clears it or alters it.
@@ -69,40 +69,40 @@ SYSTEM_QUEUES: Final[Mapping[str, SystemQueue]] = {
             name=CONTROL_QUEUE,
             description="commands to the publish/subscribe broker",
             use="the broker takes its commands off it",
-            owner=Owner.GATEWAY,
+            owner=QueueOwner.GATEWAY,
         ),
         SystemQueue(
             name=DEFAULT_STREAM,
             description="publications of the default stream",
             use="it is a stream, whose messages the broker takes",
-            owner=Owner.GATEWAY,
+            owner=QueueOwner.GATEWAY,
             is_stream=True,
         ),
         SystemQueue(
             name=DEAD_LETTER_QUEUE,
             description="messages that could not be delivered",
             use="dead letters are put on it",
-            owner=Owner.OPERATOR,
+            owner=QueueOwner.OPERATOR,
         ),
         SystemQueue(
             name=AUDIT_QUEUE,
             description="audit notes on their way to the trail",
             use="the audit trail is written from it",
-            owner=Owner.GATEWAY,
+            owner=QueueOwner.GATEWAY,
             is_closed_to_applications=True,
         ),
         SystemQueue(
             name=HELD_QUEUE,
             description="dead letters that wait for room on the dead-letter queue",
             use="dead letters wait on it for room",
-            owner=Owner.OPERATOR,
+            owner=QueueOwner.OPERATOR,
             has_any_depth=True,
         ),
         SystemQueue(
             name=CHANNEL_STATE_QUEUE,
             description="what channels know of their batches",
             use="channels keep their state on it",
-            owner=Owner.GATEWAY,
+            owner=QueueOwner.GATEWAY,
             is_made_at_start=False,
         ),
     )

@@ -22,7 +22,7 @@ from spark_audit.period import Period
 from spark_audit.policy import Policy
 from spark_audit.policy_scope import PolicyScope
 from spark_audit.record import RECORD_VERSION
-from spark_audit.reperform.outcome import Status
+from spark_audit.reperform.comparison import Status
 from spark_audit.report import figures
 from spark_audit.report.evidence import with_evidence
 from spark_audit.report.exceptions import write_exceptions

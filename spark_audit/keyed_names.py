@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from spark_audit.personal import NAME_PREFIX, PersonalKey
+from spark_audit.reperform.comparison import UnreadableBytes
 from spark_audit.reperform.header import Surroundings
 from spark_audit.reperform.meaning import Meaning, read_meaning
 from spark_audit.reperform.mqtt import SUBSCRIBE, UNSUBSCRIBE, read_filter
-from spark_audit.reperform.outcome import UnreadableBytes
 from spark_audit.reperform.target import read_carrier, stream_prefix
 from spark_audit.reperform.topics import escaped, topic_filter_of
 

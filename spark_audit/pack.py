@@ -48,7 +48,7 @@ class PackError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class PackContents:
     """The contents of a pack. None means that the pack lacks it."""
 
     trail: Path
@@ -57,24 +57,24 @@ class Evidence:
     code_version: str
 
 
-def write_pack(evidence: Evidence, out: Path) -> int:
+def write_pack(contents: PackContents, out: Path) -> int:
     """Writes a pack, zip or tar.gz by its name, whole or not at all; returns its number of files.
 
     Raises PackError if there is no trail or if the name ends in neither, and OSError.
     """
     if not out.name.endswith((ZIP_SUFFIX, TAR_SUFFIX)):
         raise PackError(f"the name {out} must end in {ZIP_SUFFIX} or {TAR_SUFFIX}")
-    if not evidence.trail.is_dir():
-        raise PackError(f"there is no trail {evidence.trail}")
+    if not contents.trail.is_dir():
+        raise PackError(f"there is no trail {contents.trail}")
     if not out.parent.is_dir():
         raise PackError(f"there is no folder {out.parent} (make it, or name another place)")
-    results = evidence.results
-    if results is not None and _files_of(results) and (why := why_not_of(results, evidence.trail)):
-        raise PackError(f"the results in {evidence.results} do not belong to {evidence.trail}: {why}")
+    results = contents.results
+    if results is not None and _files_of(results) and (why := why_not_of(results, contents.trail)):
+        raise PackError(f"the results in {contents.results} do not belong to {contents.trail}: {why}")
     descriptor, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name[:64]}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            count = _fill(evidence, file, is_zip=out.name.endswith(ZIP_SUFFIX))
+            count = _fill(contents, file, is_zip=out.name.endswith(ZIP_SUFFIX))
             file.flush()
             os.fsync(file.fileno())
         Path(name).replace(out)
@@ -84,22 +84,22 @@ def write_pack(evidence: Evidence, out: Path) -> int:
     return count
 
 
-def lacks(evidence: Evidence) -> tuple[str, ...]:
+def lacks(contents: PackContents) -> tuple[str, ...]:
     """What a pack that was written would need to prove more, in words. Raises OSError."""
     told = []
-    if not anchor_key_of(evidence.trail / DIGEST_FOLDER):
+    if not anchor_key_of(contents.trail / DIGEST_FOLDER):
         told.append("nothing in the trail is signed yet")
-    if evidence.results is None or not _files_of(evidence.results):
+    if contents.results is None or not _files_of(contents.results):
         told.append("it has no results (rfhbridge audit run writes them)")
-    elif not read_seal(evidence.results).signature:
+    elif not read_seal(contents.results).signature:
         told.append("nobody signed its results (rfhbridge audit run --sign KEY)")
     return tuple(told)
 
 
-def _fill(evidence: Evidence, file: BinaryIO, *, is_zip: bool) -> int:
+def _fill(contents: PackContents, file: BinaryIO, *, is_zip: bool) -> int:
     count = 0
     with _ZipWriter(file) if is_zip else _TarWriter(file) as writer:
-        for name, content in _members(evidence):
+        for name, content in _members(contents):
             count += 1
             with ExitStack() as opened:
                 data = io.BytesIO(content) if isinstance(content, bytes) else opened.enter_context(content)
@@ -107,17 +107,17 @@ def _fill(evidence: Evidence, file: BinaryIO, *, is_zip: bool) -> int:
     return count
 
 
-def _members(evidence: Evidence) -> Iterator[tuple[str, bytes | AbstractContextManager[BinaryIO]]]:
+def _members(contents: PackContents) -> Iterator[tuple[str, bytes | AbstractContextManager[BinaryIO]]]:
     """Names and contents, in the order of the pack."""
-    source = TrailFolder(evidence.trail)
-    key = anchor_key_of(evidence.trail / DIGEST_FOLDER)
-    yield README, _readme(evidence, key).encode()
+    source = TrailFolder(contents.trail)
+    key = anchor_key_of(contents.trail / DIGEST_FOLDER)
+    yield README, _readme(contents, key).encode()
     if key:
         yield PUBLIC_KEY, f"{key}\n".encode()
-    if evidence.policy is not None:
-        yield POLICY, evidence.policy.open("rb")
-    for path in _files_of(evidence.results):
-        yield f"{RESULTS}/{path.relative_to(evidence.results or path).as_posix()}", path.open("rb")
+    if contents.policy is not None:
+        yield POLICY, contents.policy.open("rb")
+    for path in _files_of(contents.results):
+        yield f"{RESULTS}/{path.relative_to(contents.results or path).as_posix()}", path.open("rb")
     for entry in source.entries():
         if isinstance(entry, DigestFile):
             yield f"{TRAIL}/{DIGEST_FOLDER}/{digest_name(entry.number)}", entry.data
@@ -126,7 +126,7 @@ def _members(evidence: Evidence) -> Iterator[tuple[str, bytes | AbstractContextM
     if source.gone:
         raise PackError(f"{source.gone[0]} was removed while the trail was packed (pack it again)")
     for name in source.torn_files:
-        yield f"{TRAIL}/{name}", (evidence.trail / name).open("rb")
+        yield f"{TRAIL}/{name}", (contents.trail / name).open("rb")
 
 
 def _segment_member(segment: SegmentFile) -> tuple[str, AbstractContextManager[BinaryIO]]:
@@ -140,9 +140,9 @@ def _files_of(folder: Path | None) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-def _readme(evidence: Evidence, key: str) -> str:
+def _readme(contents: PackContents, key: str) -> str:
     template = Template(_README_TEMPLATE.read_text(encoding="utf-8"))
-    return template.substitute(code_version=evidence.code_version, public_key=key or "none: nothing is signed yet")
+    return template.substitute(code_version=contents.code_version, public_key=key or "none: nothing is signed yet")
 
 
 def _size_of(file: BinaryIO) -> int:

@@ -24,7 +24,7 @@ from gateway.access.users import Users
 from gateway.config.limits import Limit
 from gateway.limits.addresses import network_of_peer
 from gateway.mqtt.events import ConnectReceived
-from spark_audit.record import Proof
+from spark_audit.record import LoginProof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Admitted:
     """
 
     user: str | None
-    proof: Proof
+    proof: LoginProof
     until_us: int = 0
     fingerprint: str = ""
 
@@ -179,7 +179,7 @@ class Login:
             return _NAMELESS if connect.user_name is None else _NAMES_ARE_NOTHING
         if reason := why_refused(self._binding, None, connect.client_identifier, self._is_known):
             return Refused(refusal=LoginRefusal.WRONG_IDENTIFIER, reason=reason)
-        return Admitted(user=None, proof=Proof.LISTENER if is_by_listener else Proof.NONE)
+        return Admitted(user=None, proof=LoginProof.LISTENER if is_by_listener else LoginProof.NONE)
 
     def _certified(self, entrance: Entrance, connect: ConnectReceived) -> Decision:
         """A client whose certificate names the user; its password is ignored."""
@@ -191,7 +191,7 @@ class Login:
         if connect.user_name and connect.user_name != user:
             reason = f"the user name is not that of the certificate, {user!r}"
             return Refused(refusal=LoginRefusal.WRONG_CREDENTIALS, reason=reason)
-        return self._admit(user, connect, entrance, Proof.CERTIFICATE)
+        return self._admit(user, connect, entrance, LoginProof.CERTIFICATE)
 
     def _let_in_by_token(
         self, tokens: TokenCheck, token: bytes, connect: ConnectReceived, entrance: Entrance
@@ -204,7 +204,7 @@ class Login:
         if connect.user_name not in _NO_USER_NAMES and connect.user_name != external.user:
             reason = f"the user name is not that of the token, {external.user!r}"
             return Refused(refusal=LoginRefusal.WRONG_CREDENTIALS, reason=reason)
-        decision = self._admit(external.user, connect, entrance, Proof.TOKEN)
+        decision = self._admit(external.user, connect, entrance, LoginProof.TOKEN)
         if isinstance(decision, Refused):
             return decision
         return replace(decision, until_us=external.until_us, fingerprint=external.fingerprint)
@@ -250,11 +250,11 @@ class Login:
             decided(_BUSY)
 
     def _admit(
-        self, user: str, connect: ConnectReceived, entrance: Entrance, proof: Proof = Proof.PASSWORD
+        self, user: str, connect: ConnectReceived, entrance: Entrance, proof: LoginProof = LoginProof.PASSWORD
     ) -> Decision:
         if reason := why_refused(self._binding, user, connect.client_identifier, self._is_known):
             return Refused(refusal=LoginRefusal.WRONG_IDENTIFIER, reason=reason)
-        self.recent.add(user, network_of_peer(entrance.peer), self._day(), is_external=proof is not Proof.PASSWORD)
+        self.recent.add(user, network_of_peer(entrance.peer), self._day(), is_external=proof is not LoginProof.PASSWORD)
         return Admitted(user=user, proof=proof)
 
     @property

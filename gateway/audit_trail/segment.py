@@ -23,9 +23,9 @@ from typing import Any, Final, Self
 
 import orjson
 
-from gateway.audit_trail.account import Account
 from gateway.audit_trail.digests import NO_PROVENANCE, Digests, Provenance
 from gateway.audit_trail.durable_file import write_synced
+from gateway.audit_trail.measured_lines import MeasuredLines
 from gateway.audit_trail.segment_files import (
     TORN_SUFFIX,
     SegmentFile,
@@ -94,7 +94,7 @@ class Trail:
         self._number = 0
         self._path: Path | None = None
         self._file = -1
-        self._account = Account()
+        self._measured = MeasuredLines()
         #: Names of closed segments that were changed before they had a digest, the oldest first.
         self._unsigned: list[str] = []
         #: How far the store knows the trail; None where it does not.
@@ -163,15 +163,17 @@ class Trail:
     @property
     def reached(self) -> TrailHead | None:
         """How far the trail reaches; None where it has no line. Durable after `sync`."""
-        account = self._account
-        if self._path is None or not account.records:
+        measured = self._measured
+        if self._path is None or not measured.records:
             return self._closed
-        return TrailHead(segment=self._path.stem, lines=account.records, size_bytes=account.size_bytes, head=self.head)
+        return TrailHead(
+            segment=self._path.stem, lines=measured.records, size_bytes=measured.size_bytes, head=self.head
+        )
 
     def _lines_backwards(self, gateway: str) -> Iterator[bytes]:
         """Every line of the open segment, and of those that may have some of the gateway's; the newest first."""
         if self._path is not None:
-            yield from reversed(self._path.read_bytes()[: self._account.size_bytes].splitlines())
+            yield from reversed(self._path.read_bytes()[: self._measured.size_bytes].splitlines())
         signed = (digest.segment for digest in self._digests_of(gateway))
         for stem in heapq.merge(reversed(self._unsigned), signed, reverse=True):
             yield from reversed(read_segment(self.folder, stem).splitlines())
@@ -197,13 +199,13 @@ class Trail:
                 view = view[os.write(self._file, view) :]
         except OSError as error:
             raise _failure("write the trail", error) from error
-        self._account.add(lines)
+        self._measured.add(lines)
         self.head = head
 
     def check_confirmed(self) -> None:
         """No batch waits any more. Raises TrailChanged for lines that the store does not know, and no batch had."""
         if self._ahead and self._path is not None:
-            known, count = self._account.records, self._ahead.count(b"\n")
+            known, count = self._measured.records, self._ahead.count(b"\n")
             lines = f"lines {known + 1} to {known + count} of segment {self._path.stem}"
             raise TrailChanged("go on with the trail", f"{lines} are of no batch that waits: somebody added them")
 
@@ -253,7 +255,7 @@ class Trail:
             return
         try:
             os.fsync(self._file)
-            facts = self._account.facts(segment=self._path.stem, head=self.head, until_us=self._now_us())
+            facts = self._measured.facts(segment=self._path.stem, head=self.head, until_us=self._now_us())
             self._check_bytes(self._path, facts)
             self.digests.add_segment(facts)
             self._name_closed(self._path)
@@ -261,7 +263,7 @@ class Trail:
         except OSError as error:
             raise _failure("close a segment of the trail", error) from error
         self._closed = self.reached
-        self._path, self._file, self._account = None, -1, Account()
+        self._path, self._file, self._measured = None, -1, MeasuredLines()
 
     def close(self) -> None:
         """Lets go of the files; an open segment stays open and is continued next time."""
@@ -290,10 +292,10 @@ class Trail:
         self.digests.add_interval(gateway, from_us=self._quiet_since_us(), until_us=self._now_us())
 
     def _roll_before(self, length: int, gateway: str) -> None:
-        size = self._account.size_bytes
+        size = self._measured.size_bytes
         if self._path is None or not size:
             return
-        if size + length > self.limits.size_bytes or self._account.gateway != gateway or self._is_over():
+        if size + length > self.limits.size_bytes or self._measured.gateway != gateway or self._is_over():
             self.close_segment()
 
     def _check_bytes(self, path: Path, facts: dict[str, Any]) -> None:
@@ -355,9 +357,9 @@ class Trail:
             self.head = head if hashes is None else hashes[0]
             self._unsigned.append(file.stem)
             return
-        account, self.head = Account.of(data), head
-        self.digests.add_segment(account.facts(segment=file.stem, head=self.head, until_us=account.ended_us))
-        self._closed = TrailHead(segment=file.stem, lines=account.records, size_bytes=len(data), head=head)
+        measured, self.head = MeasuredLines.of(data), head
+        self.digests.add_segment(measured.facts(segment=file.stem, head=self.head, until_us=measured.ended_us))
+        self._closed = TrailHead(segment=file.stem, lines=measured.records, size_bytes=len(data), head=head)
 
     def _continue(self, path: Path) -> None:
         """Keeps the whole, linked lines of an open segment; what follows them goes to a `.torn` file.
@@ -374,10 +376,10 @@ class Trail:
             self._number -= 1  # the last segment there is: without a line it never was, and its number is free
             return
         known = kept if self._known is None else self._known.bytes_of(path.stem)
-        self._path, self._account, self._ahead = path, Account.of(data[:known]), data[known:kept]
+        self._path, self._measured, self._ahead = path, MeasuredLines.of(data[:known]), data[known:kept]
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
         os.fsync(self._file)
-        self._began = datetime.fromtimestamp(Account.of(data[:kept]).began_us / _US, UTC)
+        self._began = datetime.fromtimestamp(MeasuredLines.of(data[:kept]).began_us / _US, UTC)
         if not self._ahead:
             self.head = head
             if self._is_over():
@@ -401,9 +403,9 @@ class Trail:
             if beginning_of(there) != beginning_of(line):
                 record = orjson.loads(line)
                 raise AnotherBatch(record["gateway"], record["batch"])
-        first = self._account.records + 1
+        first = self._measured.records + 1
         _log.warning("trail lines written anew segment=%s line=%s reason=%s", path.stem, first, "the batch has others")
-        self._cut(path, path.read_bytes(), self._account.size_bytes)
+        self._cut(path, path.read_bytes(), self._measured.size_bytes)
         self._ahead = b""
         return 0
 

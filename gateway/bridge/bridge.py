@@ -56,7 +56,7 @@ from gateway.mqtt.events import (
     Violated,
 )
 from gateway.mqtt.levels import LEVELS
-from gateway.mqtt.properties import Explanation
+from gateway.mqtt.properties import ReasonProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.reason_strings import reason_string_of_codes
 from mq_adapters.embedded.engine import Engine
@@ -384,7 +384,7 @@ class Bridge:
                 if FAILURE in answer.codes and not LEVELS[session.level].suback_can_refuse:
                     link.close("a subscription was refused, and MQTT 3.1 has no code to say so")
                     return
-                explanation = Explanation(reason_string=reason_string_of_codes(*answer)) if answer.told else None
+                explanation = ReasonProperties(reason_string=reason_string_of_codes(*answer)) if answer.told else None
                 self._answer(link, link.connection.writer.suback(packet_identifier, answer.codes, explanation))
             if asked and session.link is link:
                 self._sys_topics.subscribed(link, session, asked)

@@ -18,7 +18,7 @@ from mq_adapters.channel.in_doubt import went_back
 from mq_adapters.channel.state_message import LocalState, MalformedState, RemoteState, read_local_state
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.store.reach import told_time
-from mq_adapters.embedded.store.witness import StoreWentBack
+from mq_adapters.embedded.store.rollback_guard import StoreWentBack
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 

@@ -70,7 +70,7 @@ channel = typer.Typer(
 )
 
 
-class Action(StrEnum):
+class Decision(StrEnum):
     """An operator's decision about a batch that the channel cannot decide itself."""
 
     COMMIT = "commit"
@@ -138,7 +138,7 @@ def stop(name: ChannelName, data: DataOption = None, config: ConfigOption = None
 @channel.command(epilog=epilog("rfhbridge channel resolve CENTRAL.OUT.0 --action commit"))
 def resolve(
     name: ChannelName,
-    action: Annotated[Action, typer.Option("--action", help="commit, backout or reset, as above.")],
+    action: Annotated[Decision, typer.Option("--action", help="commit, backout or reset, as above.")],
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:

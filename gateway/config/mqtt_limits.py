@@ -23,7 +23,7 @@ class ConnectionLimits(Table):
 
 
 class SessionLimits(Table):
-    """Limits on the wishes of one session, and on the room of one session and of all."""
+    """Limits on what one session may ask for, and on the room of one session and of all."""
 
     maximum_packet_bytes: int = Limit.PACKET_BYTES.field
     maximum_in_flight: int = Limit.IN_FLIGHT.field

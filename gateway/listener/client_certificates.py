@@ -30,7 +30,7 @@ def certificate_of(transport: asyncio.BaseTransport) -> bytes | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownCertificate:
     """A client's certificate, as a listener keeps it: its end (seconds since 1970), its subject, and its user."""
 
     ends_s: float
@@ -38,7 +38,7 @@ class Shown:
     user: str
 
 
-def read_shown(certificate: bytes, kind: str) -> Shown:
+def read_shown(certificate: bytes, kind: str) -> ShownCertificate:
     """Reads a certificate (DER) that OpenSSL has accepted. `user_from_certificate` chooses the user; "": it names none.
 
     The subject is written as RFC 4514 says. A subject with several common names has no single user. OpenSSL accepts
@@ -46,13 +46,13 @@ def read_shown(certificate: bytes, kind: str) -> Shown:
     """
     try:
         read = x509.load_der_x509_certificate(certificate)
-        return Shown(
+        return ShownCertificate(
             ends_s=read.not_valid_after_utc.timestamp(),
             subject=read.subject.rfc4514_string()[:_LONGEST_SUBJECT_CHARACTERS],
             user=_user(read.subject, kind),
         )
     except ValueError:
-        return Shown(ends_s=math.inf, subject="", user="")
+        return ShownCertificate(ends_s=math.inf, subject="", user="")
 
 
 def _user(subject: x509.Name, kind: str) -> str:

@@ -9,7 +9,7 @@ from gateway.mqtt.errors import MalformedPacket, ProtocolViolation
 from gateway.mqtt.events import Event, ReleaseReceived
 from gateway.mqtt.levels import Level, PacketType
 from gateway.mqtt.outgoing_flows import OutgoingFlows
-from gateway.mqtt.properties import Explanation
+from gateway.mqtt.properties import ReasonProperties
 from gateway.mqtt.reason_codes import ACKNOWLEDGEMENT_CODES, FAILURE, RELEASE_CODES
 from gateway.mqtt.wire import Fields
 
@@ -32,7 +32,7 @@ def read_acknowledgement(packet_type: PacketType, fields: Fields, flows: Outgoin
     if not packet_identifier:
         raise ProtocolViolation(f"{packet_type.name} has the packet identifier 0")
     reason_code = fields.byte() if fields.left else 0
-    properties: Explanation | None = property_codec.ANSWER.read(fields) if fields.left else None
+    properties: ReasonProperties | None = property_codec.ANSWER.read(fields) if fields.left else None
     fields.finish()
     if reason_code not in _CODES[packet_type]:
         raise ProtocolViolation(f"{packet_type.name} has the reason code {reason_code:02X}")

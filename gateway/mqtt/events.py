@@ -15,8 +15,8 @@ from gateway.mqtt.properties import (
     NEVER_EXPIRES_S,
     ConnectProperties,
     DisconnectProperties,
-    Explanation,
     PublishProperties,
+    ReasonProperties,
     SubscribeProperties,
     UnsubscribeProperties,
     WillProperties,
@@ -136,7 +136,7 @@ class DeliveryRefused(NamedTuple):
     token: object
     packet_type: int
     reason_code: int
-    properties: Explanation | None
+    properties: ReasonProperties | None
 
 
 class DeliveryCompleted(NamedTuple):

@@ -25,7 +25,7 @@ from gateway.mqtt.events import (
     DeliveryRefused,
 )
 from gateway.mqtt.levels import PacketType
-from gateway.mqtt.properties import UNLIMITED_RECEIVE_MAXIMUM, Explanation
+from gateway.mqtt.properties import UNLIMITED_RECEIVE_MAXIMUM, ReasonProperties
 from gateway.mqtt.wire import MAXIMUM_PACKET_IDENTIFIER
 
 
@@ -220,7 +220,7 @@ class OutgoingFlows:
         return delivery(packet_identifier, outgoing.token)
 
     def note_refusal(
-        self, packet_type: PacketType, packet_identifier: int, reason_code: int, properties: Explanation | None
+        self, packet_type: PacketType, packet_identifier: int, reason_code: int, properties: ReasonProperties | None
     ) -> DeliveryRefused | None:
         """PUBACK or PUBREC arrived with a reason code of 80 hex or more. Returns None if no flow awaits it."""
         outgoing = self.outgoing.get(packet_identifier)

@@ -11,8 +11,8 @@ from gateway.mqtt.levels import LEVELS
 from gateway.mqtt.properties import (
     ConnackProperties,
     DisconnectProperties,
-    Explanation,
     PublishProperties,
+    ReasonProperties,
 )
 from gateway.mqtt.wire import (
     MAXIMUM_PACKET_IDENTIFIER,
@@ -122,7 +122,7 @@ def publish(
 
 
 def _acknowledgement(
-    first_byte: int, packet_identifier: int, reason_code: int, explanation: Explanation | None
+    first_byte: int, packet_identifier: int, reason_code: int, explanation: ReasonProperties | None
 ) -> bytes:
     """The short form for success, the middle one for a reason code, the long one with properties (section 3.4.2)."""
     if not reason_code and explanation is None:
@@ -133,12 +133,12 @@ def _acknowledgement(
     return _packet(first_byte, body)
 
 
-def puback(packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
+def puback(packet_identifier: int, reason_code: int = 0, explanation: ReasonProperties | None = None) -> bytes:
     """PUBACK, the answer to a PUBLISH of QoS 1 (section 3.4). Only level 5 has more than the identifier."""
     return _acknowledgement(0x40, packet_identifier, reason_code, explanation)
 
 
-def pubrec(packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
+def pubrec(packet_identifier: int, reason_code: int = 0, explanation: ReasonProperties | None = None) -> bytes:
     """PUBREC, the first answer to a PUBLISH of QoS 2 (section 3.5). Only level 5 has more than the identifier."""
     return _acknowledgement(0x50, packet_identifier, reason_code, explanation)
 
@@ -149,13 +149,13 @@ def pubrel(packet_identifier: int, duplicate: bool = False, level: int = 4, *, r
     return _acknowledgement(first_byte, packet_identifier, reason_code, None)
 
 
-def pubcomp(packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
+def pubcomp(packet_identifier: int, reason_code: int = 0, explanation: ReasonProperties | None = None) -> bytes:
     """PUBCOMP, the answer to PUBREL (section 3.7). Only level 5 has more than the identifier."""
     return _acknowledgement(0x70, packet_identifier, reason_code, explanation)
 
 
 def suback(
-    packet_identifier: int, return_codes: bytes, *, level: int = 4, explanation: Explanation | None = None
+    packet_identifier: int, return_codes: bytes, *, level: int = 4, explanation: ReasonProperties | None = None
 ) -> bytes:
     """SUBACK (section 3.9): for each subscription the granted QoS, or 80 hex for failure (not in MQTT 3.1)."""
     properties = property_codec.ANSWER.encode(explanation) if LEVELS[level].has_properties else b""
@@ -163,7 +163,7 @@ def suback(
 
 
 def unsuback(
-    packet_identifier: int, reason_codes: bytes = b"", *, level: int = 4, explanation: Explanation | None = None
+    packet_identifier: int, reason_codes: bytes = b"", *, level: int = 4, explanation: ReasonProperties | None = None
 ) -> bytes:
     """UNSUBACK (section 3.11); at level 5 with a reason code for each topic filter."""
     if not LEVELS[level].has_properties:

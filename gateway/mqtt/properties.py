@@ -76,7 +76,7 @@ class PublishProperties(NamedTuple):
     content_type: str | None = None
 
 
-class Explanation(NamedTuple):
+class ReasonProperties(NamedTuple):
     """PUBACK, PUBREC, PUBREL, PUBCOMP, SUBACK, UNSUBACK: for people, and left out if the packet gets too large."""
 
     reason_string: str | None = None
@@ -114,7 +114,7 @@ class AuthProperties(NamedTuple):
     user_properties: UserProperties = ()
 
 
-class Kind(Enum):
+class PropertyKind(Enum):
     """The form of a property. BIT and FLAG are a byte of 0 or 1; a BIT is read as a number, a FLAG as a truth."""
 
     BIT = 1
@@ -131,39 +131,39 @@ class Property(NamedTuple):
     """A row of table 2-4; `minimum`: the least value that the standard allows."""
 
     identifier: int
-    kind: Kind
+    kind: PropertyKind
     minimum: int = 0
 
 
 PROPERTIES: Final = {
-    "payload_format_indicator": Property(0x01, Kind.BIT),
-    "message_expiry_s": Property(0x02, Kind.FOUR_BYTES),
-    "content_type": Property(0x03, Kind.TEXT),
-    "response_topic": Property(0x08, Kind.TEXT),
-    "correlation_data": Property(0x09, Kind.BINARY),
-    "subscription_identifier": Property(0x0B, Kind.VARIABLE, 1),
-    "subscription_identifiers": Property(0x0B, Kind.VARIABLE, 1),
-    "session_expiry_s": Property(0x11, Kind.FOUR_BYTES),
-    "assigned_client_identifier": Property(0x12, Kind.TEXT),
-    "server_keep_alive_s": Property(0x13, Kind.TWO_BYTES),
-    "authentication_method": Property(0x15, Kind.TEXT),
-    "authentication_data": Property(0x16, Kind.BINARY),
-    "request_problem_information": Property(0x17, Kind.FLAG),
-    "will_delay_s": Property(0x18, Kind.FOUR_BYTES),
-    "request_response_information": Property(0x19, Kind.FLAG),
-    "response_information": Property(0x1A, Kind.TEXT),
-    "server_reference": Property(0x1C, Kind.TEXT),
-    "reason_string": Property(0x1F, Kind.TEXT),
-    "receive_maximum": Property(0x21, Kind.TWO_BYTES, 1),
-    "topic_alias_maximum": Property(0x22, Kind.TWO_BYTES),
-    "topic_alias": Property(0x23, Kind.TWO_BYTES),  # 0 has a reason code of its own, see `topic_aliases`
-    "maximum_qos": Property(0x24, Kind.BIT),
-    "retain_available": Property(0x25, Kind.FLAG),
-    "user_properties": Property(0x26, Kind.TEXT_PAIR),
-    "maximum_packet_bytes": Property(0x27, Kind.FOUR_BYTES, 1),
-    "wildcard_subscription_available": Property(0x28, Kind.FLAG),
-    "subscription_identifiers_available": Property(0x29, Kind.FLAG),
-    "shared_subscription_available": Property(0x2A, Kind.FLAG),
+    "payload_format_indicator": Property(0x01, PropertyKind.BIT),
+    "message_expiry_s": Property(0x02, PropertyKind.FOUR_BYTES),
+    "content_type": Property(0x03, PropertyKind.TEXT),
+    "response_topic": Property(0x08, PropertyKind.TEXT),
+    "correlation_data": Property(0x09, PropertyKind.BINARY),
+    "subscription_identifier": Property(0x0B, PropertyKind.VARIABLE, 1),
+    "subscription_identifiers": Property(0x0B, PropertyKind.VARIABLE, 1),
+    "session_expiry_s": Property(0x11, PropertyKind.FOUR_BYTES),
+    "assigned_client_identifier": Property(0x12, PropertyKind.TEXT),
+    "server_keep_alive_s": Property(0x13, PropertyKind.TWO_BYTES),
+    "authentication_method": Property(0x15, PropertyKind.TEXT),
+    "authentication_data": Property(0x16, PropertyKind.BINARY),
+    "request_problem_information": Property(0x17, PropertyKind.FLAG),
+    "will_delay_s": Property(0x18, PropertyKind.FOUR_BYTES),
+    "request_response_information": Property(0x19, PropertyKind.FLAG),
+    "response_information": Property(0x1A, PropertyKind.TEXT),
+    "server_reference": Property(0x1C, PropertyKind.TEXT),
+    "reason_string": Property(0x1F, PropertyKind.TEXT),
+    "receive_maximum": Property(0x21, PropertyKind.TWO_BYTES, 1),
+    "topic_alias_maximum": Property(0x22, PropertyKind.TWO_BYTES),
+    "topic_alias": Property(0x23, PropertyKind.TWO_BYTES),  # 0 has a reason code of its own, see `topic_aliases`
+    "maximum_qos": Property(0x24, PropertyKind.BIT),
+    "retain_available": Property(0x25, PropertyKind.FLAG),
+    "user_properties": Property(0x26, PropertyKind.TEXT_PAIR),
+    "maximum_packet_bytes": Property(0x27, PropertyKind.FOUR_BYTES, 1),
+    "wildcard_subscription_available": Property(0x28, PropertyKind.FLAG),
+    "subscription_identifiers_available": Property(0x29, PropertyKind.FLAG),
+    "shared_subscription_available": Property(0x2A, PropertyKind.FLAG),
 }
 """Identifier and type of each property, by the name of its field."""
 

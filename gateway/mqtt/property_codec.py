@@ -15,10 +15,10 @@ from gateway.mqtt.properties import (
     ConnackProperties,
     ConnectProperties,
     DisconnectProperties,
-    Explanation,
-    Kind,
     Property,
+    PropertyKind,
     PublishProperties,
+    ReasonProperties,
     SubscribeProperties,
     UnsubscribeProperties,
     WillProperties,
@@ -29,7 +29,12 @@ from gateway.mqtt.wire import Fields, decode_plain_texts, encode_binary, encode_
 LONGEST_PROPERTIES_BYTES: Final = 262_144  # our choice: four fields of the largest size, in each packet
 MAXIMUM_REPEATED: Final = 1_000  # our choice: a user property of 5 bytes takes some 150 in memory
 
-_NUMBER_BYTES: Final = {Kind.BIT: 1, Kind.FLAG: 1, Kind.TWO_BYTES: 2, Kind.FOUR_BYTES: 4}
+_NUMBER_BYTES: Final = {
+    PropertyKind.BIT: 1,
+    PropertyKind.FLAG: 1,
+    PropertyKind.TWO_BYTES: 2,
+    PropertyKind.FOUR_BYTES: 4,
+}
 _NO_PROPERTIES: Final = b"\x00"
 
 Values = TypeVar("Values", bound=tuple[object, ...])
@@ -91,7 +96,7 @@ class PropertySection(Generic[Values]):
             slot = self._by_identifier.get(identifier)
             if slot is None:
                 raise MalformedPacket(f"{self.name} has the property {identifier:02X}, which has no place there")
-            if slot.kind is Kind.TEXT_PAIR:
+            if slot.kind is PropertyKind.TEXT_PAIR:
                 self._read_pairs(section, slot, repeated.setdefault(slot.index, []))
                 continue
             section.position += 1
@@ -150,15 +155,15 @@ class PropertySection(Generic[Values]):
 
 def _read_value(section: Fields, slot: _Slot) -> object:
     kind = slot.kind
-    if kind is Kind.TEXT:
+    if kind is PropertyKind.TEXT:
         return section.text()
-    if kind is Kind.BINARY:
+    if kind is PropertyKind.BINARY:
         return section.binary()
     size = slot.number_bytes
     number = int.from_bytes(section.take(size), "big") if size else section.variable_number()
     if number < slot.minimum or (size == 1 and number > 1):
         raise ProtocolViolation(f"the property {slot.name} is {number}, which it must not be (section 2.2.2.2)")
-    return number == 1 if kind is Kind.FLAG else number
+    return number == 1 if kind is PropertyKind.FLAG else number
 
 
 def _encode_slot(slot: _Slot, value: object) -> bytes:
@@ -178,7 +183,7 @@ def _encode_value(slot: _Slot, value: object) -> bytes:
         name, text = value
         return encode_text(name) + encode_text(text)
     assert isinstance(value, int)
-    if slot.kind is Kind.VARIABLE:
+    if slot.kind is PropertyKind.VARIABLE:
         return encode_variable_number(value)
     try:
         return value.to_bytes(slot.number_bytes, "big")
@@ -190,7 +195,7 @@ CONNECT: Final = PropertySection("CONNECT", ConnectProperties, ConnectProperties
 WILL: Final = PropertySection("the will", WillProperties, WillProperties._fields)
 CONNACK: Final = PropertySection("CONNACK", ConnackProperties, ConnackProperties._fields)
 PUBLISH: Final = PropertySection("PUBLISH", PublishProperties, PublishProperties._fields)
-ANSWER: Final = PropertySection("the answer", Explanation, Explanation._fields)
+ANSWER: Final = PropertySection("the answer", ReasonProperties, ReasonProperties._fields)
 SUBSCRIBE: Final = PropertySection("SUBSCRIBE", SubscribeProperties, SubscribeProperties._fields)
 UNSUBSCRIBE: Final = PropertySection("UNSUBSCRIBE", UnsubscribeProperties, UnsubscribeProperties._fields)
 DISCONNECT: Final = PropertySection("DISCONNECT", DisconnectProperties, DisconnectProperties._fields)

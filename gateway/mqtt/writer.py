@@ -13,7 +13,13 @@ from typing import Final
 from gateway.mqtt import packets, property_codec
 from gateway.mqtt.errors import UsageError
 from gateway.mqtt.levels import LEVELS
-from gateway.mqtt.properties import PROPERTIES, ConnackProperties, DisconnectProperties, Explanation, PublishProperties
+from gateway.mqtt.properties import (
+    PROPERTIES,
+    ConnackProperties,
+    DisconnectProperties,
+    PublishProperties,
+    ReasonProperties,
+)
 from gateway.mqtt.reason_strings import reason_string, reason_string_of_codes
 from gateway.mqtt.topic_aliases import OutgoingAliases
 from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH
@@ -94,14 +100,18 @@ class PacketWriter:
         made = header(topic, property_codec.PUBLISH.encode(properties))
         return made if len(made) <= longest else None
 
-    def puback(self, packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
+    def puback(
+        self, packet_identifier: int, reason_code: int = 0, explanation: ReasonProperties | None = None
+    ) -> bytes:
         """PUBACK. Only level 5 has a reason code: earlier levels have no refusal."""
         explained = explanation or _explanation(reason_string(reason_code))
         return self._first_that_fits(
             packets.puback(packet_identifier, reason_code, each) for each in self._explanations(explained)
         )
 
-    def pubrec(self, packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
+    def pubrec(
+        self, packet_identifier: int, reason_code: int = 0, explanation: ReasonProperties | None = None
+    ) -> bytes:
         """PUBREC. A reason code of 80 hex or more ends the flow: call `Connection.refused` too (MQTT-4.3.3-9)."""
         explained = explanation or _explanation(reason_string(reason_code))
         return self._first_that_fits(
@@ -120,14 +130,16 @@ class PacketWriter:
             packets.pubcomp(packet_identifier, reason_code, each) for each in self._explanations(explained)
         )
 
-    def suback(self, packet_identifier: int, return_codes: bytes, explanation: Explanation | None = None) -> bytes:
+    def suback(self, packet_identifier: int, return_codes: bytes, explanation: ReasonProperties | None = None) -> bytes:
         """SUBACK: one code for each subscription, in the order of the SUBSCRIBE (MQTT-3.9.3-1)."""
         return self._first_that_fits(
             packets.suback(packet_identifier, return_codes, level=self._level.number, explanation=each)
             for each in self._explanations(explanation or _explanation(reason_string_of_codes(return_codes)))
         )
 
-    def unsuback(self, packet_identifier: int, reason_codes: bytes, explanation: Explanation | None = None) -> bytes:
+    def unsuback(
+        self, packet_identifier: int, reason_codes: bytes, explanation: ReasonProperties | None = None
+    ) -> bytes:
         """UNSUBACK: one code for each topic filter, which level 5 alone sends (MQTT-3.11.3-1)."""
         return self._first_that_fits(
             packets.unsuback(packet_identifier, reason_codes, level=self._level.number, explanation=each)
@@ -156,7 +168,7 @@ class PacketWriter:
             packets.disconnect(reason_code, None if each == _NOTHING_TOLD else each) for each in made
         )
 
-    def _explanations(self, explanation: Explanation | None) -> tuple[Explanation | None, ...]:
+    def _explanations(self, explanation: ReasonProperties | None) -> tuple[ReasonProperties | None, ...]:
         """The explanations that an answer may have, the longest first."""
         if explanation is None or not self._explains or not self._level.has_properties:
             return (None,)
@@ -166,5 +178,5 @@ class PacketWriter:
         return next((packet for packet in made if len(packet) <= self._maximum_bytes), b"")
 
 
-def _explanation(text: str | None) -> Explanation | None:
-    return None if text is None else Explanation(reason_string=text)
+def _explanation(text: str | None) -> ReasonProperties | None:
+    return None if text is None else ReasonProperties(reason_string=text)

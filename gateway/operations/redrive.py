@@ -146,7 +146,7 @@ class Redrive:
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _units(self, selection: RedriveSelection, advance: Callable[[], object]) -> Iterator[list[DeadLetter]]:
-        """The dead letters that are wished for, as many at a time as one unit of work is to have."""
+        """The dead letters that are selected, as many at a time as one unit of work is to have."""
         unit: list[DeadLetter] = []
         size = 0
         for letter in self._queue_manager.browse(self._queue_name):

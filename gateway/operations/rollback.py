@@ -1,9 +1,9 @@
 """A store, a trail or a whole data folder went back: other files show it, and an operator accepts it.
 
 When a store is opened, it is compared with the end of its own journal and its marker
-(mq_adapters/embedded/store/witness.py). Here it is compared with the trail, which never has a batch that the store does
-not know, and which has the last line that the store knows. The trail is compared with the copies of digests in the
-second place. A target's channel finds messages that it took since. Accepting begins a new
+(mq_adapters/embedded/store/rollback_guard.py). Here it is compared with the trail. The trail has the last line that the
+store knows, and no batch that the store does not know. The trail is compared with the copies of digests in the second
+place. A target's channel finds messages that it took since. Accepting begins a new
 incarnation, and its first record says so (Kind.RESTORED).
 """
 
@@ -24,8 +24,8 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.socket.snapshot import states_of
 from mq_adapters.embedded.store.reach import Reach, now_us, told_time
 from mq_adapters.embedded.store.rollback import Rollback, accept_rollback
+from mq_adapters.embedded.store.rollback_guard import StoreWentBack
 from mq_adapters.embedded.store.verification import StoreVerification, contradictions_of, verify_store
-from mq_adapters.embedded.store.witness import StoreWentBack
 from mq_adapters.embedded.unit_of_work import TRAIL_HEAD
 from mq_adapters.reasons import StoreError
 from mq_adapters.system_queues import CHANNEL_STATE_QUEUE

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.message import MQCI_NONE, Message
 
-Owner = bytes | str
+LetterOwner = bytes | str
 """A CorrelId, or a client; "" is nobody."""
 _Key = TypeVar("_Key", bytes, bytes | str)
 
@@ -69,8 +69,8 @@ class Shares:
         self._client_of = client_of
         self._payers = payers
         #: By owner.
-        self.letters: Counter[Owner] = Counter()
-        self.sizes: Counter[Owner] = Counter()
+        self.letters: Counter[LetterOwner] = Counter()
+        self.sizes: Counter[LetterOwner] = Counter()
         #: The same by payer: what is charged to it for this queue.
         self.paid: Counter[bytes] = Counter()
         self._paid_bytes: Counter[bytes] = Counter()
@@ -89,7 +89,7 @@ class Shares:
         if self.queue.census is self:
             self.queue.census = None
 
-    def owner(self, correl_id: bytes, origin: bytes) -> Owner:
+    def owner(self, correl_id: bytes, origin: bytes) -> LetterOwner:
         return correl_id if correl_id != MQCI_NONE else self._client_of(origin)
 
     def arrived(self, message: Message) -> None:
@@ -106,7 +106,7 @@ class Shares:
             self._payers.charge(payer, -1, -min(size, self._paid_bytes[payer]))
         _take_off(self.paid, self._paid_bytes, payer, size)
 
-    def _add(self, owner: Owner, payer: bytes, size: int) -> None:
+    def _add(self, owner: LetterOwner, payer: bytes, size: int) -> None:
         self.letters[owner] += 1
         self.sizes[owner] += size
         if payer:

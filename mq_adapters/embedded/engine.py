@@ -39,10 +39,10 @@ from mq_adapters.embedded.unit_of_work import Departure, Note, StateKind, UnitOf
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
-from mq_adapters.system_queues import AUDIT_QUEUE, MADE_AT_START, SYSTEM_QUEUES, Owner
+from mq_adapters.system_queues import AUDIT_QUEUE, MADE_AT_START, SYSTEM_QUEUES, QueueOwner
 
 #: Messages on these queues belong to the gateway, whatever its configuration says.
-_ALWAYS_OWNED: Final = frozenset(row.name for row in MADE_AT_START if row.owner is Owner.GATEWAY)
+_ALWAYS_OWNED: Final = frozenset(row.name for row in MADE_AT_START if row.owner is QueueOwner.GATEWAY)
 
 #: A longer batch of audit notes, in bytes, is divided, because the exporter takes batches whole.
 AUDIT_MESSAGE_BYTES: Final = 16 * 1024 * 1024
@@ -194,17 +194,21 @@ class Engine:
         self.gateway_queues = queues
         self.objects.set_gateways(queues.owned | _ALWAYS_OWNED)
 
-    def owner(self, queue: Queue) -> Owner:
+    def owner(self, queue: Queue) -> QueueOwner:
         """The owner of the messages on a queue."""
         if queue.name in _ALWAYS_OWNED or queue.name in self.gateway_queues.owned:
-            return Owner.GATEWAY
+            return QueueOwner.GATEWAY
         row = SYSTEM_QUEUES.get(queue.name)
-        return Owner.OPERATOR if queue.takes_letters or (row is not None and row.is_made_at_start) else Owner.NOBODY
+        return (
+            QueueOwner.OPERATOR
+            if queue.takes_letters or (row is not None and row.is_made_at_start)
+            else QueueOwner.NOBODY
+        )
 
     def is_needed(self, name: str) -> bool:
         """Whether a gateway needs the queue of that name, or the alias."""
         queue = self._queues.get(name)
-        if queue is not None and self.owner(queue) is not Owner.NOBODY:
+        if queue is not None and self.owner(queue) is not QueueOwner.NOBODY:
             return True
         return name in self.gateway_queues.needed or name == self.objects.queue_manager.text("DEADQ")
 

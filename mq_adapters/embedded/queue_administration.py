@@ -13,7 +13,7 @@ from mq_adapters.embedded.operators_act import OperatorsAct, tell, tell_removals
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.reasons import QueueManagerError, ReasonCode
-from mq_adapters.system_queues import CHANNEL_STATE_QUEUE, Owner, is_closed_to_applications
+from mq_adapters.system_queues import CHANNEL_STATE_QUEUE, QueueOwner, is_closed_to_applications
 
 #: Messages that are destroyed in one unit of work.
 CLEAR_MESSAGES: Final = 1_000
@@ -65,7 +65,7 @@ def clear(engine: Engine, queue: Queue, act: OperatorsAct) -> int:
     """Destroys every message of a queue; returns their number. 2042 if somebody uses the queue or owns them."""
     _check_alive(engine)
     operation = f"clear queue {queue.name}"
-    if engine.owner(queue) is Owner.GATEWAY:
+    if engine.owner(queue) is QueueOwner.GATEWAY:
         why = "the messages on it are the gateway's; 'rfhbridge queue clear --force' destroys them all the same"
         raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, operation, why)
     _check_free(engine, queue, operation)

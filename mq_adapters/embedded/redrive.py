@@ -14,7 +14,7 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
-from mq_adapters.system_queues import Owner
+from mq_adapters.system_queues import QueueOwner
 from mq_adapters.transmission import inner_msg_id
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def redriven_in(unit: UnitOfWork) -> Iterator[tuple[Message, Queue, Message]]:
 def _check(engine: "Engine", queue: Queue, message: Message) -> None:
     if queue.resting_handler is not None:
         raise QueueManagerError(ReasonCode.MQRC_GET_INHIBITED, f"put a dead letter back on {queue.name}")
-    if engine.owner(queue) is not Owner.GATEWAY:
+    if engine.owner(queue) is not QueueOwner.GATEWAY:
         return
     if engine.takes_back is None:
         operation = f"put a dead letter back on {queue.name}, which needs a running gateway"

@@ -30,7 +30,7 @@ from spark_audit.controls.control import Severity
 from spark_audit.engines.engine import Engine
 from spark_audit.engines.spark import SparkEngine
 from spark_audit.judgement import Judgement
-from spark_audit.reperform.captured import Wish
+from spark_audit.reperform.captured import AskedConversion
 from spark_audit.report import figures
 from spark_audit.report.exceptions import OF_ARCHIVE, write_exceptions
 from spark_audit.result import (
@@ -87,14 +87,18 @@ class ArchiveToAudit:
 
 
 def audit_archive(
-    spark: SparkSession, archive: ArchiveToAudit, wish: Wish, progress: Progress, report_folder: Path | None = None
+    spark: SparkSession,
+    archive: ArchiveToAudit,
+    asked: AskedConversion,
+    progress: Progress,
+    report_folder: Path | None = None,
 ) -> AuditResult:
     """The result for an archive. Raises ArchiveError if it lacks a needed column, and PySpark's errors."""
     for name, value in _BATCHES.items():
         spark.conf.set(name, value)
     frame, with_pairs = _read(spark, archive)
     with closing(SparkEngine(spark)) as engine:
-        engine.take("records", examined(frame, wish))
+        engine.take("records", examined(frame, asked))
         scope = _scope(engine, archive)
         if reason := _why_not_evaluable(engine):
             return replace(not_evaluable(reason, scope, engine), subject=Subject.ARCHIVE, limits=LIMITS)

@@ -15,10 +15,18 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_audit.archive.files import LONGEST_MESSAGE_BYTES
 from spark_audit.facts.reader import CONTROLS_OF_RULES, CONTROLS_OF_STATUS
-from spark_audit.reperform.captured import Captured, Examination, Fault, UnknownHeader, Wish, examine, facts_of
+from spark_audit.reperform.captured import (
+    AskedConversion,
+    Captured,
+    Examination,
+    Fault,
+    UnknownHeader,
+    examine,
+    facts_of,
+)
 from spark_audit.reperform.code_page import UnknownCodePage
+from spark_audit.reperform.comparison import Comparison, Finding, Reason, Rule, Status, UnreadableBytes
 from spark_audit.reperform.facts import Facts
-from spark_audit.reperform.outcome import Finding, Outcome, Reason, Rule, Status, UnreadableBytes
 from spark_audit.reperform.performance import reperform
 from spark_audit.reperform.rules import broken_rules
 
@@ -76,32 +84,32 @@ _Found = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Comparison:
+class _Performed:
     """Columns of a conversion that was performed again, and what controls find in it."""
 
     columns: Mapping[str, Any] = field(default_factory=dict)
     findings: tuple[_Found, ...] = ()
 
 
-def examined(archive: DataFrame, wish: Wish) -> DataFrame:
-    """The outcomes of an archive in the form of `archive.paired`."""
-    return archive.mapInArrow(partial(_examine_batches, wish=wish), from_arrow_schema(_SCHEMA))
+def examined(archive: DataFrame, asked: AskedConversion) -> DataFrame:
+    """The comparisons of an archive in the form of `archive.paired`."""
+    return archive.mapInArrow(partial(_examine_batches, asked=asked), from_arrow_schema(_SCHEMA))
 
 
-def _examine_batches(batches: Iterable[pa.RecordBatch], *, wish: Wish) -> Iterator[pa.RecordBatch]:
+def _examine_batches(batches: Iterable[pa.RecordBatch], *, asked: AskedConversion) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        yield pa.RecordBatch.from_pylist([_row(row, wish) for row in batch.to_pylist()], schema=_SCHEMA)
+        yield pa.RecordBatch.from_pylist([_row(row, asked) for row in batch.to_pylist()], schema=_SCHEMA)
 
 
-def _row(row: dict[str, Any], wish: Wish) -> dict[str, Any]:
+def _row(row: dict[str, Any], asked: AskedConversion) -> dict[str, Any]:
     told = {
         "gateway": "",
         "sequence": 0,
         "message_id": row["name"],
         **{name: row[name] for name in ("has_message", "has_made", "is_refused", "is_doubled", "size_bytes")},
     }
-    examination = _examination(row, wish) if row["has_message"] else None
-    comparison = _Comparison()
+    examination = _examination(row, asked) if row["has_message"] else None
+    performed = _Performed()
     if examination is not None:
         told |= {
             "format": examination.format,
@@ -111,10 +119,10 @@ def _row(row: dict[str, Any], wish: Wish) -> dict[str, Any]:
             "dropped_fields": [[_cut(name, _NAME_SHOWN), why] for name, why in examination.losses],
         }
         if row["has_made"] and row["data"] is not None:
-            comparison = _comparison(row, wish)
-    found = [*_found_alone(row, examination), *_found_in_pair(row, examination), *comparison.findings]
+            performed = _performed(row, asked)
+    found = [*_found_alone(row, examination), *_found_in_pair(row, examination), *performed.findings]
     findings = [{"control": control, "detail": _cut(detail, _DETAIL_SHOWN)} for control, detail in found]
-    return told | dict(comparison.columns) | {"findings": findings}
+    return told | dict(performed.columns) | {"findings": findings}
 
 
 def _found_alone(row: dict[str, Any], examination: Examination | None) -> Iterator[_Found]:
@@ -146,25 +154,25 @@ def _found_in_pair(row: dict[str, Any], examination: Examination | None) -> Iter
         )
 
 
-def _examination(row: dict[str, Any], wish: Wish) -> Examination:
+def _examination(row: dict[str, Any], asked: AskedConversion) -> Examination:
     if row["data"] is None:
         too_long = (row["size_bytes"] or 0) > LONGEST_MESSAGE_BYTES
         what = f"longer than IBM MQ's longest message, {LONGEST_MESSAGE_BYTES} bytes" if too_long else "no data"
         return Examination(fault=Fault(reason=Reason.MQRC_RFH_ERROR, what=what))
-    target = wish.target or _FORMATS.get(row["made_format"] or "", "")
+    target = asked.target or _FORMATS.get(row["made_format"] or "", "")
     try:
-        return examine(_captured(row, "data", ""), Wish(target=target, mode=wish.mode))
+        return examine(_captured(row, "data", ""), AskedConversion(target=target, mode=asked.mode))
     except _CONFUSION as error:
         return Examination(unjudged=f"the message cannot be read: {error}")
 
 
-def _comparison(row: dict[str, Any], wish: Wish) -> _Comparison:
+def _performed(row: dict[str, Any], asked: AskedConversion) -> _Performed:
     """The conversion of the message, performed again."""
     reported, mode = _reported(row["report"])
     try:
-        asked = Wish(target=wish.target, mode=mode or wish.mode)
+        asked = AskedConversion(target=asked.target, mode=mode or asked.mode)
         facts, body_is_same = facts_of(_captured(row, "data", ""), _captured(row, "made", "made_"), asked, reported)
-        outcome, findings = _again(facts)
+        comparison, findings = _again(facts)
     except UnreadableBytes as error:
         return _not_performed(f"the input cannot be read: {error}")
     except _CONFUSION as error:
@@ -173,35 +181,35 @@ def _comparison(row: dict[str, Any], wish: Wish) -> _Comparison:
         findings = tuple(each for each in findings if each.rule is not Rule.REPORT)
     columns = {
         "conversion": facts.conversion,
-        "status": outcome.status.value,
-        "same_bytes": outcome.same_bytes,
-        "byte_offset": outcome.offset,
+        "status": comparison.status.value,
+        "same_bytes": comparison.same_bytes,
+        "byte_offset": comparison.offset,
     }
     found = [(CONTROLS_OF_RULES[each.rule], f"{facts.conversion}: {each.detail}") for each in findings]
-    if (control := CONTROLS_OF_STATUS.get(outcome.status)) is not None:
-        found.append((control, f"{facts.conversion}: {outcome.detail}"))
-    elif not outcome.same_bytes and outcome.expected:
-        detail = f"the meaning is the same, and byte {outcome.offset} is another than the audit writes"
+    if (control := CONTROLS_OF_STATUS.get(comparison.status)) is not None:
+        found.append((control, f"{facts.conversion}: {comparison.detail}"))
+    elif not comparison.same_bytes and comparison.expected:
+        detail = f"the meaning is the same, and byte {comparison.offset} is another than the audit writes"
         found.append(("archive.bytes", detail))
     if not body_is_same:
         found.append(("archive.body", "the bytes behind the headers are others"))
-    is_shown = bool(found) or not outcome.same_bytes
-    return _Comparison(columns | _sides(facts, outcome) if is_shown else columns, tuple(found))
+    is_shown = bool(found) or not comparison.same_bytes
+    return _Performed(columns | _sides(facts, comparison) if is_shown else columns, tuple(found))
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _again(facts: Facts) -> tuple[Outcome, tuple[Finding, ...]]:
+def _again(facts: Facts) -> tuple[Comparison, tuple[Finding, ...]]:
     return reperform(facts), broken_rules(facts)
 
 
-def _not_performed(detail: str) -> _Comparison:
+def _not_performed(detail: str) -> _Performed:
     status = Status.NOT_REPERFORMABLE
     columns = {"conversion": "service", "status": status.value, "same_bytes": False}
-    return _Comparison(columns, ((CONTROLS_OF_STATUS[status], f"service: {detail}"),))
+    return _Performed(columns, ((CONTROLS_OF_STATUS[status], f"service: {detail}"),))
 
 
-def _sides(facts: Facts, outcome: Outcome) -> dict[str, Any]:
-    sides = {"input": facts.input, "output": facts.output, "expected": outcome.expected}
+def _sides(facts: Facts, comparison: Comparison) -> dict[str, Any]:
+    sides = {"input": facts.input, "output": facts.output, "expected": comparison.expected}
     cut = {name: data[:_BYTES_SHOWN] for name, data in sides.items()}
     return cut | {f"{name}_bytes": len(data) for name, data in sides.items()}
 

@@ -51,11 +51,11 @@ def _audited(
     options: argparse.Namespace, archive: "ArchiveToAudit", tell: Tell, interruption: Interruption
 ) -> AuditResult:
     from spark_audit.archive.audit import audit_archive
-    from spark_audit.reperform.captured import Wish
+    from spark_audit.reperform.captured import AskedConversion
 
-    wish = Wish(target=options.to, mode=options.mode)
+    asked = AskedConversion(target=options.to, mode=options.mode)
     with scratch_folder() as scratch:
         tell("starting Spark")
         with spark_session(scratch, archive.size_bytes, place_of(options), interruption) as spark:
             tell(f"reading {counted(archive.messages.count, 'file')}, {archive.size_bytes / 1e6:.1f} MB")
-            return audit_archive(spark, archive, wish, tell, options.out)
+            return audit_archive(spark, archive, asked, tell, options.out)

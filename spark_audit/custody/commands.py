@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from spark_audit.record import Kind
 from spark_audit.reperform.code_page import UnknownCodePage
+from spark_audit.reperform.comparison import UnreadableBytes
 from spark_audit.reperform.header import Surroundings
 from spark_audit.reperform.meaning import Meaning, read_meaning
 from spark_audit.reperform.mqtt import CONNECT
-from spark_audit.reperform.outcome import UnreadableBytes
 
 DEFAULT_STREAM: Final = "SYSTEM.BROKER.DEFAULT.STREAM"
 CONTROL_QUEUE: Final = "SYSTEM.BROKER.CONTROL.QUEUE"

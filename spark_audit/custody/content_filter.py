@@ -23,8 +23,8 @@ from itertools import product
 from typing import Final, Protocol
 
 from spark_audit.custody.commands import Command
+from spark_audit.reperform.comparison import UnreadableBytes
 from spark_audit.reperform.folder import OuterElement, read_outer_elements
-from spark_audit.reperform.outcome import UnreadableBytes
 from spark_audit.reperform.topics import characters_match
 
 Value = str | int | float | bool | bytes | None

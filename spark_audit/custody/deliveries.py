@@ -15,8 +15,8 @@ from spark_audit.custody.findings import Custody, Finding, message
 from spark_audit.custody.lanes import Lanes, Waiting
 from spark_audit.custody.topic_match import Scheme, behind_group, is_shared, topic_matches
 from spark_audit.personal import NAME_PREFIX
+from spark_audit.reperform.comparison import UnreadableBytes
 from spark_audit.reperform.mqtt import SUBSCRIBE, read_filter
-from spark_audit.reperform.outcome import UnreadableBytes
 
 Record = Mapping[str, Any]
 _PUBACK, _PUBREC = 4, 5

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from spark_audit.facts.lines import Record
 from spark_audit.personal import is_sealed
 from spark_audit.record import ConversionKind
+from spark_audit.reperform.comparison import Comparison, Finding, Status
 from spark_audit.reperform.facts import Facts
-from spark_audit.reperform.outcome import Finding, Outcome, Status
 from spark_audit.reperform.own_bytes import COMPARED, differences_from_bytes
 from spark_audit.reperform.performance import reperform
 from spark_audit.reperform.rules import broken_rules
@@ -63,13 +63,13 @@ _QOS_BITS: Final = 6
 class Performed(NamedTuple):
     """What became of a conversion that was performed again; `findings` name the rules that it breaks."""
 
-    outcome: Outcome
+    comparison: Comparison
     findings: tuple[Finding, ...]
 
     @property
     def is_right(self) -> bool:
         """Whether there is nothing to show."""
-        return self.outcome.status is Status.MATCH and not self.findings
+        return self.comparison.status is Status.MATCH and not self.findings
 
 
 class Conversions:
@@ -90,7 +90,7 @@ class Conversions:
                 return known
             facts = Facts(**_values(record))
             found = (*broken_rules(facts), *differences_from_bytes(record, facts))
-            performed = Performed(_printable_outcome(reperform(facts)), _printable(found))
+            performed = Performed(_printable_comparison(reperform(facts)), _printable(found))
         except (ValueError, TypeError, ArithmeticError, LookupError) as error:
             return _not_performed(f"the record cannot be read: {error}")
         self.performed += 1
@@ -102,18 +102,18 @@ class Conversions:
 
 
 def _not_performed(detail: str) -> Performed:
-    return Performed(Outcome(status=Status.NOT_REPERFORMABLE, detail=printable(detail), same_bytes=False), ())
+    return Performed(Comparison(status=Status.NOT_REPERFORMABLE, detail=printable(detail), same_bytes=False), ())
 
 
-def _printable_outcome(outcome: Outcome) -> Outcome:
-    if not outcome.detail:
-        return outcome
-    return Outcome(
-        status=outcome.status,
-        detail=printable(outcome.detail),
-        same_bytes=outcome.same_bytes,
-        offset=outcome.offset,
-        expected=outcome.expected,
+def _printable_comparison(comparison: Comparison) -> Comparison:
+    if not comparison.detail:
+        return comparison
+    return Comparison(
+        status=comparison.status,
+        detail=printable(comparison.detail),
+        same_bytes=comparison.same_bytes,
+        offset=comparison.offset,
+        expected=comparison.expected,
     )
 
 

@@ -19,7 +19,7 @@ from spark_audit.period import EVERYTHING, Period
 from spark_audit.personal import NAME_PREFIX, PersonalKey, is_sealed
 from spark_audit.policy_scope import PolicyScope
 from spark_audit.record import EVENTS, FIELDS, RECORD_VERSION, ConversionKind, Kind
-from spark_audit.reperform.outcome import Rule, Status
+from spark_audit.reperform.comparison import Rule, Status
 
 #: Lines of which rows are held before they are given as a batch.
 _BATCH_ROWS: Final = 5_000
@@ -332,7 +332,7 @@ class FactReader:
         return asked
 
     def _judged(self, line: Line, record: Record, *, is_counted: bool) -> tuple[str | None, bool | None]:
-        """Tells what is wrong with a record by itself; gives the outcome of its conversion."""
+        """Tells what is wrong with a record by itself; gives the comparison of its conversion."""
         run = self._run
         assert run is not None
         if not self._is_fresh:
@@ -375,26 +375,26 @@ class FactReader:
                 assert self._run is not None
                 self._run.sealed += 1
         performed = self._conversions.again(clear)
-        outcome = performed.outcome
+        comparison = performed.comparison
         if not performed.is_right:
             self._show(clear, performed)
             conversion = printable(record["conversion"])
-            if (control := CONTROLS_OF_STATUS.get(outcome.status)) is not None:
-                self._tell(control, record, message_words(record), f"{conversion}: {outcome.detail}")
+            if (control := CONTROLS_OF_STATUS.get(comparison.status)) is not None:
+                self._tell(control, record, message_words(record), f"{conversion}: {comparison.detail}")
             for each in performed.findings:
                 self._tell(CONTROLS_OF_RULES[each.rule], record, message_words(record), f"{conversion}: {each.detail}")
-        return outcome.status.value, outcome.same_bytes
+        return comparison.status.value, comparison.same_bytes
 
     def _show(self, record: Record, performed: Performed) -> None:
-        outcome = performed.outcome
+        comparison = performed.comparison
         sides = {"input": record.get("input") or "", "output": record.get("output") or ""}
-        sides["expected"] = base64.b64encode(outcome.expected).decode()
+        sides["expected"] = base64.b64encode(comparison.expected).decode()
         values = {
             "gateway": record["gateway"],
             "sequence": record["sequence"],
             **{side: encoded[:CHARACTERS_SHOWN] for side, encoded in sides.items()},
             **{f"{side}_bytes": size_of(encoded) for side, encoded in sides.items()},
-            "byte_offset": outcome.offset,
+            "byte_offset": comparison.offset,
         }
         self._rows["evidence"].rows.append(tuple(values[name] for name in TABLES["evidence"]))
 

@@ -75,7 +75,7 @@ class ConversionKind(StrEnum):
     SERVICE = "service"
 
 
-class Proof(StrEnum):
+class LoginProof(StrEnum):
     """How a client proved who it is. With NONE and LISTENER it proved nothing, and has no user."""
 
     NONE = "none"
@@ -263,7 +263,7 @@ FIELDS: Final = (
         "proof",
         Form.TEXT,
         "how the client proved who it is; 'none': [access] lets everybody in; 'listener': its listener does",
-        values=tuple(Proof),
+        values=tuple(LoginProof),
     ),
     Field("address", Form.NAME, "address of the client without port; behind a load balancer, that of the PROXY header"),
     Field("listener", Form.TEXT, "name of the listener"),

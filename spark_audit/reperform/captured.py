@@ -18,10 +18,10 @@ from typing import Final, Literal
 from spark_audit.record import ConversionKind
 from spark_audit.reperform.broker_response import BrokerResponse, broker_response_of
 from spark_audit.reperform.code_page import UnknownCodePage
+from spark_audit.reperform.comparison import Reason, UnreadableBytes
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.header import MQDLH, MQRFH, MQRFH2, Header, Surroundings, read_headers
 from spark_audit.reperform.meaning import Meaning, meaning_of
-from spark_audit.reperform.outcome import Reason, UnreadableBytes
 from spark_audit.reperform.refusal import refusals
 from spark_audit.reperform.service import EXTENDED_NAMES, VERSIONS, has_header_of, left_out_options
 from spark_audit.reperform.table import NEEDING, ONLY_IN_MQRFH, OPTION_ELEMENTS, TO_NAME
@@ -111,7 +111,7 @@ class Captured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class AskedConversion:
     """The conversion to examine: `target` is mqrfh or mqrfh2; "": the format that the message does not have."""
 
     target: str = ""
@@ -160,7 +160,7 @@ class _Read:
     meaning: Meaning | None
 
 
-def examine(message: Captured, wish: Wish) -> Examination:
+def examine(message: Captured, asked: AskedConversion) -> Examination:
     """Examines a message and the conversion that is asked for."""
     try:
         read = _read(message)
@@ -168,7 +168,7 @@ def examine(message: Captured, wish: Wish) -> Examination:
         return Examination(fault=Fault(reason=error.reason, what=error.what, offset=error.offset))
     except (UnknownCodePage, UnknownHeader) as error:
         return Examination(unjudged=str(error))
-    version = VERSIONS.get(wish.target) or _other_version(read)
+    version = VERSIONS.get(asked.target) or _other_version(read)
     target = next(name for name, number in VERSIONS.items() if number == version)
     command = "" if read.meaning is None else read.meaning.command
     known = Examination(format=read.described.format, command=command or ("Response" if read.answer else ""))
@@ -178,12 +178,12 @@ def examine(message: Captured, wish: Wish) -> Examination:
         format=known.format,
         command=known.command,
         target=target,
-        refusal=_refusal(read, version, wish.mode),
-        losses=tuple(_losses(read.meaning, version, wish.mode)) if read.meaning else (),
+        refusal=_refusal(read, version, asked.mode),
+        losses=tuple(_losses(read.meaning, version, asked.mode)) if read.meaning else (),
     )
 
 
-def facts_of(message: Captured, made: Captured, wish: Wish, reported: Pairs | None) -> tuple[Facts, bool]:
+def facts_of(message: Captured, made: Captured, asked: AskedConversion, reported: Pairs | None) -> tuple[Facts, bool]:
     """The facts with which a conversion is performed again, and whether the body stayed the same.
 
     A conversion keeps CodedCharSetId and Encoding of the MQMD (Message formats (aq19780_), note 2), so `made` takes
@@ -193,7 +193,7 @@ def facts_of(message: Captured, made: Captured, wish: Wish, reported: Pairs | No
     described = announced(
         message.data, format=message.format, coded_char_set_id=message.coded_char_set_id, encoding=message.encoding
     )
-    made_described = _described_like(made, described, wish)
+    made_described = _described_like(made, described, asked)
     before, after = _split(message.data, described), _split(made.data, made_described)
     dropped = _gone(message, made, made_described) if reported is None else reported
     facts = Facts(
@@ -215,8 +215,8 @@ def facts_of(message: Captured, made: Captured, wish: Wish, reported: Pairs | No
         output_format=made_described.format,
         output_ccsid=made_described.coded_char_set_id,
         output_encoding=made_described.encoding,
-        target=wish.target,
-        mode=wish.mode,
+        target=asked.target,
+        mode=asked.mode,
     )
     return facts, None in (before[1], after[1]) or before[1] == after[1]
 
@@ -282,14 +282,14 @@ def _losses(source: Meaning, version: int, mode: str) -> Iterator[tuple[str, str
             yield folder.name, "MQRFH has no folders"
 
 
-def _described_like(made: Captured, before: Surroundings, wish: Wish) -> Surroundings:
+def _described_like(made: Captured, before: Surroundings, asked: AskedConversion) -> Surroundings:
     """The description of the first header of `made`, which was converted from a message described by `before`."""
     format = made.format
     if format is None:
         try:
             format = announced(made.data).format
         except (UnreadableBytes, UnknownHeader):
-            format = _FORMAT_NAMES[VERSIONS.get(wish.target, 2)]
+            format = _FORMAT_NAMES[VERSIONS.get(asked.target, 2)]
     return Surroundings(
         format=format,
         coded_char_set_id=before.coded_char_set_id if made.coded_char_set_id is None else made.coded_char_set_id,

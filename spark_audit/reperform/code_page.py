@@ -2,7 +2,7 @@
 
 from typing import Final, Literal
 
-from spark_audit.reperform.outcome import Reason, UnreadableBytes
+from spark_audit.reperform.comparison import Reason, UnreadableBytes
 
 #: Single-byte and UTF-8 pages by their IBM number. Headers in others are not re-performable.
 _CODECS: Final = {

@@ -6,7 +6,7 @@ Source: IBM MQ, "NameValueData (MQCHARn)": blanks inside a value count, blanks b
 import re
 from dataclasses import dataclass
 
-from spark_audit.reperform.outcome import Reason, UnreadableBytes
+from spark_audit.reperform.comparison import Reason, UnreadableBytes
 
 _NAME = r"[^\s<>/='\"]+"
 _TAG = re.compile(rf"<(/?)({_NAME})((?:\s+{_NAME}\s*=\s*(?:'[^'<]*'|\"[^\"<]*\"))*)\s*(/?)>")

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from spark_audit.reperform.code_page import byte_order, decode, encode
+from spark_audit.reperform.comparison import Reason, UnreadableBytes
 from spark_audit.reperform.folder import Folder, read_folder, written_folder
-from spark_audit.reperform.outcome import Reason, UnreadableBytes
 
 # The NameValueString of MQRFH: names and values in turn, separated by blanks, quoted if they need it. NUL ends the
 # string, and in quotes a quote is doubled. Source: IBM MQ, "NameValueString (MQCHARn)".

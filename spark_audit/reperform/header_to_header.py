@@ -10,10 +10,10 @@ User's Guide, "Publish".
 
 from typing import Final
 
+from spark_audit.reperform.comparison import Comparison, Status, UnreadableBytes, compared
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.header import write_mqrfh, write_mqrfh2
 from spark_audit.reperform.meaning import PSC, Meaning, read_meaning
-from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, compared
 from spark_audit.reperform.table import ONLY_IN_MQRFH, OPTION_ELEMENTS, TO_NAME
 from spark_audit.reperform.topics import escaped
 
@@ -26,7 +26,7 @@ _IS_RETAINED: Final = ("PubOpt", "IsRetainedPub")
 Fields = tuple[tuple[str, str], ...]
 
 
-def reperform_copy(facts: Facts) -> Outcome:
+def reperform_copy(facts: Facts) -> Comparison:
     """Judges the header of a copy that the broker put on a subscriber's queue."""
     source = read_meaning(facts.input, facts.input_described)
     marked = (_IS_RETAINED,) if facts.is_retained else ()  # depends on InformIfRet, which the record does not have
@@ -36,11 +36,11 @@ def reperform_copy(facts: Facts) -> Outcome:
 
 def _judged(
     facts: Facts, source: Meaning, expected: Fields, *, may_lack: Fields, may_gain: frozenset[str] = frozenset()
-) -> Outcome:
+) -> Comparison:
     try:
         actual = read_meaning(facts.output, facts.output_described)
     except UnreadableBytes as error:
-        return Outcome(status=Status.DIFFERENCE, detail=f"the output cannot be read: {error}", same_bytes=False)
+        return Comparison(status=Status.DIFFERENCE, detail=f"the output cannot be read: {error}", same_bytes=False)
     expected = _with_gained(expected, actual, may_gain)
     changes_format = source.version != actual.version
     if changes_format and actual.version == 2:

@@ -10,23 +10,23 @@ they are accepted as they are. So is RETAIN, which a subscription may want as it
 sections 3.3 and 3.8.4; MQTT 5.0 sections 3.3.2.3 and 3.8.3.1.
 """
 
+from spark_audit.reperform.comparison import Comparison, Status, UnreadableBytes, compared
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.meaning import read_meaning
 from spark_audit.reperform.mqtt import FIRST_LEVEL_WITH_PROPERTIES, PublishHeader, read_publish, write_publish
-from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, compared
 from spark_audit.reperform.properties import Pairs, Properties, carried_back, property_differences, read_properties
 from spark_audit.reperform.target import carried_qos, delivered_elements, prefix_of
 from spark_audit.reperform.user_properties import application_properties, is_part_of
 
 
-def reperform_delivery(facts: Facts) -> Outcome:
+def reperform_delivery(facts: Facts) -> Comparison:
     """Judges the PUBLISH header that was made from a publication."""
     publication = read_meaning(facts.input, facts.input_described)
     try:
         packet = read_publish(facts.output, facts.protocol_level)
         properties = read_properties(packet.properties) if packet.properties else Properties()
     except UnreadableBytes as error:
-        return Outcome(status=Status.DIFFERENCE, detail=f"the packet cannot be read: {error}", same_bytes=False)
+        return Comparison(status=Status.DIFFERENCE, detail=f"the packet cannot be read: {error}", same_bytes=False)
     prefix = prefix_of(facts)
     topics = tuple(topic.removeprefix(prefix) for topic in publication.values("Topic"))
     elements = delivered_elements(publication)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from spark_audit.reperform.comparison import UnreadableBytes
 from spark_audit.reperform.folder import Folder, read_elements
 from spark_audit.reperform.header import Header, Surroundings, read_chain
-from spark_audit.reperform.outcome import UnreadableBytes
 from spark_audit.reperform.table import OPTION_ELEMENTS, TO_ELEMENT, option_tokens
 from spark_audit.reperform.topics import unescaped
 

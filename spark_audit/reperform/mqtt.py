@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spark_audit.reperform.outcome import UnreadableBytes
+from spark_audit.reperform.comparison import UnreadableBytes
 from spark_audit.reperform.properties import variable_number
 
 PUBLISH = 3

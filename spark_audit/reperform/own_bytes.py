@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from spark_audit.record import ConversionKind
+from spark_audit.reperform.comparison import Finding, Rule, UnreadableBytes, findings
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.meaning import Meaning, read_meaning
 from spark_audit.reperform.mqtt import (
@@ -31,7 +32,6 @@ from spark_audit.reperform.mqtt import (
     read_publish,
     read_will,
 )
-from spark_audit.reperform.outcome import Finding, Rule, UnreadableBytes, findings
 from spark_audit.reperform.properties import variable_number
 from spark_audit.reperform.target import delivered_elements, prefix_of
 

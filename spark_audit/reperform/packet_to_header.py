@@ -17,6 +17,7 @@ Source: MQTT 3.1.1 sections 3.1, 3.3, 3.8 and 3.10; IBM MQ, "Queued publish/subs
 
 from typing import Final
 
+from spark_audit.reperform.comparison import Comparison, Status, UnreadableBytes, compared
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.header import Surroundings, write_mqrfh, write_mqrfh2
 from spark_audit.reperform.meaning import PSC, Meaning, read_meaning
@@ -31,7 +32,6 @@ from spark_audit.reperform.mqtt import (
     read_retain_handling,
     read_will,
 )
-from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, compared
 from spark_audit.reperform.properties import carried, read_properties
 from spark_audit.reperform.table import TO_NAME
 from spark_audit.reperform.target import (
@@ -74,14 +74,14 @@ _PACKET_TYPES: Final = {
 Fields = tuple[tuple[str, str], ...]
 
 
-def reperform_packet(facts: Facts) -> Outcome:
+def reperform_packet(facts: Facts) -> Comparison:
     """Judges a header that was made from a packet."""
     try:
         actual = read_meaning(facts.output, facts.output_described)
     except UnreadableBytes as error:
-        return Outcome(status=Status.DIFFERENCE, detail=f"the output cannot be read: {error}", same_bytes=False)
+        return Comparison(status=Status.DIFFERENCE, detail=f"the output cannot be read: {error}", same_bytes=False)
     if facts.packet_type not in _PACKET_TYPES.get(facts.command, ()):
-        return Outcome(
+        return Comparison(
             status=Status.DIFFERENCE,
             detail=f"packet type {facts.packet_type} does not become {facts.command}",
             same_bytes=False,

@@ -4,10 +4,10 @@ from typing import Final
 
 from spark_audit.record import ConversionKind
 from spark_audit.reperform.code_page import UnknownCodePage
+from spark_audit.reperform.comparison import Comparison, Status, UnreadableBytes
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.header_to_header import reperform_copy
 from spark_audit.reperform.header_to_packet import reperform_delivery
-from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes
 from spark_audit.reperform.packet_to_header import reperform_packet
 from spark_audit.reperform.service import reperform_service
 
@@ -19,8 +19,8 @@ _PERFORMERS: Final = {
 }
 
 
-def reperform(facts: Facts) -> Outcome:
-    """The outcome for one conversion. Unreadable input is not re-performable, and never an error."""
+def reperform(facts: Facts) -> Comparison:
+    """The comparison for one conversion. Unreadable input is not re-performable, and never an error."""
     performer = _PERFORMERS.get(facts.conversion)
     if performer is None:
         return _not_reperformable(f"conversion {facts.conversion!r} is not known")
@@ -32,5 +32,5 @@ def reperform(facts: Facts) -> Outcome:
         return _not_reperformable(str(error))
 
 
-def _not_reperformable(detail: str) -> Outcome:
-    return Outcome(status=Status.NOT_REPERFORMABLE, detail=detail, same_bytes=False)
+def _not_reperformable(detail: str) -> Comparison:
+    return Comparison(status=Status.NOT_REPERFORMABLE, detail=detail, same_bytes=False)

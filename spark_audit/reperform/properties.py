@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from spark_audit.reperform.outcome import UnreadableBytes
+from spark_audit.reperform.comparison import UnreadableBytes
 
 PAYLOAD_FORMAT, CONTENT_TYPE, RESPONSE_TOPIC = "rfhbPayloadFormat", "rfhbContentType", "rfhbRespTopic"
 CORRELATION_DATA, USER_PROPERTIES = "rfhbCorrel", "rfhbUserProps"

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from spark_audit.reperform.comparison import Reason
 from spark_audit.reperform.meaning import Meaning
-from spark_audit.reperform.outcome import Reason
 
 _ONLY_MQRFH_COMMANDS: Final = frozenset({"RegPub", "DeregPub"})
 #: A subscription that depends on these must not be converted, because it would receive more. A default value does not

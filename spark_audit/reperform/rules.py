@@ -32,11 +32,11 @@ from typing import Final
 from spark_audit.record import ConversionKind
 from spark_audit.reperform.broker_response import BrokerResponse, broker_response_of
 from spark_audit.reperform.code_page import UnknownCodePage
+from spark_audit.reperform.comparison import Finding, Rule, UnreadableBytes, findings
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.header import read_chain
 from spark_audit.reperform.meaning import Meaning, meaning_of, read_meaning
 from spark_audit.reperform.mqtt import CONNECT, FIRST_LEVEL_WITH_PROPERTIES, read_publish, read_will
-from spark_audit.reperform.outcome import Finding, Rule, UnreadableBytes, findings
 from spark_audit.reperform.report import delivery_report_faults, publish_report_faults, unreported
 from spark_audit.reperform.table import NEEDING, ONLY_IN_MQRFH, OPTION_ELEMENTS, TO_NAME
 from spark_audit.reperform.target import prefix_of

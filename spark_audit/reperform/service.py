@@ -10,10 +10,10 @@ out too. Source: "Message formats" (file aq19780_); IBM MQ, "Wildcard schemes".
 from typing import Final
 
 from spark_audit.reperform.broker_response import PSCR, broker_response_of, response_differences
+from spark_audit.reperform.comparison import Comparison, Status, UnreadableBytes, compared, first_difference
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.header import Header, Surroundings, read_chain, write_mqrfh, write_mqrfh2
 from spark_audit.reperform.meaning import PSC, Meaning, meaning_of
-from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, compared, first_difference
 from spark_audit.reperform.refusal import refusals
 from spark_audit.reperform.table import NEEDING, ONLY_IN_MQRFH, OPTION_ELEMENTS, TO_NAME
 from spark_audit.reperform.topics import character_patterns, escaped, topic_filter_of
@@ -26,7 +26,7 @@ _LOCAL_FIELD: Final = {1: "RegOpt", 2: "PubOpt"}
 Fields = tuple[tuple[str, str], ...]
 
 
-def reperform_service(facts: Facts) -> Outcome:
+def reperform_service(facts: Facts) -> Comparison:
     """Judges a message that the conversion service moved."""
     headers, body = read_chain(facts.input, facts.input_described)
     version = VERSIONS.get(facts.target, 1 if facts.output_format == "MQHRF" else 2)
@@ -44,7 +44,7 @@ def reperform_service(facts: Facts) -> Outcome:
             return _without_bytes(words)
         actual = meaning_of(made, made_body)
     except UnreadableBytes as error:
-        return Outcome(status=Status.DIFFERENCE, detail=f"the output cannot be read: {error}", same_bytes=False)
+        return Comparison(status=Status.DIFFERENCE, detail=f"the output cannot be read: {error}", same_bytes=False)
     assert source is not None  # a message without an answer has a command
     return _judged(facts, source, actual, version, is_alone=len(headers) == 1)
 
@@ -59,19 +59,19 @@ def has_header_of(version: int, headers: tuple[Header, ...]) -> bool:
     return 2 in versions and 1 not in versions
 
 
-def _unchanged(facts: Facts) -> Outcome:
+def _unchanged(facts: Facts) -> Comparison:
     is_same = facts.input == facts.output and facts.input_described == facts.output_described
     differences = [] if is_same else ["a message in the wanted format was changed"]
     return compared(facts.input, facts.output, differences)
 
 
-def _without_bytes(differences: list[str]) -> Outcome:
-    """The outcome of an answer, by its meaning alone, because this reading writes no answers."""
+def _without_bytes(differences: list[str]) -> Comparison:
+    """The comparison of an answer, by its meaning alone, because this reading writes no answers."""
     status = Status.DIFFERENCE if differences else Status.MATCH
-    return Outcome(status=status, detail="; ".join(differences), same_bytes=False)
+    return Comparison(status=status, detail="; ".join(differences), same_bytes=False)
 
 
-def _judged(facts: Facts, source: Meaning, actual: Meaning, version: int, *, is_alone: bool) -> Outcome:
+def _judged(facts: Facts, source: Meaning, actual: Meaning, version: int, *, is_alone: bool) -> Comparison:
     is_extended = facts.mode == "extended"
     expected = _expected_fields(source, version, is_extended)
     extended = _extended_fields(source) if is_extended else ()
@@ -85,7 +85,7 @@ def _judged(facts: Facts, source: Meaning, actual: Meaning, version: int, *, is_
     predicted = _written(expected, extended, version, facts, actual.body)
     if not is_alone and not words:  # this reading writes only this header, not those around it
         offset = first_difference(predicted, facts.output)
-        return Outcome(status=Status.MATCH, detail="the layout differs", same_bytes=False, offset=offset)
+        return Comparison(status=Status.MATCH, detail="the layout differs", same_bytes=False, offset=offset)
     return compared(predicted, facts.output, words)
 
 

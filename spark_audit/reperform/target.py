@@ -13,10 +13,10 @@ unreadable ones count as missing. Source: IBM MQ, "Streams and topics"; Message 
 import re
 from typing import Final
 
+from spark_audit.reperform.comparison import UnreadableBytes
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.folder import Folder, OuterElement, read_elements, read_outer_elements
 from spark_audit.reperform.meaning import Meaning
-from spark_audit.reperform.outcome import UnreadableBytes
 from spark_audit.reperform.properties import TYPES
 
 USR: Final = "usr"

@@ -5,7 +5,7 @@ Source: WebSphere MQ V6 Publish/Subscribe User's Guide, "Wildcard characters"; M
 
 from collections.abc import Iterator, Sequence
 
-from spark_audit.reperform.outcome import UnreadableBytes
+from spark_audit.reperform.comparison import UnreadableBytes
 
 _SPECIAL = "%*?"
 #: Sample levels for `+` and `#`, for the check that a set of patterns covers a filter.

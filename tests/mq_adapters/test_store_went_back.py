@@ -18,9 +18,9 @@ from mq_adapters.embedded.store import store as store_module
 from mq_adapters.embedded.store.journal_end import wal_path
 from mq_adapters.embedded.store.layout import prepare
 from mq_adapters.embedded.store.reach import read_marker
+from mq_adapters.embedded.store.rollback_guard import MARKER_NAME, StoreWentBack
 from mq_adapters.embedded.store.store import FILE_NAME, Store
 from mq_adapters.embedded.store.verification import verify_store
-from mq_adapters.embedded.store.witness import MARKER_NAME, StoreWentBack
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 

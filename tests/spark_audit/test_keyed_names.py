@@ -8,7 +8,7 @@ import pytest
 from spark_audit.decrypted_headers import in_clear
 from spark_audit.facts.conversions import Conversions
 from spark_audit.personal import PersonalKey
-from spark_audit.reperform.outcome import Outcome, Status
+from spark_audit.reperform.comparison import Comparison, Status
 from tests.spark_audit.reperform.test_target import (
     FROM_TARGET,
     MATCHES,
@@ -54,9 +54,9 @@ def _keyed(case: dict[str, Any]) -> dict[str, Any]:
     return record | {side: KEY.sealed(record[side]) for side in ("input", "output")}
 
 
-def _judged(case: dict[str, Any]) -> Outcome:
+def _judged(case: dict[str, Any]) -> Comparison:
     record = _keyed(case)
-    return Conversions().again(record | in_clear(record, KEY)).outcome
+    return Conversions().again(record | in_clear(record, KEY)).comparison
 
 
 @pytest.mark.parametrize("case", MATCHES)

@@ -1,4 +1,4 @@
-"""Evidence packs: the same files give the same bytes, `verify` takes them, and so do the lines of their README."""
+"""PackContents packs: the same files give the same bytes, `verify` takes them, and so do the lines of their README."""
 
 import hashlib
 import re
@@ -13,7 +13,7 @@ import pytest
 
 from spark_audit import pack
 from spark_audit.audit_input import input_of_trails
-from spark_audit.pack import Evidence, PackError, lacks, write_pack
+from spark_audit.pack import PackContents, PackError, lacks, write_pack
 from spark_audit.policy import Policy
 from spark_audit.read import trail_files
 from spark_audit.report import write_report
@@ -25,7 +25,7 @@ FORMS = ["evidence.zip", "evidence.tar.gz"]
 
 
 @pytest.fixture
-def evidence(signed, other_key, tmp_path: Path) -> Evidence:
+def evidence(signed, other_key, tmp_path: Path) -> PackContents:
     """A trail with a compressed, a closed and an open segment, torn bytes, a rotated key; results and a policy."""
     for _ in range(2):
         signed.records(4)
@@ -43,7 +43,7 @@ def evidence(signed, other_key, tmp_path: Path) -> Evidence:
     _seal(results, signed.folder)
     policy = tmp_path / "strict.toml"
     policy.write_text("[scope]\n")
-    return Evidence(trail=signed.folder, policy=policy, results=results, code_version="0.1.0")
+    return PackContents(trail=signed.folder, policy=policy, results=results, code_version="0.1.0")
 
 
 def _seal(results: Path, trail: Path) -> None:
@@ -155,7 +155,7 @@ def _chained_pack(chained, tmp_path: Path) -> Path:
         chained.close()
     chained.rotate(signing_key(2))
     chained.digest("interval", countersign=True)
-    write_pack(Evidence(trail=chained.folder, code_version="0.1.0"), tmp_path / "chained.zip")
+    write_pack(PackContents(trail=chained.folder, code_version="0.1.0"), tmp_path / "chained.zip")
     return _unpacked(tmp_path / "chained.zip", tmp_path / "chained")
 
 
@@ -195,7 +195,7 @@ def test_the_lines_of_the_readme_find_a_touch(evidence, tmp_path) -> None:
 
 
 @pytest.fixture
-def reported(signed, tmp_path: Path) -> Evidence:
+def reported(signed, tmp_path: Path) -> PackContents:
     """A trail with every file that an audit of it writes."""
     signed.records(3)
     signed.close()
@@ -206,10 +206,10 @@ def reported(signed, tmp_path: Path) -> Evidence:
     result = audited(audit_input, tmp_path, policy=Policy.load(policy), report_folder=out)
     write_report(result, out)
     _seal(out, signed.folder)
-    return Evidence(trail=signed.folder, policy=policy, results=out, code_version="0.1.0")
+    return PackContents(trail=signed.folder, policy=policy, results=out, code_version="0.1.0")
 
 
-def test_every_file_of_a_report_is_packed_and_the_pack_still_holds(reported: Evidence, tmp_path: Path) -> None:
+def test_every_file_of_a_report_is_packed_and_the_pack_still_holds(reported: PackContents, tmp_path: Path) -> None:
     for form in FORMS:
         write_pack(reported, tmp_path / form)
         assert verify_pack(tmp_path / form, Anchor()).verdict is Verdict.INTACT
@@ -244,7 +244,7 @@ def test_a_pack_needs_a_folder_that_is_there(evidence, tmp_path) -> None:
 
 def test_without_a_trail_there_is_no_pack(tmp_path) -> None:
     with pytest.raises(PackError, match="there is no trail"):
-        write_pack(Evidence(trail=tmp_path / "trail", code_version="0.1.0"), tmp_path / "evidence.zip")
+        write_pack(PackContents(trail=tmp_path / "trail", code_version="0.1.0"), tmp_path / "evidence.zip")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -14,7 +14,7 @@ from spark_audit.record import Kind
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class OrderRecords:
     """The records of an order: acts are the field `command` of records `operated`. Without any, it changes nothing."""
 
     acts: tuple[str, ...] = ()
@@ -22,23 +22,23 @@ class Told:
     remark: str = ""
 
 
-def _act(*acts: str, kinds: tuple[Kind, ...] = (), remark: str = "") -> Told:
-    return Told(acts, kinds, remark)
+def _act(*acts: str, kinds: tuple[Kind, ...] = (), remark: str = "") -> OrderRecords:
+    return OrderRecords(acts, kinds, remark)
 
 
-def _records(*kinds: Kind, remark: str = "") -> Told:
-    return Told((), kinds, remark)
+def _records(*kinds: Kind, remark: str = "") -> OrderRecords:
+    return OrderRecords((), kinds, remark)
 
 
-def _nothing(remark: str = "") -> Told:
-    return Told((), (), remark)
+def _nothing(remark: str = "") -> OrderRecords:
+    return OrderRecords((), (), remark)
 
 
 _GOT: Final = _records(Kind.MQGET)
 _BY_COMMIT: Final = "COMMIT makes it true, and tells of it"
 _FILE: Final = "a running gateway tells of the file when it takes it up"
 
-VERBS: Final[Mapping[Verb, Told]] = {
+VERBS: Final[Mapping[Verb, OrderRecords]] = {
     Verb.HELLO: _nothing(),
     Verb.PUT: _records(Kind.MQPUT, Kind.COMMANDED, remark="in a unit of work, COMMIT tells"),
     Verb.GET: _GOT,
@@ -46,7 +46,7 @@ VERBS: Final[Mapping[Verb, Told]] = {
     Verb.BROWSE_NEXT: _nothing(),
     Verb.BROWSE_CLOSE: _nothing(),
     Verb.BEGIN: _nothing(_BY_COMMIT),
-    Verb.COMMIT: Told((), (Kind.MQPUT, Kind.MQGET, Kind.COMMANDED, Kind.REDRIVEN, Kind.OPERATED)),
+    Verb.COMMIT: OrderRecords((), (Kind.MQPUT, Kind.MQGET, Kind.COMMANDED, Kind.REDRIVEN, Kind.OPERATED)),
     Verb.BACK_OUT: _nothing("messages go back to their queues, and their back-out counts rise"),
     Verb.DEFINE: _act("queue define"),
     Verb.CLEAR: _act("queue clear", kinds=(Kind.DROPPED,)),
@@ -69,7 +69,7 @@ _DEFINABLE: Final = ("QLOCAL", "QALIAS", "QREMOTE", "QMODEL", "TOPIC", "NAMELIST
 _DESTROYED: Final = (Kind.DROPPED,)
 
 #: By verb and object; short forms of both are the same commands.
-MQSC: Final[Mapping[tuple[str, str], Told]] = {
+MQSC: Final[Mapping[tuple[str, str], OrderRecords]] = {
     **{("DEFINE", noun): _act(f"DEFINE {noun}", f"DEFINE {noun} REPLACE") for noun in (*_DEFINABLE, "SUB")},
     **{("ALTER", noun): _act(f"ALTER {noun}") for noun in (*_DEFINABLE, "SUB", "QMGR")},
     **{("DELETE", noun): _act(f"DELETE {noun}") for noun in (*_DEFINABLE[1:], "SUB")},
@@ -84,7 +84,7 @@ MQSC: Final[Mapping[tuple[str, str], Told]] = {
     ("PURGE", "CHANNEL"): _act("PURGE CHANNEL", kinds=(Kind.SESSION, Kind.DROPPED)),
 }
 
-COMMANDS: Final[Mapping[str, Told]] = {
+COMMANDS: Final[Mapping[str, OrderRecords]] = {
     "run": _records(Kind.STARTED, Kind.FILE_READ, Kind.STOCK),
     "check": _nothing(),
     "balance": _nothing(),
@@ -130,6 +130,7 @@ COMMANDS: Final[Mapping[str, Told]] = {
     "audit prove": _nothing(),
     "audit pack": _nothing(),
     "audit explain": _nothing(),
+    "audit show": _nothing(),
     "audit key show": _nothing(),
     "audit key rotate": _act("audit key rotate", remark="a digest of kind rotation hands over"),
 }

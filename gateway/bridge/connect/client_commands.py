@@ -128,10 +128,10 @@ def _link_of(session: ClientSession | None) -> Link | None:
 def _subscriptions(session: ClientSession) -> Iterator[str]:
     """For each subscription its options, joined by commas, then a blank and the topic filter."""
     for topic_filter, qos in session.subscriptions.items():
-        wishes = session.wishes.get(topic_filter)
-        yield f"{_options(qos, *(wishes or ()))} {topic_filter}"
+        options = session.options.get(topic_filter)
+        yield f"{_options(qos, *(options or ()))} {topic_filter}"
     for shared in session.shared.values():
-        yield f"{_options(shared.qos, *shared.wishes)} {shared.topic_filter}"
+        yield f"{_options(shared.qos, *shared.options)} {shared.topic_filter}"
 
 
 def _options(qos: int, no_local: bool = False, retain_as_published: bool = False, identifier: int = 0) -> str:

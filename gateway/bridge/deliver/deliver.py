@@ -378,7 +378,7 @@ class ToMqtt:
 
 def _wanted(session: ClientSession, message: Message, publication: Publication) -> list[tuple[int, int]]:
     """Index and granted QoS of each topic of a publication that the session's own filters match."""
-    granted_qos = _granted_of(session, message, publication) if session.wishes else session.granted_qos
+    granted_qos = _granted_of(session, message, publication) if session.options else session.granted_qos
     return [
         (index, granted)
         for index, topic in enumerate(publication.topics[:MAXIMUM_TOPICS])

@@ -93,9 +93,9 @@ def _given(
     identifiers: tuple[int, ...] = ()
     if message.descriptor.correl_id != session.correl_id:
         if (shared := session.shared.get(message.descriptor.correl_id)) is not None:
-            identifiers = (shared.wishes.identifier,) if shared.wishes.identifier else ()
-            retain = retain or (shared.wishes.retain_as_published and _had_retain(message, publication))
-    elif session.wishes and (found := session.entitlement(topic, is_own=is_own(session, message, publication))):
+            identifiers = (shared.options.identifier,) if shared.options.identifier else ()
+            retain = retain or (shared.options.retain_as_published and _had_retain(message, publication))
+    elif session.options and (found := session.entitlement(topic, is_own=is_own(session, message, publication))):
         identifiers = found.identifiers
         retain = retain or (found.retain_as_published and _had_retain(message, publication))
     properties = publication.carried.properties or _NO_PROPERTIES

@@ -32,7 +32,7 @@ from gateway.bridge.messages.publications import Publication
 from gateway.bridge.sessions.link import Link
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.bridge.sessions.subscriber import Subscriber
-from gateway.bridge.sessions.subscription import SharedSubscription, Wishes
+from gateway.bridge.sessions.subscription import GrantedOptions, SharedSubscription
 from gateway.config.routes import Registration
 from gateway.mqtt.levels import PacketType
 from mappings.topics.topics import Scheme, matches
@@ -361,13 +361,13 @@ class SharedSubscriptions:
         group: SharedGroup,
         session: ClientSession,
         qos: int,
-        wishes: Wishes,
+        options: GrantedOptions,
         wanted: Iterable[Registration],
     ) -> None:
         """Makes the session a member. It counts once, however often it asked."""
         if session in group.members:
             self._registrations.let_go(group, wanted)
-        self._groups.join(unit, group, session, SharedSubscription(group.client, qos, wishes))
+        self._groups.join(unit, group, session, SharedSubscription(group.client, qos, options))
         self._groups.save(unit, group)
 
     def leave(self, unit: UnitOfWork, session: ClientSession, group: SharedGroup) -> list[Registration]:

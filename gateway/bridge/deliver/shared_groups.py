@@ -19,7 +19,7 @@ import ormsgpack
 
 from gateway.bridge.sessions.session_store import KnownSession, StoredRegistrations, read_row, session_correl_id
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
-from gateway.bridge.sessions.subscription import SharedSubscription, Wishes
+from gateway.bridge.sessions.subscription import GrantedOptions, SharedSubscription
 from gateway.mqtt.topics import share_of
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateKind, UnitOfWork
@@ -113,7 +113,7 @@ class SharedGroups:
         """Makes the session a member, or changes the terms of its membership."""
         group.members[session] = subscription
         session.join(group.correl_id, subscription)
-        row = [_VERSION, session.epoch, subscription.qos, *subscription.wishes]
+        row = [_VERSION, session.epoch, subscription.qos, *subscription.options]
         unit.set_state(StateKind.SHARED_SUBSCRIPTION, _key(group, session), ormsgpack.packb(row))
 
     def leave(self, unit: UnitOfWork, group: SharedGroup, session: ClientSession) -> None:
@@ -142,10 +142,10 @@ class SharedGroups:
             client = key[_EPOCH_BYTES:].decode()
             session = self._sessions.get(client)
             if client and session is not None:
-                epoch, qos, *wishes = _fields(row)
+                epoch, qos, *options = _fields(row)
                 group = groups[key[:_EPOCH_BYTES]]
                 if epoch == session.epoch:
-                    found = SharedSubscription(group.client, qos, Wishes(*wishes))
+                    found = SharedSubscription(group.client, qos, GrantedOptions(*options))
                     group.members[session] = found
                     session.join(group.correl_id, found)
 

@@ -42,7 +42,7 @@ from gateway.mqtt import packets
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import Event, PublishReceived, ReleaseReceived
 from gateway.mqtt.levels import LEVELS, PacketType
-from gateway.mqtt.properties import Explanation, PublishProperties
+from gateway.mqtt.properties import PublishProperties, ReasonProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from mappings.topics.topics import Scheme, matches
 from mq_adapters.broker.subscription import Subscription
@@ -276,7 +276,7 @@ class Intake:
         self._counts.add(f"refused PUBLISH, reason code {reason_code.name}")
         client = work.session.client
         self._refused_lines.tell(client, client, "publish refused client=%s reason=%s", client, reason)
-        explanation = None if told is None else Explanation(reason_string=told)
+        explanation = None if told is None else ReasonProperties(reason_string=told)
         if event.qos == _EXACTLY_ONCE:
             work.acknowledgements.append(connection.writer.pubrec(event.packet_identifier, reason_code, explanation))
             connection.refused(event.packet_identifier)

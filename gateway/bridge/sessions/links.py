@@ -14,7 +14,7 @@ from gateway.bridge.sessions.sessions import ClientSession
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
-from spark_audit.record import Proof
+from spark_audit.record import LoginProof
 
 
 class EntranceRules(Protocol):
@@ -197,7 +197,7 @@ class ConnectedClients:
     def users_changed(self, users: frozenset[str]) -> None:
         """Closes the connections of users who have a new password or were removed."""
         self._close(
-            lambda connected: connected.proof == Proof.PASSWORD and connected.user in users,
+            lambda connected: connected.proof == LoginProof.PASSWORD and connected.user in users,
             "the user's line in the password file has changed or gone",
             ReasonCode.NOT_AUTHORIZED,
         )

@@ -41,11 +41,11 @@ _WITH_NETWORK: Final = 5
 _WITH_MQTT_5: Final = 4
 #: Fields that rows before version 4 lack in front of expiry and times, by version.
 _MISSING_FIELDS: Final[dict[int, list[Any]]] = {3: [], 2: [{}], 1: [None, {}]}
-#: Places of clean session, will and wishes in a row, counted behind its version.
+#: Places of clean session, will and options in a row, counted behind its version.
 _CLEAN_SESSION_FIELD: Final = 2
 _WILL_FIELD: Final = 4
 _SUBSCRIPTIONS_FIELD: Final = 5
-_WISHES_FIELD: Final = 11
+_OPTIONS_FIELD: Final = 11
 _SUBSCRIPTION_VERSION: Final = 1
 _EPOCH_BYTES: Final = 8
 #: Topic, payload, QoS and RETAIN of a will. Behind them stand its properties, except in an old row.
@@ -60,7 +60,7 @@ StoredRegistrations = dict[str, tuple[int, list[str]]]
 class SessionRow(NamedTuple):
     """A session as it stands in its row.
 
-    `subscriptions` and `wishes` (no local, retain as published, subscription identifier) are only in rows before
+    `subscriptions` and `options` (no local, retain as published, subscription identifier) are only in rows before
     version 6.
     """
 
@@ -75,14 +75,14 @@ class SessionRow(NamedTuple):
     expiry_s: int
     expires_us: int
     will_due_us: int
-    wishes: Mapping[str, tuple[bool, bool, int]]
+    options: Mapping[str, tuple[bool, bool, int]]
     network: bytes
     parted_us: int
 
     def pack(self) -> bytes:
         fields: list[object] = list(self)
         fields[_WILL_FIELD] = _packed_will(self.will)
-        del fields[_WISHES_FIELD], fields[_SUBSCRIPTIONS_FIELD]
+        del fields[_OPTIONS_FIELD], fields[_SUBSCRIPTIONS_FIELD]
         return ormsgpack.packb([_VERSION, *fields])
 
     @classmethod
@@ -95,7 +95,7 @@ class SessionRow(NamedTuple):
             fields += [b"", 0]
         if version == _VERSION:
             fields.insert(_SUBSCRIPTIONS_FIELD, {})
-            fields.insert(_WISHES_FIELD, {})
+            fields.insert(_OPTIONS_FIELD, {})
         fields[_WILL_FIELD] = _unpacked_will(fields[_WILL_FIELD])
         return cls._make(fields)
 

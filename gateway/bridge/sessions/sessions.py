@@ -20,7 +20,7 @@ from gateway.bridge.sessions.session_store import (
     SubscriptionRow,
     session_correl_id,
 )
-from gateway.bridge.sessions.subscription import NO_WISHES, Entitlement, SharedSubscription, Wishes
+from gateway.bridge.sessions.subscription import NO_OPTIONS, Entitlement, GrantedOptions, SharedSubscription
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.budgets import Account, Amount, Budgets, Owner
 from gateway.limits.topics import levels_of
@@ -64,6 +64,7 @@ class ClientSession:
         "may_be_registered",
         "mqtt",
         "network",
+        "options",
         "origin_suffix",
         "parted_us",
         "pending_answers",
@@ -79,7 +80,6 @@ class ClientSession:
         "who",
         "will_bytes",
         "will_due_us",
-        "wishes",
         "written",
     )
 
@@ -138,7 +138,7 @@ class ClientSession:
         #: The registrations in the row, until they have been compared with the subscriptions and routes.
         self.stored_registrations: StoredRegistrations | None = None
         #: Options of level 5 subscriptions beside their QoS, by topic filter; without subscriptions that have none.
-        self.wishes: dict[str, Wishes] = {}
+        self.options: dict[str, GrantedOptions] = {}
         #: Its shared subscriptions, by CorrelId of the group (shared_groups.py).
         self.shared: dict[bytes, SharedSubscription] = {}
         #: The latest SUBSCRIBEs of this run.
@@ -220,14 +220,14 @@ class ClientSession:
         key = topic, is_own
         if key in self._entitlements:
             return self._entitlements[key]
-        found = [(qos, self.wishes.get(pattern, NO_WISHES)) for pattern, qos in self._matching(topic)]
-        taking_part = [(qos, wishes) for qos, wishes in found if not (is_own and wishes.no_local)]
+        found = [(qos, self.options.get(pattern, NO_OPTIONS)) for pattern, qos in self._matching(topic)]
+        taking_part = [(qos, options) for qos, options in found if not (is_own and options.no_local)]
         entitlement = None
         if taking_part:
             entitlement = Entitlement(
                 max(qos for qos, _ in taking_part),
-                any(wishes.retain_as_published for _, wishes in taking_part),
-                tuple(sorted(wishes.identifier for _, wishes in taking_part if wishes.identifier)),
+                any(options.retain_as_published for _, options in taking_part),
+                tuple(sorted(options.identifier for _, options in taking_part if options.identifier)),
             )
         if len(topic) <= _LONGEST_KEPT_TOPIC:
             if len(self._entitlements) >= _GRANTED_CACHE_ENTRIES:
@@ -242,14 +242,14 @@ class ClientSession:
         matching = self._filters.of(topic, self.subscriptions, self.rights.may_subscribe)
         return [(each, self.subscriptions[each]) for each in matching]
 
-    def grant(self, topic_filter: str, qos: int, wishes: Wishes = NO_WISHES) -> None:
-        """Adds a subscription, or replaces its QoS and wishes."""
+    def grant(self, topic_filter: str, qos: int, options: GrantedOptions = NO_OPTIONS) -> None:
+        """Adds a subscription, or replaces its QoS and options."""
         if topic_filter not in self.subscriptions:
             self._charge(topic_filter)
         self.subscriptions[topic_filter] = qos
-        self.wishes.pop(topic_filter, None)
-        if wishes != NO_WISHES:
-            self.wishes[topic_filter] = wishes
+        self.options.pop(topic_filter, None)
+        if options != NO_OPTIONS:
+            self.options[topic_filter] = options
         self.unsaved.add(topic_filter)
         self._filters.add(topic_filter, self.rights.may_subscribe)
         self._forget_grants()
@@ -258,15 +258,15 @@ class ClientSession:
         """Adds a subscription of the store."""
         self._charge(topic_filter)
         self.subscriptions[topic_filter] = row.qos
-        wishes = Wishes(*row[1:])
-        if wishes != NO_WISHES:
-            self.wishes[topic_filter] = wishes
+        options = GrantedOptions(*row[1:])
+        if options != NO_OPTIONS:
+            self.options[topic_filter] = options
 
     def revoke(self, topic_filter: str) -> None:
         if self.subscriptions.pop(topic_filter, None) is not None:
             self._charge(topic_filter, -1)
             self.unsaved.add(topic_filter)
-        self.wishes.pop(topic_filter, None)
+        self.options.pop(topic_filter, None)
         self._filters.remove(topic_filter)
         self._forget_grants()
 
@@ -275,7 +275,7 @@ class ClientSession:
         self._entitlements.clear()
 
     def join(self, correl_id: bytes, shared: SharedSubscription) -> None:
-        """Adds its membership in the group with that CorrelId, or replaces its QoS and wishes."""
+        """Adds its membership in the group with that CorrelId, or replaces its QoS and options."""
         if correl_id not in self.shared:
             self._charge(shared.topic_filter)
             self.account.charge(Amount.SHARED_GROUPS)
@@ -320,7 +320,7 @@ class ClientSession:
             expiry_s=self.expiry_s,
             expires_us=self.expires_us,
             will_due_us=self.will_due_us,
-            wishes={},
+            options={},
             network=self.network,
             parted_us=self.parted_us,
         )
@@ -406,7 +406,7 @@ class Sessions:
             if qos is None:
                 unit.delete_state(StateKind.SESSION_SUBSCRIPTION, key)
             else:
-                row = SubscriptionRow(qos, *session.wishes.get(topic_filter, NO_WISHES))
+                row = SubscriptionRow(qos, *session.options.get(topic_filter, NO_OPTIONS))
                 unit.set_state(StateKind.SESSION_SUBSCRIPTION, key, row.pack())
         session.unsaved.clear()
 
@@ -448,7 +448,9 @@ class Sessions:
             session.parted_us = row.parted_us
             session.stored_registrations = row.registered
             for topic_filter, qos in row.subscriptions.items():  # a row before version 6
-                session.grant(sys.intern(topic_filter), qos, Wishes._make(row.wishes.get(topic_filter, NO_WISHES)))
+                session.grant(
+                    sys.intern(topic_filter), qos, GrantedOptions._make(row.options.get(topic_filter, NO_OPTIONS))
+                )
         self._load_subscriptions()
         for session in self:
             if session.unsaved:

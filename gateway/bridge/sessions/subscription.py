@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 
-class Wishes(NamedTuple):
+class GrantedOptions(NamedTuple):
     """The options of a level 5 subscription beside its QoS; `identifier` 0: none."""
 
     no_local: bool = False
@@ -24,7 +24,7 @@ class SharedSubscription(NamedTuple):
 
     topic_filter: str
     qos: int
-    wishes: Wishes
+    options: GrantedOptions
 
 
-NO_WISHES: Final = Wishes()
+NO_OPTIONS: Final = GrantedOptions()

@@ -8,7 +8,7 @@ from gateway.bridge.deliver.shared_groups import SharedGroup
 from gateway.bridge.sessions.session_filters import RetainedMark
 from gateway.bridge.sessions.sessions import ClientSession
 from gateway.bridge.sessions.subscriber import Subscriber
-from gateway.bridge.sessions.subscription import Wishes
+from gateway.bridge.sessions.subscription import GrantedOptions
 from gateway.config.routes import Destination, Registration
 from gateway.limits.refusals import LimitReached
 from gateway.mqtt.levels import LEVELS
@@ -38,6 +38,7 @@ class PendingPacket:
         "failed",
         "groups",
         "mark",
+        "options",
         "packet_identifier",
         "refused_at",
         "registered",
@@ -48,7 +49,6 @@ class PendingPacket:
         "unsubscribed",
         "waiting",
         "wanted",
-        "wishes",
     )
 
     def __init__(
@@ -81,7 +81,7 @@ class PendingPacket:
         #: Reason code of each filter of an UNSUBSCRIBE.
         self.unsubscribed: list[ReasonCode] = []
         #: Options of level 5 beside the QoS, by filter.
-        self.wishes: dict[str, Wishes] = {}
+        self.options: dict[str, GrantedOptions] = {}
         self.refused_at: set[tuple[str, Destination]] = set()
         #: Tells which retained copies are for this SUBSCRIBE.
         self.mark: RetainedMark | None = None

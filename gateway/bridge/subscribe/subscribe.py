@@ -27,7 +27,7 @@ from gateway.bridge.deliver.shared_groups import SharedGroup
 from gateway.bridge.sessions.session_limits import ClientLimits
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.bridge.sessions.subscriber import Subscriber
-from gateway.bridge.sessions.subscription import Wishes
+from gateway.bridge.sessions.subscription import GrantedOptions
 from gateway.bridge.sessions.trail_charges import TrailCharges
 from gateway.bridge.subscribe.pending_packet import Answered, PendingPacket
 from gateway.channels.target import Target
@@ -128,8 +128,8 @@ class Subscriptions:
         wanting: dict[str, bytes] = {}
         options = event.options or (SubscriptionOptions(),) * len(event.subscriptions)
         for (topic_filter, _), asked, entry in zip(event.subscriptions, options, event.entries, strict=True):
-            is_new = topic_filter not in packet.wishes and not self._exists(packet.session, topic_filter)
-            packet.wishes[topic_filter] = Wishes(asked.no_local, asked.retain_as_published, identifier)
+            is_new = topic_filter not in packet.options and not self._exists(packet.session, topic_filter)
+            packet.options[topic_filter] = GrantedOptions(asked.no_local, asked.retain_as_published, identifier)
             if asked.retain_handling == 0 or (asked.retain_handling == 1 and is_new):
                 wanting.setdefault(topic_filter, entry)
         return wanting
@@ -390,12 +390,12 @@ class Subscriptions:
             self._settle(unit, packet, topic_filter)
         elif topic_filter in packet.groups:
             group = packet.groups[topic_filter]
-            qos, wishes = packet.wanted[topic_filter], packet.wishes[topic_filter]
-            self._shared.grant(unit, group, session, qos, wishes, wanted)
+            qos, options = packet.wanted[topic_filter], packet.options[topic_filter]
+            self._shared.grant(unit, group, session, qos, options, wanted)
         else:
             if topic_filter in session.subscriptions:
                 self._registrations.let_go(session, wanted)  # it counts once, however often it was asked for
-            session.grant(topic_filter, packet.wanted[topic_filter], packet.wishes[topic_filter])
+            session.grant(topic_filter, packet.wanted[topic_filter], packet.options[topic_filter])
 
     def _abandon(self, unit: UnitOfWork, packet: PendingPacket) -> None:
         """The session and its registrations have ended meanwhile. Gives up only its shared filters."""

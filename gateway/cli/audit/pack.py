@@ -36,7 +36,7 @@ def pack(
     same bytes; the command prints their SHA-256. `audit verify FILE` checks the archive. Exit code 0 written, 2 not
     written, 3 wrong use.
     """
-    from spark_audit.pack import Evidence, PackError, lacks, write_pack
+    from spark_audit.pack import PackContents, PackError, lacks, write_pack
 
     folder = settings_for(config, data).data
     if not folder.is_dir():
@@ -44,21 +44,21 @@ def pack(
     if results is not None and not results.is_dir():
         raise CommandFailed(f"there is no folder {results} (name the folder that `audit run` wrote with --results)")
     export_pending(folder)
-    evidence = Evidence(
+    contents = PackContents(
         trail=trail_of(folder),
         policy=policy,
         results=folder / REPORT_FOLDER if results is None else results,
         code_version=version(),
     )
     try:
-        count = write_pack(evidence, out)
+        count = write_pack(contents, out)
     except PackError as error:
         raise CommandFailed(str(error)) from None
     with out.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     if as_json:
-        write_json({"pack": str(out), "files": count, "sha256": sha256, "lacks": list(lacks(evidence))})
+        write_json({"pack": str(out), "files": count, "sha256": sha256, "lacks": list(lacks(contents))})
     else:
         write_line(f"{out}: {counted(count, 'file')}, SHA-256 {sha256}")
-        for what in lacks(evidence):
+        for what in lacks(contents):
             typer.echo(f"the pack lacks something: {what}", err=True)

@@ -50,7 +50,7 @@ from mq_adapters.message import (
 from mq_adapters.mqsc import quoted
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.reasons import QueueManagerError, ReasonCode
-from mq_adapters.system_queues import Owner, is_closed_to_applications
+from mq_adapters.system_queues import QueueOwner, is_closed_to_applications
 
 _US: Final = 1_000_000
 _YEAR_S: Final = 31_536_000.0
@@ -170,10 +170,10 @@ def get(
     _check_form(as_json, as_bytes)
     with connected(folder_with_store(config, data)) as queue_manager:
         owner = _owner(queue_manager, name)
-        if owner is Owner.GATEWAY:
+        if owner is QueueOwner.GATEWAY:
             _confirm(f"take a message off {name}", force=force)
         with _unit_of_work(queue_manager):
-            if owner is not Owner.NOBODY:
+            if owner is not QueueOwner.NOBODY:
                 queue_manager.operate("queue get")
             message = queue_manager.get(name, wait_s=wait_s, msg_id=msg_id, correl_id=correl_id)
             if as_bytes:
@@ -275,7 +275,7 @@ def clear(
     --force, and the queue of audit notes never. A batch in doubt keeps its messages until 'rfhbridge channel resolve'.
     """
     with connected(folder_with_store(config, data)) as queue_manager:
-        if _owner(queue_manager, name) is Owner.GATEWAY:
+        if _owner(queue_manager, name) is QueueOwner.GATEWAY:
             _confirm(f"clear {name}", force=force)
         messages = queue_manager.clear(name)
     if as_json:
@@ -284,16 +284,18 @@ def clear(
         write_line(f"cleared {messages}")
 
 
-def _owner(queue_manager: QueueAdministration, name: str) -> Owner:
+def _owner(queue_manager: QueueAdministration, name: str) -> QueueOwner:
     """The owner of the messages on the queue of that name, or behind that alias. The operator is asked before they go.
 
     Nobody is asked about a queue that is closed to every application, because the queue manager refuses anyway.
     """
     base = queue_manager.inquire(name)
     if base.object_type != ObjectType.QLOCAL or is_closed_to_applications(base.name):
-        return Owner.NOBODY
+        return QueueOwner.NOBODY
     shown = " ".join(queue_manager.mqsc(f"DISPLAY QLOCAL({quoted(base.name)}) OWNER").lines)
-    return next((owner for owner in (Owner.GATEWAY, Owner.OPERATOR) if f"OWNER({owner})" in shown), Owner.NOBODY)
+    return next(
+        (owner for owner in (QueueOwner.GATEWAY, QueueOwner.OPERATOR) if f"OWNER({owner})" in shown), QueueOwner.NOBODY
+    )
 
 
 def _confirm(act: str, *, force: bool) -> None:

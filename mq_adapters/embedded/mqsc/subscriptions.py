@@ -88,7 +88,7 @@ _TENTH_US: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubscriptionRow:
+class SubscriptionShown:
     """One subscription: its names, the attributes that define it, and the attributes that DISPLAY shows."""
 
     name: str
@@ -121,7 +121,7 @@ def define(engine: Engine, command: MqscCommand, user: str, act: OperatorsAct) -
     return "AMQ8094I: Subscription created."
 
 
-def _owner(there: list[SubscriptionRow], said: Mapping[str, Value]) -> str:
+def _owner(there: list[SubscriptionShown], said: Mapping[str, Value]) -> str:
     """The user of the subscriptions of that queue and CorrelId: a subscriber's identity belongs to one user."""
     place = (said.get("DEST"), said.get("DESTCORL", MQCI_NONE.hex()))
     return next((str(row.said["SUBUSER"]) for row in there if (row.said["DEST"], row.said["DESTCORL"]) == place), "")
@@ -172,13 +172,13 @@ def clear_retained(engine: Engine, command: MqscCommand, act: OperatorsAct) -> s
 _CLEARING: Final[Mapping[str, Attribute]] = {"CLRTYPE": Choice(words=("RETAINED",)), "SCOPE": Choice(words=("LOCAL",))}
 
 
-def rows(engine: Engine) -> list[SubscriptionRow]:
+def rows(engine: Engine) -> list[SubscriptionShown]:
     """Every subscription that has not expired, by name."""
     found = [_row(engine, subscription) for subscription in _broker(engine).subscriptions()]
     return sorted(found, key=lambda row: (row.name, str(row.said["TOPICSTR"])))
 
 
-def _row(engine: Engine, found: RegisteredSubscription) -> SubscriptionRow:
+def _row(engine: Engine, found: RegisteredSubscription) -> SubscriptionShown:
     name = found.name or str(found.identity)
     identifier = (IDENTIFIER_TAG + engine.identity + found.number.to_bytes(8, "big")).hex().upper()
     said = _said(engine, found)
@@ -186,7 +186,7 @@ def _row(engine: Engine, found: RegisteredSubscription) -> SubscriptionRow:
     shown |= {keyword: _shown(_ATTRIBUTES[keyword], said[keyword]) for keyword in _ATTRIBUTES if keyword in said}
     shown["DURABLE"] = "NO" if found.is_on_temporary_queue else "YES"
     shown["SELTYPE"] = "EXTENDED" if found.interest.filter else "NONE"
-    return SubscriptionRow(name=name, identifier=identifier, subscription=found, said=said, shown=shown)
+    return SubscriptionShown(name=name, identifier=identifier, subscription=found, said=said, shown=shown)
 
 
 def _shown(attribute: Attribute, value: Value) -> str:
@@ -232,14 +232,14 @@ def _identifier(command: MqscCommand) -> tuple[str, tuple[Parameter, ...]]:
     return str(values.get("SUBID", "")), rest
 
 
-def _named(engine: Engine, command: MqscCommand) -> tuple[SubscriptionRow, tuple[Parameter, ...]]:
+def _named(engine: Engine, command: MqscCommand) -> tuple[SubscriptionShown, tuple[Parameter, ...]]:
     """The one subscription that a command names, and the rest of the command."""
     identifier, rest = _identifier(command)
     name = "" if command.target.items is None and identifier else name_of(command)
     return _one(engine, name, identifier), rest
 
 
-def _one(engine: Engine, name: str, identifier: str) -> SubscriptionRow:
+def _one(engine: Engine, name: str, identifier: str) -> SubscriptionShown:
     found = [row for row in rows(engine) if name in ("", row.name) and identifier in ("", row.identifier)]
     if not found:
         raise not_found("Subscription", name or identifier)
@@ -275,7 +275,7 @@ def _define(engine: Engine, name: str, said: Mapping[str, Value], act: Operators
     engine.submit(unit)
 
 
-def _alter(engine: Engine, row: SubscriptionRow, changes: Mapping[str, Value], act: OperatorsAct) -> None:
+def _alter(engine: Engine, row: SubscriptionShown, changes: Mapping[str, Value], act: OperatorsAct) -> None:
     """Alters the attributes. The point, the other options and the joint identities of the subscription stay."""
     existing = row.subscription
     wanted = {**row.said, **changes}

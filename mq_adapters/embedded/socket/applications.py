@@ -29,7 +29,7 @@ class ApplicationRole:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
+class AdmittedApplication:
     """An application that may connect: its user in MQMD.UserIdentifier, its operator in the trail, and its rights.
 
     `role` is "" for the gateway's own user.
@@ -57,18 +57,18 @@ class Applications:
         """Whether a user may do everything: root, or the gateway's own user, who can open the store anyway."""
         return user_id in (os.geteuid(), _ROOT)
 
-    def admitted(self, user_id: int, token: str) -> Admitted:
+    def admitted(self, user_id: int, token: str) -> AdmittedApplication:
         """The application with this user number and this token ("" for none). Raises 2035 for a stranger."""
         if token:
             role = self._role_of(token)
             operator = f"{role.name} ({user_name(user_id)})"
-            return Admitted(user=role.name, operator=operator, rights=role.rights, role=role.name)
+            return AdmittedApplication(user=role.name, operator=operator, rights=role.rights, role=role.name)
         if self.is_owner(user_id):
-            return Admitted(user=user_identifier(user_id), operator=user_name(user_id), rights=EVERYTHING)
+            return AdmittedApplication(user=user_identifier(user_id), operator=user_name(user_id), rights=EVERYTHING)
         for role in self._roles.values():
             if user_id in role.user_ids:
                 user, operator = user_identifier(user_id), user_name(user_id)
-                return Admitted(user=user, operator=operator, rights=role.rights, role=role.name)
+                return AdmittedApplication(user=user, operator=operator, rights=role.rights, role=role.name)
         raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"{_CONNECT} as user {user_name(user_id)}")
 
     def _role_of(self, token: str) -> ApplicationRole:

@@ -17,7 +17,7 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.socket import frames
-from mq_adapters.embedded.socket.applications import Admitted
+from mq_adapters.embedded.socket.applications import AdmittedApplication
 from mq_adapters.embedded.socket.frames import FrameBuffer, FrameError, FrameFields, Verb, answer_frame, u32, u64
 from mq_adapters.embedded.socket.pace import Charge, Pace, free_of_charge
 from mq_adapters.embedded.socket.peer import peer_uid
@@ -39,7 +39,7 @@ MAXIMUM_BROWSES: Final = 64
 HELLO_WAIT_S: Final = 10.0
 
 #: Gives an application its rights by its socket and its token, or raises QueueManagerError 2035 or 2025.
-Admit = Callable[[socket.socket, str], Admitted]
+Admit = Callable[[socket.socket, str], AdmittedApplication]
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.rights import Rights
-from mq_adapters.embedded.socket.applications import Admitted, Applications
+from mq_adapters.embedded.socket.applications import AdmittedApplication, Applications
 from mq_adapters.embedded.socket.connection import SocketConnection
 from mq_adapters.embedded.socket.pace import Charge, free_of_charge
 from mq_adapters.embedded.socket.peer import own_name, own_user, peer_uid
@@ -82,7 +82,7 @@ class Server:
     def _connection(self) -> SocketConnection:
         return SocketConnection(self.engine, self.connections, admit=self._admitted, charge=self._charge)
 
-    def _admitted(self, connected: socket.socket, token: str) -> Admitted:
+    def _admitted(self, connected: socket.socket, token: str) -> AdmittedApplication:
         """The rights of an application.
 
         QueueManagerError 2035 for a stranger, 2025 if its user has too many connections.
@@ -112,7 +112,7 @@ class Server:
         """Takes one end of a socket pair. A process inherits the other end, and that alone gives it these rights."""
         loop = asyncio.get_running_loop()
         connected.setblocking(False)
-        admitted = Admitted(user=own_user(), operator=own_name(), rights=rights)
+        admitted = AdmittedApplication(user=own_user(), operator=own_name(), rights=rights)
         await loop.connect_accepted_socket(
             lambda: SocketConnection(self.engine, self.connections, admit=lambda _socket, _token: admitted), connected
         )

@@ -15,8 +15,8 @@ it. `correl_id`, `msg_id` and `priority` repeat the descriptor's, for the index.
 (unit_of_work.py). `checksum` is that of checksums.py.
 Version 1 had neither `object` nor `priority`, and its queues were first in, first out. Version 2 had no checksums; an
 upgrade computes them from the rows as they are. Version 3 had neither `reach` (number and time of the last commit,
-witness.py) nor the marker beside the file that goes with it. `identity` is the first incarnation, if the store went
-back since (rollback.py).
+rollback_guard.py) nor the marker beside the file that goes with it. `identity` is the first incarnation, if the store
+went back since (rollback.py).
 
 To change the layout:
 

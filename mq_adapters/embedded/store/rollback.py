@@ -24,9 +24,9 @@ from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.counters import put_rows
 from mq_adapters.embedded.store.journal_end import journal_end, wal_path
 from mq_adapters.embedded.store.reach import Reach, now_us
+from mq_adapters.embedded.store.rollback_guard import RollbackGuard, next_reach, packed_reach
 from mq_adapters.embedded.store.rows import COLUMNS, DamagedRow, MessageRow, RowReader, rows_of
 from mq_adapters.embedded.store.store import FILE_NAME, StateRow, Store, state_change
-from mq_adapters.embedded.store.witness import Witness, next_reach, packed_reach
 from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
@@ -74,7 +74,7 @@ def accept_rollback(
     `states` are written with it.
     Raises QueueManagerError 2042 if somebody owns the store, StoreError if it cannot be used even so.
     """
-    marked = Witness(data_dir / FILE_NAME).marked
+    marked = RollbackGuard(data_dir / FILE_NAME).marked
     kept = _keep_journal(data_dir / FILE_NAME)
     store = Store.open(data_dir, accepts_rollback=True)
     try:

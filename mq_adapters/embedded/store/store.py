@@ -32,8 +32,8 @@ from mq_adapters.embedded.store.errors import damage, failure
 from mq_adapters.embedded.store.files import StoreFiles, keep_private, lock_now, make_folder
 from mq_adapters.embedded.store.layout import prepare
 from mq_adapters.embedded.store.readers import StandingReaders
+from mq_adapters.embedded.store.rollback_guard import MARKER_NAME, WRITE_REACH, RollbackGuard, next_reach, packed_reach
 from mq_adapters.embedded.store.rows import COLUMNS, OTHER_CHECKSUM, DamagedRow, MessageRow, RowReader, checked_state
-from mq_adapters.embedded.store.witness import MARKER_NAME, WRITE_REACH, Witness, next_reach, packed_reach
 from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import IDENTIFIER_TAG, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
@@ -70,11 +70,11 @@ class Store:
         self.path = data_dir / FILE_NAME
         self._rows = RowReader()
         try:
-            self._witness = Witness(self.path, accepts_rollback=accepts_rollback)
-            self._witness.admit_files()
+            self._guard = RollbackGuard(self.path, accepts_rollback=accepts_rollback)
+            self._guard.admit_files()
             keep_private(self.path)
             self._writer = self._connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
-            self._witness.admit(self._writer)
+            self._guard.admit(self._writer)
             prepare(self._writer, self.path)
             self._reader = self._connect(apsw.SQLITE_OPEN_READWRITE)
             self.incarnation = bytes(self._meta("incarnation"))
@@ -85,7 +85,7 @@ class Store:
             self.reserved_to = self.next_sequence
             self.reserve_sequences(self.next_sequence)
             #: How far the store reaches, including the commit under way.
-            self.reach = self._witness.begin(self._writer)
+            self.reach = self._guard.begin(self._writer)
             #: Whether the next commit syncs the marker.
             self._marker_is_due = False
             self.files = StoreFiles(
@@ -311,7 +311,7 @@ class Store:
                 if self._checkpoint.copied.is_set():
                     self._restart_wal()
                     self._marker_is_due = True
-                self._witness.note(reach, is_synced=self._marker_is_due)
+                self._guard.note(reach, is_synced=self._marker_is_due)
                 self._marker_is_due = False
             except (apsw.Error, OSError) as error:
                 raise failure("commit a group of units of work", error) from error
@@ -363,7 +363,7 @@ class Store:
         try:
             with self._writer:
                 yield self._writer
-            self._witness.begin(self._writer)
+            self._guard.begin(self._writer)
         except (apsw.Error, OSError) as error:
             raise failure("change the store", error) from error
 
@@ -381,7 +381,7 @@ class Store:
         self._reader.close()
         self._writer.close()
         self.files.close()
-        self._witness.close()
+        self._guard.close()
         os.close(self._lock)
 
     # -- inside ------------------------------------------------------------------------------------------------------
@@ -409,7 +409,7 @@ class Store:
                 for statement, bindings in (*changes, (WRITE_REACH, (packed_reach(reach.commits, reach.at_us),))):
                     self._reader.execute(statement, bindings)
             self.reach = reach
-            self._witness.note(reach, is_synced=False)
+            self._guard.note(reach, is_synced=False)
         except (apsw.Error, OSError) as error:
             raise failure(operation, error) from error
         self.files.check()

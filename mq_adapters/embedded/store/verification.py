@@ -20,9 +20,9 @@ from mq_adapters.embedded.store.checksums import object_checksum, state_checksum
 from mq_adapters.embedded.store.layout import APPLICATION_ID, USER_VERSION
 from mq_adapters.embedded.store.reach import Reach
 from mq_adapters.embedded.store.readers import may_be_ended
+from mq_adapters.embedded.store.rollback_guard import RollbackGuard, stored_reach
 from mq_adapters.embedded.store.rows import COLUMNS, DamagedRow, MessageRow, RowReader
 from mq_adapters.embedded.store.store import FILE_NAME, LOCK_NAME, Store
-from mq_adapters.embedded.store.witness import Witness, stored_reach
 from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.reasons import StoreError
 
@@ -53,14 +53,14 @@ def verify_store(data_dir: Path) -> StoreVerification:
     Raises StoreError if there is no store, or if it is unreadable.
     """
     path = data_dir / FILE_NAME
-    witness = _witness_of(path)
-    found = list(witness.of_files())
+    guard = _guard_of(path)
+    found = list(guard.of_files())
     if not path.is_file() and found:
         raise StoreError(f"verify {path}", "; ".join(found), "restore it from a backup")
     if not path.is_file():
         raise StoreError(f"verify {path}", "there is no store", "name the data folder with --data")
     with reading(path) as connection:
-        found += witness.of_store(stored_reach(connection))
+        found += guard.of_store(stored_reach(connection))
         return _verified(connection, found)
 
 
@@ -70,20 +70,20 @@ def contradictions_of(data_dir: Path) -> tuple[tuple[str, ...], Reach | None]:
     Changes nothing. Raises StoreError if it is unreadable.
     """
     path = data_dir / FILE_NAME
-    witness = _witness_of(path)
-    found = witness.of_files()
+    guard = _guard_of(path)
+    found = guard.of_files()
     if not path.is_file():
         return found, None
     with reading(path) as connection:
         stored = stored_reach(connection)
-        return (*found, *witness.of_store(stored)), None if stored is None else stored.reach
+        return (*found, *guard.of_store(stored)), None if stored is None else stored.reach
 
 
-def _witness_of(path: Path) -> Witness:
+def _guard_of(path: Path) -> RollbackGuard:
     """The files beside a store. A running gateway has looked at the end of its journal already, and writes there."""
     try:
         with _unowned(path.parent) as is_unowned:
-            return Witness(path, looks_at_journal=is_unowned)
+            return RollbackGuard(path, looks_at_journal=is_unowned)
     except OSError as error:
         raise StoreError(f"verify {path}", str(error), "let the gateway's user read the data folder") from error
 

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
-from spark_audit.reperform.outcome import Status
+from spark_audit.reperform.comparison import Status
 from tests.end_to_end.clients.client import Login, Options, Properties, Way
 from tests.end_to_end.clients.paho import Paho
 from tests.end_to_end.ibm_mq.central import MQRFH, MQRFH2, STREAM_QUEUE, Central

@@ -14,7 +14,7 @@ import pytest
 
 from mq_adapters import connect as connect_queue_manager
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
-from spark_audit.reperform.outcome import Status
+from spark_audit.reperform.comparison import Status
 from tests.end_to_end.clients.client import PATIENCE_S, Login, Options, Properties, Way, Will
 from tests.end_to_end.clients.paho import Paho
 from tests.end_to_end.gateway_process import Gateway

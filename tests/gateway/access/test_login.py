@@ -18,7 +18,7 @@ from gateway.config.limits import Limit
 from gateway.limits.refusals import Refusals
 from gateway.mqtt.events import ConnectReceived
 from gateway.mqtt.reason_codes import ReasonCode
-from spark_audit.record import Proof
+from spark_audit.record import LoginProof
 
 # Reference vectors of Argon2: the passwords are "password" and, with another salt, the same.
 ANNA = "anna:$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4\n"
@@ -27,8 +27,8 @@ BOB = "bob:$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7c
 
 ANY_ENTRANCE = Entrance()
 TOKEN = b"eyJhbGciOiJFUzI1NiJ9.e30.AAAA"
-LET_IN, NOBODY = Admitted(user="anna", proof=Proof.PASSWORD), Admitted(user=None, proof=Proof.NONE)
-ANNA_BY_TOKEN = Admitted(user="anna", proof=Proof.TOKEN, until_us=7, fingerprint="f")
+LET_IN, NOBODY = Admitted(user="anna", proof=LoginProof.PASSWORD), Admitted(user=None, proof=LoginProof.NONE)
+ANNA_BY_TOKEN = Admitted(user="anna", proof=LoginProof.TOKEN, until_us=7, fingerprint="f")
 
 
 class HeldChecks(HashingThreads):
@@ -96,7 +96,7 @@ def refusal(decision: Decision) -> LoginRefusal:
 def test_the_right_password_lets_a_user_in() -> None:
     front = Front()
     assert front.answer("anna", b"password") == LET_IN
-    assert front.answer("bob", b"password") == Admitted(user="bob", proof=Proof.PASSWORD)
+    assert front.answer("bob", b"password") == Admitted(user="bob", proof=LoginProof.PASSWORD)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_the_identifier_of_a_tokens_user_is_bound_like_any_others() -> None:
 # -- what the way in says ----------------------------------------------------------------------------------------------
 
 WITH_CERTIFICATE = Entrance(certificate_user="CN=pump-7,O=Plant")
-PUMP_7 = Admitted(user="CN=pump-7,O=Plant", proof=Proof.CERTIFICATE)
+PUMP_7 = Admitted(user="CN=pump-7,O=Plant", proof=LoginProof.CERTIFICATE)
 
 
 @pytest.mark.parametrize("name", [None, "", "CN=pump-7,O=Plant"])
@@ -215,7 +215,7 @@ def test_the_user_of_a_certificate_is_asked_for_no_password(name: str | None) ->
     front = Front(tokens=Issuer("anna"))
     for password in (None, b"", b"wrong", TOKEN):
         assert front.answer(name, password, entrance=WITH_CERTIFICATE) == Admitted(
-            user="CN=pump-7,O=Plant", proof=Proof.CERTIFICATE
+            user="CN=pump-7,O=Plant", proof=LoginProof.CERTIFICATE
         )
     assert front.checks.ran == 0
 
@@ -234,14 +234,16 @@ def test_the_identifier_of_a_certificates_user_is_bound_like_any_others() -> Non
     front = Front(None, binding=True)
     entrance = Entrance(certificate_user="pump")
     assert refusal(front.answer(None, None, "anna", entrance)) is LoginRefusal.WRONG_IDENTIFIER
-    assert front.answer(None, None, "pump:1", entrance) == Admitted(user="pump", proof=Proof.CERTIFICATE)
+    assert front.answer(None, None, "pump:1", entrance) == Admitted(user="pump", proof=LoginProof.CERTIFICATE)
 
 
 @pytest.mark.parametrize("gateway_allows", [False, True])
 def test_a_listener_has_its_own_word_on_clients_without_a_name(gateway_allows: bool) -> None:
     for text in (ANNA, None):
         front = Front(text, allows_anonymous=gateway_allows)
-        assert front.answer(None, entrance=Entrance(allows_anonymous=True)) == Admitted(user=None, proof=Proof.LISTENER)
+        assert front.answer(None, entrance=Entrance(allows_anonymous=True)) == Admitted(
+            user=None, proof=LoginProof.LISTENER
+        )
         assert refusal(front.answer(None, entrance=Entrance(allows_anonymous=False))) is LoginRefusal.NOT_ALLOWED
     refused = Front(None, allows_anonymous=True).answer("anna", b"password", entrance=Entrance(allows_anonymous=False))
     assert refusal(refused) is LoginRefusal.NOT_ALLOWED, "nobody can tell who anna is"
@@ -267,7 +269,7 @@ def test_a_user_whose_line_changes_is_checked_again_and_the_others_are_not() -> 
         front.answer(user, b"password")
     assert front.replace(ANNA.replace("m=256", "m=512") + BOB) == {"anna"}
     assert refusal(front.answer("anna", b"password")) is LoginRefusal.WRONG_CREDENTIALS
-    assert front.answer("bob", b"password") == Admitted(user="bob", proof=Proof.PASSWORD)
+    assert front.answer("bob", b"password") == Admitted(user="bob", proof=LoginProof.PASSWORD)
     assert front.replace(ANNA.replace("m=256", "m=512") + "eve" + ANNA[4:]) == {"bob"}
     assert refusal(front.answer("bob", b"password")) is LoginRefusal.WRONG_CREDENTIALS
 

@@ -8,8 +8,8 @@ import orjson
 
 from gateway.audit_trail.notes.notes import pack_batch
 from gateway.audit_trail.records import Expander
+from spark_audit.reperform.comparison import Comparison, Status
 from spark_audit.reperform.facts import Facts
-from spark_audit.reperform.outcome import Outcome, Status
 from spark_audit.reperform.performance import reperform
 from spark_audit.reperform.rules import broken_rules
 from tests.gateway.bridge.conftest import World
@@ -28,7 +28,7 @@ def records(world: World) -> list[dict[str, Any]]:
     return [orjson.loads(f'{{"version":1{line}}}') for line in lines]
 
 
-def judged(told: Iterable[dict[str, Any]]) -> list[tuple[str, Outcome]]:
+def judged(told: Iterable[dict[str, Any]]) -> list[tuple[str, Comparison]]:
     """Of each conversion its kind, and what performing it again says; what breaks a single rule fails at once."""
     outcomes = []
     for record in told:
@@ -42,8 +42,8 @@ def judged(told: Iterable[dict[str, Any]]) -> list[tuple[str, Outcome]]:
 
 def assert_every_conversion_is_as_the_audit_predicts(world: World) -> None:
     """To the byte."""
-    for conversion, outcome in judged(records(world)):
-        assert (outcome.status, outcome.same_bytes) == (Status.MATCH, True), (conversion, outcome)
+    for conversion, comparison in judged(records(world)):
+        assert (comparison.status, comparison.same_bytes) == (Status.MATCH, True), (conversion, comparison)
 
 
 def _facts(record: dict[str, Any]) -> Facts:

@@ -6,8 +6,8 @@ from gateway.conversion.converter import Converter
 from mappings.conversion.convert import Mode
 from mappings.table import Dialect
 from mq_adapters.message import Message, MessageDescriptor
+from spark_audit.reperform.comparison import Status
 from spark_audit.reperform.facts import Facts
-from spark_audit.reperform.outcome import Status
 from spark_audit.reperform.performance import reperform
 from tests.headers import mqrfh, mqrfh2
 

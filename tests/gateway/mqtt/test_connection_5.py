@@ -25,8 +25,8 @@ from gateway.mqtt.levels import PacketType
 from gateway.mqtt.outgoing_flows import OutgoingFlows
 from gateway.mqtt.properties import (
     DisconnectProperties,
-    Explanation,
     PublishProperties,
+    ReasonProperties,
     SubscribeProperties,
     UnsubscribeProperties,
 )
@@ -451,7 +451,7 @@ def test_refused_delivery_ends_and_is_not_repeated(
     session.start("message 1", qos)
     refusal = bytes((packet_type << 4,)) + bytes.fromhex("08 0001 97 04 1F 0001 77")
     connection = open_connection(5, session=session)
-    refused = DeliveryRefused(1, "message 1", packet_type, 0x97, Explanation("w"))
+    refused = DeliveryRefused(1, "message 1", packet_type, 0x97, ReasonProperties("w"))
     assert connection.receive_data(refusal + refusal) == [refused]
     assert session.unfinished() == ()
     assert session.finish(1) == "message 1"

@@ -8,8 +8,8 @@ from gateway.mqtt.levels import PacketType
 from gateway.mqtt.properties import (
     ConnackProperties,
     DisconnectProperties,
-    Explanation,
     PublishProperties,
+    ReasonProperties,
 )
 
 ENCODED = {
@@ -80,9 +80,9 @@ ENCODED_AT_LEVEL_5 = {
         "", b"hi", qos=1, packet_identifier=10, level=5, properties=PublishProperties(topic_alias=1)
     ),
     "40 03 000A 10": packets.puback(10, 0x10),
-    "50 04 000A 00 00": packets.pubrec(10, 0, Explanation()),
+    "50 04 000A 00 00": packets.pubrec(10, 0, ReasonProperties()),
     "62 03 000A 92": packets.pubrel(10, reason_code=0x92),
-    "70 08 000A 00 04 1F 0001 77": packets.pubcomp(10, 0, Explanation("w")),
+    "70 08 000A 00 04 1F 0001 77": packets.pubcomp(10, 0, ReasonProperties("w")),
     "90 05 000A 00 02 87": packets.suback(10, b"\x02\x87", level=5),
     "B0 05 000A 00 00 11": packets.unsuback(10, b"\x00\x11", level=5),
     "E0 00": packets.disconnect(0),

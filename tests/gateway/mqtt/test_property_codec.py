@@ -8,8 +8,8 @@ from gateway.mqtt.properties import (
     ConnackProperties,
     ConnectProperties,
     DisconnectProperties,
-    Explanation,
     PublishProperties,
+    ReasonProperties,
     WillProperties,
 )
 from gateway.mqtt.property_codec import LONGEST_PROPERTIES_BYTES, MAXIMUM_REPEATED, PropertySection
@@ -204,7 +204,7 @@ def test_properties_longer_than_we_take_are_refused_before_they_are_read() -> No
         (property_codec.WILL, WillProperties(will_delay_s=1 << 32)),
         (property_codec.DISCONNECT, DisconnectProperties(session_expiry_s=-1)),
         (property_codec.PUBLISH, PublishProperties(subscription_identifiers=(268_435_456,))),
-        (property_codec.ANSWER, Explanation(reason_string="a\0")),
+        (property_codec.ANSWER, ReasonProperties(reason_string="a\0")),
         (property_codec.PUBLISH, PublishProperties(correlation_data=bytes(65_536))),
     ],
 )

@@ -3,13 +3,13 @@
 import pytest
 
 from gateway.mqtt.errors import UsageError
-from gateway.mqtt.properties import ConnackProperties, DisconnectProperties, Explanation, PublishProperties
+from gateway.mqtt.properties import ConnackProperties, DisconnectProperties, PublishProperties, ReasonProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.topic_aliases import LONGEST_NAMES_BYTES, MAXIMUM_OUTGOING
 from gateway.mqtt.writer import PacketWriter
 from tests.reason_strings import plain
 
-WHY = Explanation("why", (("n", "v"),))
+WHY = ReasonProperties("why", (("n", "v"),))
 ANSWERS = {
     "PUBACK": lambda writer: writer.puback(10, ReasonCode.QUOTA_EXCEEDED, WHY),
     "PUBREC": lambda writer: writer.pubrec(10, ReasonCode.QUOTA_EXCEEDED, WHY),

@@ -9,7 +9,7 @@ from mq_adapters.channel import ChannelState
 from mq_adapters.channel.state_message import Batch, RemoteState, restated
 from mq_adapters.embedded.store.backup import back_up
 from mq_adapters.embedded.store.rollback import accept_rollback
-from mq_adapters.embedded.store.witness import Witness
+from mq_adapters.embedded.store.rollback_guard import RollbackGuard
 from mq_adapters.message import Message
 from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 from tests.mq_adapters.channel.conftest import (
@@ -191,7 +191,7 @@ def test_what_a_store_that_went_back_unseen_took_since_is_sent(world: World, tmp
 def begin_marker(folder: Path) -> None:
     """As if the whole folder had gone back: the marker agrees with the store."""
     connection = apsw.Connection(str(folder / "queue_manager.sqlite"))
-    Witness(folder / "queue_manager.sqlite").begin(connection)
+    RollbackGuard(folder / "queue_manager.sqlite").begin(connection)
     connection.close()
 
 

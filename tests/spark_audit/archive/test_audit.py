@@ -11,7 +11,7 @@ from spark_audit.archive.audit import ArchiveToAudit, audit_archive
 from spark_audit.archive.files import ArchiveError, archive_files
 from spark_audit.bulk import convert_archive
 from spark_audit.controls.archive import READABLE
-from spark_audit.reperform.captured import Wish
+from spark_audit.reperform.captured import AskedConversion
 from spark_audit.result import AuditResult, Subject, Verdict
 from tests.headers import mqrfh, mqrfh2
 
@@ -34,10 +34,12 @@ Audit = Callable[..., AuditResult]
 def audit(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Audit:
     """Audits two sets of files, or folders that are there."""
 
-    def run(messages: Files, made: Files | None = None, wish: Wish | None = None) -> AuditResult:
+    def run(messages: Files, made: Files | None = None, asked: AskedConversion | None = None) -> AuditResult:
         source = _folder(tmp_path_factory.mktemp("archive") / "in", messages)
         converted = None if made is None else _folder(tmp_path_factory.mktemp("archive") / "made", made)
-        return audit_archive(spark, ArchiveToAudit.of(source, converted), wish or Wish(), lambda _line: None)
+        return audit_archive(
+            spark, ArchiveToAudit.of(source, converted), asked or AskedConversion(), lambda _line: None
+        )
 
     return run
 
@@ -114,7 +116,7 @@ def test_what_is_only_told_leaves_the_verdict_alone(spark: SparkSession, audit: 
     described = [(*row, "MQHRF", 546) for row in rows]
     schema = "id string, data binary, converted binary, ccsid int, report string, format string, encoding int"
     spark.createDataFrame(described, schema).write.parquet(str(tmp_path / "parquet"))
-    result = audit(tmp_path / "parquet", wish=Wish(target="mqrfh2"))
+    result = audit(tmp_path / "parquet", asked=AskedConversion(target="mqrfh2"))
     found = _found(result)
     (told,) = found.pop("archive.judged")
     assert told.startswith("message unknown: ")
@@ -137,7 +139,7 @@ def test_what_the_bulk_conversion_made_of_an_archive_is_performed_again(
     rows = [("two", bytearray(b"x"), *nothing), ("ghost", None, *nothing)]
     more = spark.createDataFrame(rows, spark.read.parquet(str(made)).schema)  # Spark asks one file for the columns
     more.write.mode("append").parquet(str(made))
-    result = audit(source, made, Wish(target="mqrfh2"))
+    result = audit(source, made, AskedConversion(target="mqrfh2"))
     assert _found(result) == {
         "archive.losses": [f"message sub/named: {LOSS}"],
         "archive.paired": ["message two: its name stands twice: nothing says which was made of which"] * 3,

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from spark_audit.reperform.captured import Captured, UnknownHeader, Wish, announced, examine, facts_of
+from spark_audit.reperform.captured import AskedConversion, Captured, UnknownHeader, announced, examine, facts_of
+from spark_audit.reperform.comparison import Status, UnreadableBytes
 from spark_audit.reperform.header import Surroundings
-from spark_audit.reperform.outcome import Status, UnreadableBytes
 from spark_audit.reperform.performance import reperform
 from tests.headers import mqrfh, mqrfh2
 
@@ -24,12 +24,12 @@ def test_first_header_is_found_in_either_byte_order_and_in_ebcdic() -> None:
     assert announced(PUBLISH) == Surroundings(format="MQHRF", coded_char_set_id=1208, encoding=546)
     assert announced(PUBLISH_2) == Surroundings(format="MQHRF2", coded_char_set_id=1208, encoding=546)
     assert announced(EBCDIC) == Surroundings(format="MQHRF", coded_char_set_id=500, encoding=273)
-    assert examine(Captured(data=EBCDIC + BODY), Wish()).command == "Publish"
+    assert examine(Captured(data=EBCDIC + BODY), AskedConversion()).command == "Publish"
 
 
 def test_what_is_known_of_the_mqmd_goes_before_what_is_found() -> None:
     assert announced(PUBLISH, encoding=273).encoding == 273
-    assert examine(Captured(data=PUBLISH, encoding=273), Wish()).fault is not None
+    assert examine(Captured(data=PUBLISH, encoding=273), AskedConversion()).fault is not None
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_is_known_of_the_mqmd_goes_before_what_is_found() -> None:
     ],
 )
 def test_what_cannot_be_read_has_the_reason_code_of_ibm_mq(data: bytes, code: int, words: str) -> None:
-    fault = examine(Captured(data=data), Wish()).fault
+    fault = examine(Captured(data=data), AskedConversion()).fault
     assert fault is not None
     assert (fault.reason.value, words in str(fault)) == (code, True), str(fault)
 
@@ -63,39 +63,39 @@ def test_what_cannot_be_read_has_the_reason_code_of_ibm_mq(data: bytes, code: in
     ],
 )
 def test_what_the_other_format_cannot_say_has_a_reason_code(data: bytes, target: str, code: int, words: str) -> None:
-    refusal = examine(Captured(data=data), Wish(target=target)).refusal
+    refusal = examine(Captured(data=data), AskedConversion(target=target)).refusal
     assert refusal is not None
     assert (refusal.reason.value, words in str(refusal)) == (code, True), str(refusal)
 
 
 def test_near_misses_of_refusals_are_none() -> None:
-    for data, wish in (
-        (mqrfh("MQPSCommand RegPub MQPSTopic a"), Wish(target="mqrfh")),
-        (mqrfh2("<psc><Command>RegSub</Command><Topic>a</Topic><SubPoint></SubPoint></psc>"), Wish()),
-        (mqrfh2("<psc><Command>RegSub</Command><Topic>a/#</Topic></psc>"), Wish()),
-        (mqrfh("MQPSCommand DeregSub MQPSSubName pump"), Wish(mode="extended")),
-        (mqrfh("MQPSCommand DeregSub MQPSSubName pump MQPSTopic a"), Wish()),
-        (mqrfh2("<mcd><Msd>jms_text</Msd></mcd>"), Wish(target="mqrfh2")),
+    for data, asked in (
+        (mqrfh("MQPSCommand RegPub MQPSTopic a"), AskedConversion(target="mqrfh")),
+        (mqrfh2("<psc><Command>RegSub</Command><Topic>a</Topic><SubPoint></SubPoint></psc>"), AskedConversion()),
+        (mqrfh2("<psc><Command>RegSub</Command><Topic>a/#</Topic></psc>"), AskedConversion()),
+        (mqrfh("MQPSCommand DeregSub MQPSSubName pump"), AskedConversion(mode="extended")),
+        (mqrfh("MQPSCommand DeregSub MQPSSubName pump MQPSTopic a"), AskedConversion()),
+        (mqrfh2("<mcd><Msd>jms_text</Msd></mcd>"), AskedConversion(target="mqrfh2")),
     ):
-        assert examine(Captured(data=data), wish).refusal is None, data
+        assert examine(Captured(data=data), asked).refusal is None, data
 
 
 def test_losses_name_fields_options_and_folders() -> None:
     said = "MQPSCommand Publish MQPSPubOpts NoReg MQPSPubOpts RetainPub MQPSStreamName STOCK MQPSTopic a"
-    assert dict(examine(Captured(data=mqrfh(said)), Wish()).losses) == {
+    assert dict(examine(Captured(data=mqrfh(said)), AskedConversion()).losses) == {
         "MQPSStreamName": "it has no row in the table of Message formats (aq19780_)",
         "MQPSPubOpts": "MQRFH2 has no NoReg",
     }
     with_usr = mqrfh2("<psc><Command>Publish</Command><Topic>a</Topic></psc>", "<usr><a>1</a></usr>")
-    assert examine(Captured(data=with_usr), Wish()).losses == (("usr", "MQRFH has no folders"),)
-    assert examine(Captured(data=with_usr), Wish(target="mqrfh2")).losses == ()
+    assert examine(Captured(data=with_usr), AskedConversion()).losses == (("usr", "MQRFH has no folders"),)
+    assert examine(Captured(data=with_usr), AskedConversion(target="mqrfh2")).losses == ()
     named = mqrfh("MQPSCommand RegSub MQPSTopic a MQPSSubName pump")
-    assert examine(Captured(data=named), Wish(mode="extended")).losses == ()
+    assert examine(Captured(data=named), AskedConversion(mode="extended")).losses == ()
 
 
 def test_headers_that_are_not_walked_over_are_not_judged_and_no_fault() -> None:
     for data, format in ((b"IIH \x01\x00\x00\x00" + bytes(76) + PUBLISH, None), (PUBLISH, "MQHMDE")):
-        examination = examine(Captured(data=data, format=format), Wish())
+        examination = examine(Captured(data=data, format=format), AskedConversion())
         assert (examination.fault, "does not walk over" in examination.unjudged) == (None, True)
     with pytest.raises(UnknownHeader):
         announced(b"WIH \x01\x00\x00\x00")
@@ -104,25 +104,25 @@ def test_headers_that_are_not_walked_over_are_not_judged_and_no_fault() -> None:
 
 
 def test_conversion_is_performed_again_and_its_body_compared() -> None:
-    wish = Wish(target="mqrfh2")
-    facts, body_is_same = facts_of(Captured(data=PUBLISH + BODY), Captured(data=PUBLISH_2 + BODY), wish, None)
+    asked = AskedConversion(target="mqrfh2")
+    facts, body_is_same = facts_of(Captured(data=PUBLISH + BODY), Captured(data=PUBLISH_2 + BODY), asked, None)
     assert (reperform(facts).status, reperform(facts).same_bytes, body_is_same) == (Status.MATCH, True, True)
-    _, body_is_same = facts_of(Captured(data=PUBLISH + BODY), Captured(data=PUBLISH_2 + BODY[:-1]), wish, None)
+    _, body_is_same = facts_of(Captured(data=PUBLISH + BODY), Captured(data=PUBLISH_2 + BODY[:-1]), asked, None)
     assert not body_is_same
     other = mqrfh2("<psc><Command>Publish</Command><Topic>a/c</Topic></psc>")
-    facts, body_is_same = facts_of(Captured(data=PUBLISH + BODY), Captured(data=other + BODY), wish, None)
+    facts, body_is_same = facts_of(Captured(data=PUBLISH + BODY), Captured(data=other + BODY), asked, None)
     assert (reperform(facts).status, body_is_same) == (Status.DIFFERENCE, True)
-    facts, _ = facts_of(Captured(data=PUBLISH + BODY), Captured(data=PUBLISH_2[:30]), wish, None)
+    facts, _ = facts_of(Captured(data=PUBLISH + BODY), Captured(data=PUBLISH_2[:30]), asked, None)
     assert "cannot be read" in reperform(facts).detail
 
 
 def test_a_field_that_is_gone_counts_as_reported_only_where_there_is_no_report() -> None:
     source = Captured(data=mqrfh("MQPSCommand Publish MQPSStreamName STOCK MQPSTopic a/b"))
-    made, wish = Captured(data=PUBLISH_2), Wish(target="mqrfh2")
-    assert reperform(facts_of(source, made, wish, None)[0]).status is Status.MATCH
+    made, asked = Captured(data=PUBLISH_2), AskedConversion(target="mqrfh2")
+    assert reperform(facts_of(source, made, asked, None)[0]).status is Status.MATCH
     told = (("MQPSStreamName", "not one of the nine"),)
-    assert reperform(facts_of(source, made, wish, told)[0]).status is Status.MATCH
-    silent = reperform(facts_of(source, made, wish, ())[0])
+    assert reperform(facts_of(source, made, asked, told)[0]).status is Status.MATCH
+    silent = reperform(facts_of(source, made, asked, ())[0])
     assert "MQPSStreamName was dropped without being reported" in silent.detail
 
 
@@ -130,10 +130,10 @@ def test_hostile_bytes_end_in_a_judgement() -> None:
     chance = random.Random(5)
     for seed in (PUBLISH + BODY, PUBLISH_2 + BODY, EBCDIC):
         for length in range(len(seed)):
-            examine(Captured(data=seed[:length]), Wish())
+            examine(Captured(data=seed[:length]), AskedConversion())
         for _ in range(500):
             data = bytearray(seed)
             for _ in range(3):
                 data[chance.randrange(len(data))] = chance.randrange(256)
-            examination = examine(Captured(data=bytes(data)), Wish())
+            examination = examine(Captured(data=bytes(data)), AskedConversion())
             assert examination.fault or examination.unjudged or examination.format

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import spark_audit.reperform
-from spark_audit.reperform.outcome import Status
+from spark_audit.reperform.comparison import Status
 from spark_audit.reperform.performance import reperform
 
 #: PUBLISH QoS 1 of topic a/b, packet identifier 10, with a payload of 2 bytes; with RETAIN; and without payload.

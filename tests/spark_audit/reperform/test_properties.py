@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spark_audit.reperform.outcome import Status, UnreadableBytes
+from spark_audit.reperform.comparison import Status, UnreadableBytes
 from spark_audit.reperform.performance import reperform
 from spark_audit.reperform.properties import Properties, carried, carried_back, read_properties
 from tests.spark_audit.reperform.test_target import PSC, mqrfh, mqrfh2

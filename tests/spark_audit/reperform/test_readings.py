@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_audit.reperform.code_page import UnknownCodePage
+from spark_audit.reperform.comparison import UnreadableBytes
 from spark_audit.reperform.folder import read_elements, read_folder
 from spark_audit.reperform.header import Surroundings, read_chain, read_pairs, write_mqrfh, write_mqrfh2, written_pairs
 from spark_audit.reperform.meaning import meaning_of
 from spark_audit.reperform.mqtt import read_filter, read_publish, read_will, write_publish
-from spark_audit.reperform.outcome import UnreadableBytes
 from spark_audit.reperform.table import NINE, option_tokens
 from spark_audit.reperform.topics import character_patterns, covers, escaped, unescaped
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from spark_audit.reperform.outcome import Rule
+from spark_audit.reperform.comparison import Rule
 from spark_audit.reperform.rules import broken_rules
 
 FOLLOWING = bytes.fromhex("22020000 b8040000")

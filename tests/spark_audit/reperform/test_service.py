@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 import tests.headers
-from spark_audit.reperform.outcome import Status
+from spark_audit.reperform.comparison import Status
 from spark_audit.reperform.performance import reperform
 from spark_audit.reperform.topics import topic_filter_of
 

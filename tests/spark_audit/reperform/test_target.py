@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import tests.headers
-from spark_audit.reperform.outcome import Status
+from spark_audit.reperform.comparison import Status
 from spark_audit.reperform.performance import reperform
 
 mqrfh = partial(tests.headers.mqrfh, format=tests.headers.NO_FORMAT)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spark_audit.reperform.outcome import Outcome, Rule, Status
+from spark_audit.reperform.comparison import Comparison, Rule, Status
 from spark_audit.reperform.performance import reperform
 from spark_audit.reperform.rules import broken_rules
 from tests.spark_audit.reperform import test_properties
@@ -27,7 +27,7 @@ def judge(facts: Any) -> Any:
     described = {"input_format": "MQHRF2", "input_ccsid": 1208, "input_encoding": 546, "output_format": "MQTT"}
     said = {"conversion": "header_to_packet", "granted_qos": 1, "published_qos": 1, "protocol_level": 5, **described}
 
-    def judged(output: bytes, **more: object) -> tuple[Outcome, list[tuple[Rule, str]]]:
+    def judged(output: bytes, **more: object) -> tuple[Comparison, list[tuple[Rule, str]]]:
         told = facts(**{**said, "input": mqrfh2(PSC, USR), "output": output, **more})
         return reperform(told), [(each.rule, each.detail) for each in broken_rules(told)]
 
@@ -35,14 +35,14 @@ def judge(facts: Any) -> Any:
 
 
 def test_what_is_given_and_what_is_told_add_up(judge: Any) -> None:
-    outcome, found = judge(packet(COLOUR, READY), dropped_fields=NONE)
-    assert (outcome.status, outcome.same_bytes, found) == (Status.MATCH, True, [])
+    comparison, found = judge(packet(COLOUR, READY), dropped_fields=NONE)
+    assert (comparison.status, comparison.same_bytes, found) == (Status.MATCH, True, [])
 
 
 def test_what_was_left_out_without_a_word_breaks_the_rule_of_the_report(judge: Any) -> None:
     for output, missing in ((packet(COLOUR, READY), ["none"]), (packet(), ["colour", "ready", "none"])):
-        outcome, found = judge(output)
-        assert outcome.status is Status.MATCH
+        comparison, found = judge(output)
+        assert comparison.status is Status.MATCH
         assert found == [(Rule.REPORT, f"{name} was left out without a word") for name in missing]
 
 
@@ -65,16 +65,16 @@ def test_an_earlier_level_has_no_properties_and_tells_of_all(judge: Any) -> None
     ],
 )
 def test_other_properties_than_the_publications_are_a_difference(judge: Any, given: tuple[str, ...]) -> None:
-    outcome, _ = judge(packet(*given), dropped_fields=NONE)
-    assert outcome.status is Status.DIFFERENCE
+    comparison, _ = judge(packet(*given), dropped_fields=NONE)
+    assert comparison.status is Status.DIFFERENCE
 
 
 def test_a_false_report_is_found(judge: Any) -> None:
-    outcome, found = judge(packet(COLOUR, READY), dropped_fields=(*NONE, ("colour", "why")))
+    comparison, found = judge(packet(COLOUR, READY), dropped_fields=(*NONE, ("colour", "why")))
     assert found == [(Rule.REPORT, "colour was given, though the report says that it was left out")]
-    outcome, found = judge(packet(READY), dropped_fields=(*NONE, ("colour", "why")))
-    assert outcome.status is Status.DIFFERENCE
-    assert "colour was left out, though MQTT can say it" in outcome.detail
+    comparison, found = judge(packet(READY), dropped_fields=(*NONE, ("colour", "why")))
+    assert comparison.status is Status.DIFFERENCE
+    assert "colour was left out, though MQTT can say it" in comparison.detail
 
 
 def test_folders_and_fields_without_a_place_are_told(judge: Any) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_audit.pack import Evidence, write_pack
+from spark_audit.pack import PackContents, write_pack
 from spark_audit.verify import Anchor, Verdict, Verification, packed_trail, source, verify_pack
 
 SEGMENT = "trail/000000000001-20261120T07.jsonl"
@@ -25,7 +25,7 @@ def pack(signed, tmp_path: Path) -> Callable[[str], Path]:
 
     def packed(ending: str) -> Path:
         path = tmp_path / f"evidence.{ending}"
-        write_pack(Evidence(trail=signed.folder, code_version="0.1.0"), path)
+        write_pack(PackContents(trail=signed.folder, code_version="0.1.0"), path)
         return path
 
     return packed

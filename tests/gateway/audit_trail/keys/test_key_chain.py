@@ -17,7 +17,7 @@ from gateway.audit_trail.segment import SIGNING_KEY_NAME, Trail
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.store.backup import back_up
 from spark_audit.digest import digest_hash, parse_digest
-from spark_audit.pack import Evidence, write_pack
+from spark_audit.pack import PackContents, write_pack
 from spark_audit.signature import public_key_of
 from spark_audit.verify import Anchor, Finding, Verdict, verify
 from tests.gateway.audit_trail.conftest import GATEWAY, NOON
@@ -154,7 +154,7 @@ def test_no_backup_and_no_pack_has_the_living_key(tmp_path: Path, clock, batches
     _closed(data / "trail", clock, batches)
     living, configured = _secret(data / "trail", 2), (data / SIGNING_KEY_NAME).read_bytes()
     back_up(data, out / "backup.sqlite")
-    evidence = Evidence(trail=data / "trail", results=data / "report", code_version="0.1.0")
+    evidence = PackContents(trail=data / "trail", results=data / "report", code_version="0.1.0")
     for name in ("pack.zip", "pack.tar.gz"):
         write_pack(evidence, out / name)
         shutil.unpack_archive(out / name, out / f"of {name}", filter="data" if name.endswith("gz") else None)

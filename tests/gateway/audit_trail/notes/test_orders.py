@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from gateway.audit_trail.notes.acts import note_acts
 from gateway.audit_trail.notes.notes import NoteKind, pack_batch
-from gateway.audit_trail.notes.orders import COMMANDS, MQSC, VERBS, Told
+from gateway.audit_trail.notes.orders import COMMANDS, MQSC, VERBS, OrderRecords
 from gateway.cli.commands import application
 from mq_adapters import connect
 from mq_adapters.attributes import Definition, ObjectType
@@ -57,7 +57,7 @@ def notes_of(batches: Sequence[bytes]) -> list[list[Any]]:
     return [note for batch in batches for note in ormsgpack.unpackb(ormsgpack.unpackb(batch)[2])]
 
 
-def check(told: Told, notes: Sequence[Sequence[Any]], *, has_changed: bool) -> None:
+def check(told: OrderRecords, notes: Sequence[Sequence[Any]], *, has_changed: bool) -> None:
     """Holds what an order did against its row."""
     acts = {note[3] for note in notes if note[0] == NoteKind.OPERATED}
     kinds = {kind for note in notes for kind in RECORDS[NoteKind(note[0])]}
@@ -328,7 +328,7 @@ def test_each_command_on_a_store_without_a_gateway_tells_of_what_it_changes(data
     before, waiting = stored(data_folder), len(_waiting(data_folder))
     arguments, given = TYPED[command]
     _rfhbridge(data_folder, *command.split(), *arguments, given=given)
-    told = Told() if command in NOTHING_TO_DO else COMMANDS[command]
+    told = OrderRecords() if command in NOTHING_TO_DO else COMMANDS[command]
     batches = _waiting(data_folder)
     new = batches if command == "queue accept-rollback" else batches[waiting:]  # it begins the trail anew
     check(told, notes_of(new), has_changed=stored(data_folder) != before)

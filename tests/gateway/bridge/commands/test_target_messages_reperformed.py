@@ -14,8 +14,8 @@ from gateway.bridge.commands.target_messages import (
 )
 from gateway.config import RouteSettings, TargetSettings
 from gateway.config.routes import Registration, Routes, route_of
+from spark_audit.reperform.comparison import Comparison, Status
 from spark_audit.reperform.facts import Facts
-from spark_audit.reperform.outcome import Outcome, Status
 from spark_audit.reperform.performance import reperform
 from tests.gateway.bridge.conftest import publish_packet
 
@@ -67,9 +67,9 @@ def facts(made: TargetMessage, routes: Routes, packet_type: int, packet: bytes, 
     return Facts(**{**said, **more})  # type: ignore[arg-type]  # passed on as they came
 
 
-def outcome_of_publish(
+def comparison_of_publish(
     way: tuple[str, str, str], topic: str, first_byte: int, by: str | None, **recorded: object
-) -> Outcome:
+) -> Comparison:
     """Of a PUBLISH by a user; `recorded` are facts of the record that differ from what happened."""
     routes = routes_to(*way)
     made = publication(
@@ -92,8 +92,8 @@ def outcome_of_publish(
 def test_every_publish_is_what_the_audit_predicts_from_the_packet(
     way: tuple[str, str, str], topic: str, first_byte: int, user: str | None
 ) -> None:
-    outcome = outcome_of_publish(way, topic, first_byte, user)
-    assert (outcome.status, outcome.same_bytes) == (Status.MATCH, True), outcome.detail
+    comparison = comparison_of_publish(way, topic, first_byte, user)
+    assert (comparison.status, comparison.same_bytes) == (Status.MATCH, True), comparison.detail
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -111,8 +111,8 @@ def test_every_publish_is_what_the_audit_predicts_from_the_packet(
 def test_a_publish_that_carries_something_else_is_a_difference(
     way: tuple[str, str, str], forged: dict[str, object]
 ) -> None:
-    outcome = outcome_of_publish(way, "a/b", 0x32, "anna", **forged)
-    assert outcome.status is Status.DIFFERENCE
+    comparison = comparison_of_publish(way, "a/b", 0x32, "anna", **forged)
+    assert comparison.status is Status.DIFFERENCE
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -123,8 +123,8 @@ def test_every_will_is_what_the_audit_predicts_from_the_connect(way: tuple[str, 
         routes.of("w/w"), topic="w/w", qos=1, retain=True, client="pump 1", user=None, sequence=123, msg_id=MSG_ID
     )
     will = b"\x00\x03w/w" + bytes((1 << 1 | 1,))
-    outcome = reperform(facts(made, routes, CONNECT, will, payload_bytes=3, exchange=-1))
-    assert (outcome.status, outcome.same_bytes) == (Status.MATCH, True), outcome.detail
+    comparison = reperform(facts(made, routes, CONNECT, will, payload_bytes=3, exchange=-1))
+    assert (comparison.status, comparison.same_bytes) == (Status.MATCH, True), comparison.detail
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -132,8 +132,8 @@ def test_every_will_is_what_the_audit_predicts_from_the_connect(way: tuple[str, 
 def test_every_deletion_is_what_the_audit_predicts(way: tuple[str, str, str], topic: str) -> None:
     routes = routes_to(*way)
     made = deletion(routes.of(topic), topic=topic, msg_id=MSG_ID)
-    outcome = reperform(facts(made, routes, PUBLISH, publish_packet(0x33, topic.encode(), b""), exchange=-1))
-    assert (outcome.status, outcome.same_bytes) == (Status.MATCH, True), outcome.detail
+    comparison = reperform(facts(made, routes, PUBLISH, publish_packet(0x33, topic.encode(), b""), exchange=-1))
+    assert (comparison.status, comparison.same_bytes) == (Status.MATCH, True), comparison.detail
 
 
 def subscribed(way: tuple[str, str, str], topic_filter: str, *topics: str) -> tuple[Routes, Registration]:
@@ -162,24 +162,24 @@ def test_every_registration_is_what_the_audit_predicts_from_the_subscribe(
     routes, found = subscribed(way, topic_filter, *topics)
     made = registration(found.destination, patterns=found.patterns, correl_id=CORREL_ID, msg_id=MSG_ID)
     parts = narrowed(found, topic_filter)
-    outcome = reperform(facts(made, routes, SUBSCRIBE, entry(topic_filter, 1), topic_filters=parts))
-    assert (outcome.status, outcome.same_bytes) == (Status.MATCH, True), outcome.detail
+    comparison = reperform(facts(made, routes, SUBSCRIBE, entry(topic_filter, 1), topic_filters=parts))
+    assert (comparison.status, comparison.same_bytes) == (Status.MATCH, True), comparison.detail
     made = deregistration(found.destination, patterns=found.patterns, correl_id=CORREL_ID, msg_id=MSG_ID)
-    outcome = reperform(facts(made, routes, UNSUBSCRIBE, entry(topic_filter), topic_filters=parts))
-    assert (outcome.status, outcome.same_bytes) == (Status.MATCH, True), outcome.detail
+    comparison = reperform(facts(made, routes, UNSUBSCRIBE, entry(topic_filter), topic_filters=parts))
+    assert (comparison.status, comparison.same_bytes) == (Status.MATCH, True), comparison.detail
     for pattern in found.patterns:
         made = update_request(found.destination, pattern=pattern, correl_id=CORREL_ID, msg_id=MSG_ID)
-        outcome = reperform(facts(made, routes, SUBSCRIBE, entry(topic_filter, 1), topic_filters=parts))
-        assert (outcome.status, outcome.same_bytes) == (Status.MATCH, True), outcome.detail
+        comparison = reperform(facts(made, routes, SUBSCRIBE, entry(topic_filter, 1), topic_filters=parts))
+        assert (comparison.status, comparison.same_bytes) == (Status.MATCH, True), comparison.detail
 
 
 @pytest.mark.parametrize("way", SUBSCRIPTIONS)
 def test_a_registration_that_asks_for_more_than_the_filter_is_a_difference(way: tuple[str, str, str]) -> None:
     routes, found = subscribed(way, "a/#")
     made = registration(found.destination, patterns=found.patterns, correl_id=CORREL_ID, msg_id=MSG_ID)
-    outcome = reperform(facts(made, routes, SUBSCRIBE, entry("a/+", 1), topic_filters=("a/#",)))
-    assert outcome.status is Status.DIFFERENCE
-    assert "is more than" in outcome.detail
+    comparison = reperform(facts(made, routes, SUBSCRIBE, entry("a/+", 1), topic_filters=("a/#",)))
+    assert comparison.status is Status.DIFFERENCE
+    assert "is more than" in comparison.detail
     made = update_request(found.destination, pattern="b", correl_id=CORREL_ID, msg_id=MSG_ID)
     assert reperform(facts(made, routes, SUBSCRIBE, entry("a/+", 1))).status is Status.DIFFERENCE
 
@@ -193,8 +193,8 @@ def test_what_the_gateway_registers_and_ends_of_its_own_is_predicted_too(way: tu
         (made, SUBSCRIBE),
         (deregistration(found.destination, patterns=(), correl_id=CORREL_ID, msg_id=MSG_ID), 14),
     ):
-        outcome = reperform(facts(message, routes, packet_type, b""))
-        assert (outcome.status, outcome.same_bytes) == (Status.MATCH, True), outcome.detail
+        comparison = reperform(facts(message, routes, packet_type, b""))
+        assert (comparison.status, comparison.same_bytes) == (Status.MATCH, True), comparison.detail
 
 
 @pytest.mark.parametrize("style", ["message_broker", "queue_manager"])

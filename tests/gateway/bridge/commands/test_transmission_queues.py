@@ -8,8 +8,8 @@ from gateway.config import RouteSettings, TargetSettings
 from mq_adapters.embedded.unit_of_work import Departure
 from mq_adapters.message import MQRO_NAN
 from mq_adapters.transmission import is_kept_with_next
+from spark_audit.reperform.comparison import Status
 from spark_audit.reperform.facts import Facts
-from spark_audit.reperform.outcome import Status
 from spark_audit.reperform.performance import reperform
 from tests.gateway.bridge.conftest import DEFAULT_STREAM, FakeLink, NewWorld, World, publish_packet, written
 from tests.gateway.bridge.remote import headers, transmissions

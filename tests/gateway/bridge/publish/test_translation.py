@@ -8,8 +8,8 @@ import pytest
 from gateway.audit_trail.notes.notes import NoteKind, Translation
 from mappings.commands.command import Dialect
 from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, MQRO_NAN, Message
+from spark_audit.reperform.comparison import Status
 from spark_audit.reperform.facts import Facts
-from spark_audit.reperform.outcome import Status
 from spark_audit.reperform.performance import reperform
 from tests.gateway.bridge.conftest import DEFAULT_STREAM, FakeLink, NewWorld, World, publish_packet, written
 

@@ -12,7 +12,7 @@ from gateway.mqtt.events import ConnectReceived
 from gateway.mqtt.reason_codes import ReasonCode
 from mappings.commands.command import Dialect
 from mq_adapters.embedded.unit_of_work import PublicationCounter
-from spark_audit.record import Proof
+from spark_audit.record import LoginProof
 from tests.gateway.bridge.conftest import (
     DEFAULT_STREAM,
     FakeLink,
@@ -68,7 +68,7 @@ class EverybodyIsWhoTheySay(Login):
         decided: Callable[[Decision], None],
         entrance: Entrance | None = None,
     ) -> None:
-        decided(Admitted(user=connect.user_name, proof=Proof.PASSWORD))
+        decided(Admitted(user=connect.user_name, proof=LoginProof.PASSWORD))
 
 
 def connect_with_will(world: World, level: int, topic: bytes, user: str = "") -> FakeLink:

@@ -16,7 +16,7 @@ from gateway.mqtt.properties import WillProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.unit_of_work import StateKind
-from spark_audit.record import Proof
+from spark_audit.record import LoginProof
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, publish_packet, written
 
 CONNECTS = {
@@ -211,7 +211,7 @@ class EverybodyIsAda(Login):
         decided: Callable[[Decision], None],
         entrance: Entrance | None = None,
     ) -> None:
-        decided(Admitted(user="ada", proof=Proof.PASSWORD))
+        decided(Admitted(user="ada", proof=LoginProof.PASSWORD))
 
 
 @pytest.mark.parametrize(("level", "answer"), [(3, UNAVAILABLE), (4, UNAVAILABLE), (5, written("20 03 00 97 00"))])

@@ -46,7 +46,7 @@ def test_row_of_version_4_has_no_network() -> None:
     """What a gateway wrote before sessions had one."""
     row = ormsgpack.packb([4, 77, 5, False, True, None, {"a/#": 1}, "ann", {}, 60, 0, 0, {"a/#": [True, False, 7]}])
     found = SessionRow.unpack(row)
-    assert (found.user, found.expiry_s, found.wishes, found.network) == ("ann", 60, {"a/#": [True, False, 7]}, b"")
+    assert (found.user, found.expiry_s, found.options, found.network) == ("ann", 60, {"a/#": [True, False, 7]}, b"")
     assert SessionRow.unpack(found._replace(network=b"\xc0\0\2\7").pack()).network == b"\xc0\0\2\7"
 
 
@@ -65,7 +65,7 @@ def test_a_row_of_version_5_is_read_and_written_as_rows_of_subscriptions(new_wor
         session = world.sessions.get("kept")
         assert session is not None
         assert session.subscriptions == {"a/#": 1, "b/+": 2}
-        assert session.wishes == {"a/#": (True, False, 7)}
+        assert session.options == {"a/#": (True, False, 7)}
         stored = world.engine.states(StateKind.SESSION_SUBSCRIPTION)
         assert [(key, SubscriptionRow.unpack(value)) for key, value in stored] == [
             (EPOCH + b"a/#", SubscriptionRow(1, True, False, 7)),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.bridge.sessions.session_store import SubscriptionRow
-from gateway.bridge.sessions.subscription import Wishes
+from gateway.bridge.sessions.subscription import GrantedOptions
 from gateway.config.mqtt_limits import MqttLimits
 from mq_adapters.embedded.unit_of_work import StateKind, UnitOfWork
 from tests.gateway.bridge.conftest import NewWorld
@@ -53,7 +53,7 @@ def test_a_session_that_ends_leaves_no_row(new_world: NewWorld, tmp_path: Path) 
     other = world.sessions.get("else")
     assert other is not None
     assert SubscriptionRow.read_key(key) == (other.epoch, "a")
-    assert Wishes(*SubscriptionRow.unpack(row)[1:]) == Wishes()
+    assert GrantedOptions(*SubscriptionRow.unpack(row)[1:]) == GrantedOptions()
 
 
 def test_a_kill_between_two_commits_loses_no_subscription_that_was_acknowledged(

@@ -15,8 +15,8 @@ from gateway.config import ConfigurationError, Settings
 from gateway.operations.rollback import accept, contradictions
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.store.rollback_guard import MARKER_NAME, StoreWentBack
 from mq_adapters.embedded.store.store import FILE_NAME
-from mq_adapters.embedded.store.witness import MARKER_NAME, StoreWentBack
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 from tests.gateway.audit_trail.conftest import NOTE_TAKER

@@ -12,9 +12,9 @@ from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.store.files import FilesGone
 from mq_adapters.embedded.store.rescue import rescued_in
+from mq_adapters.embedded.store.rollback_guard import MARKER_NAME
 from mq_adapters.embedded.store.store import FILE_NAME, LOCK_NAME
 from mq_adapters.embedded.store.verification import verify_store
-from mq_adapters.embedded.store.witness import MARKER_NAME
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 from tests.mounts import Mounts

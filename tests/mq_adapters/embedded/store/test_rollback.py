@@ -7,9 +7,9 @@ import pytest
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.store.reach import Reach, read_marker
 from mq_adapters.embedded.store.rollback import accept_rollback
+from mq_adapters.embedded.store.rollback_guard import MARKER_NAME, StoreWentBack
 from mq_adapters.embedded.store.store import FILE_NAME, Store
 from mq_adapters.embedded.store.verification import verify_store
-from mq_adapters.embedded.store.witness import MARKER_NAME, StoreWentBack
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
 from mq_adapters.system_queues import AUDIT_QUEUE

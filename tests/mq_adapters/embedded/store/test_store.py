@@ -15,9 +15,9 @@ from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue_administration import alter
 from mq_adapters.embedded.store.layout import APPLICATION_ID, USER_VERSION
+from mq_adapters.embedded.store.rollback_guard import MARKER_NAME, StoreWentBack
 from mq_adapters.embedded.store.store import FILE_NAME, LOCK_NAME, Store
 from mq_adapters.embedded.store.verification import verify_store
-from mq_adapters.embedded.store.witness import MARKER_NAME, StoreWentBack
 from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError

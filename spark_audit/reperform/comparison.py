@@ -1,4 +1,4 @@
-"""The results of re-performing one conversion: the outcome of the whole, findings by rules, IBM's reason codes."""
+"""The results of re-performing one conversion: its comparison, findings by rules, IBM's reason codes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -32,8 +32,8 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The judgement of one conversion.
+class Comparison:
+    """What was written, compared with what this reading writes.
 
     `same_bytes`: the output is byte for byte what this reading writes. If only the layout differs (padding, order of
     elements), the status is MATCH, and `offset` is the first differing byte; -1 means none.
@@ -59,11 +59,11 @@ class UnreadableBytes(ValueError):
         return f"{self.what} at byte {self.offset}"
 
 
-def compared(expected: bytes, actual: bytes, differences: list[str]) -> Outcome:
-    """The outcome from the expected bytes, the written bytes, and the differences in meaning."""
+def compared(expected: bytes, actual: bytes, differences: list[str]) -> Comparison:
+    """Compares: from the expected bytes, the written bytes, and the differences in meaning."""
     offset = first_difference(expected, actual)
     if differences:
-        return Outcome(
+        return Comparison(
             status=Status.DIFFERENCE,
             detail="; ".join(differences),
             same_bytes=offset < 0,
@@ -71,8 +71,10 @@ def compared(expected: bytes, actual: bytes, differences: list[str]) -> Outcome:
             expected=expected,
         )
     if offset < 0:
-        return Outcome(status=Status.MATCH)
-    return Outcome(status=Status.MATCH, detail="the layout differs", same_bytes=False, offset=offset, expected=expected)
+        return Comparison(status=Status.MATCH)
+    return Comparison(
+        status=Status.MATCH, detail="the layout differs", same_bytes=False, offset=offset, expected=expected
+    )
 
 
 def first_difference(expected: bytes, actual: bytes) -> int:

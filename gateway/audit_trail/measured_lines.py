@@ -1,4 +1,4 @@
-"""The account of the segment that is being written: what its digest will say, so that it need not be read again."""
+"""The lines of the segment that is being written, measured: what its digest will say without reading it again."""
 
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from spark_audit.digest import SegmentMeasure
 _NO_GATEWAY: Final = "0" * 24
 
 
-class Account:
+class MeasuredLines:
     """Length, hashes, gateway and sequences of a segment, as its lines go by."""
 
     __slots__ = ("_first", "_last", "_measure")
@@ -20,17 +20,17 @@ class Account:
         self._first = self._last = b""
 
     @classmethod
-    def of(cls, data: bytes) -> "Account":
-        """The account of a segment that is there already, all its lines with their line feeds, damaged ones or not."""
-        account = cls()
+    def of(cls, data: bytes) -> "MeasuredLines":
+        """Measures a segment that is there already, all its lines with their line feeds, damaged ones or not."""
+        measured = cls()
         if not data:
-            return account
-        account.add(data)
+            return measured
+        measured.add(data)
         lines = data.splitlines()
-        account._last = next((line for line in reversed(lines) if _record(line)), b"")
-        gateway = f'"gateway":"{account.gateway}"'.encode()
-        account._first = next((line for line in lines if gateway in line), lines[0])
-        return account
+        measured._last = next((line for line in reversed(lines) if _record(line)), b"")
+        gateway = f'"gateway":"{measured.gateway}"'.encode()
+        measured._first = next((line for line in lines if gateway in line), lines[0])
+        return measured
 
     def add(self, lines: bytes) -> None:
         """Adds whole lines of one gateway."""

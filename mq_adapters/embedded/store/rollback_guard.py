@@ -1,4 +1,4 @@
-"""The witnesses that a store went back: the end of its journal and the marker beside it, compared with the store.
+"""Finds a store that went back: compares it with the end of its journal and with the marker beside it.
 
 Both are read before SQLite opens the store, because opening overwrites the journal. They are compared with the store's
 own word before anything is written to it. A contradiction changes nothing: an operator either restores the missing
@@ -51,7 +51,7 @@ class StoredReach:
     knows_marker: bool
 
 
-class Witness:
+class RollbackGuard:
     """The end of a store's journal, and its marker, which the store keeps from `begin` on. Raises OSError."""
 
     def __init__(self, database: Path, *, looks_at_journal: bool = True, accepts_rollback: bool = False) -> None:
