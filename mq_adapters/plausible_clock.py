@@ -9,15 +9,16 @@ date changes and which counts while the machine sleeps, and at the start with th
     behind
 
 until the wall clock agrees again, or is believed: when NTP has called it synchronised for a minute, when it has kept
-its new course for four hours, or when an operator says so. Source: clock_gettime(2), adjtimex(2).
+its new course for four hours, or when an operator says so. Source: clock_gettime(2); kernel_clock.py asks NTP's word.
 """
 
-import ctypes
 import threading
 import time
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+from mq_adapters.kernel_clock import is_synchronised
 
 #: How far both clocks may part within a minute: NTP slews 0.5 ms a second, and steps by less than that once it runs.
 BOUND_US: Final = 5_000_000
@@ -30,8 +31,6 @@ _MINUTE_US: Final = 60_000_000
 #: How often the clocks are compared; between two times the time is that of CLOCK_BOOTTIME.
 _LOOK_US: Final = 50_000
 _ASK_US: Final = 1_000_000
-_TIMEX_BYTES: Final = 512  # struct timex has 208; adjtimex(2)
-_TIME_ERROR: Final = 5  # the state of a clock that nothing synchronises; adjtimex(2)
 _BOOT_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -59,15 +58,6 @@ def wall_us() -> int:
 def boot_us() -> int:
     """Microseconds since the machine was booted; what it slept counts."""
     return time.clock_gettime_ns(_BOOT_CLOCK) // 1000
-
-
-def is_synchronised() -> bool:
-    """Whether NTP, or what else steers the kernel's clock, calls it synchronised; False where nobody can say."""
-    try:
-        state: int = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
-    except (AttributeError, OSError):  # no Linux
-        return False
-    return 0 <= state < _TIME_ERROR
 
 
 class PlausibleClock:

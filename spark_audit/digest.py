@@ -20,9 +20,14 @@ digest is signed, signs once, and is then destroyed. So nobody can sign a digest
 countersignature, or before it. Elsewhere `countersignature` is "". Keys and signatures have the forms of
 spark_audit/signature.py.
 
+`clock_state` and both errors are what the kernel said of its wall clock when the digest was signed, by the words of
+adjtimex(2): ok, ins, del, oop and wait (of a leap second) mean that something like NTP steers it; error means that
+nothing does; unknown, with errors of 0, that the kernel could not be asked.
+
 Version 1: `public_key` is the configured signing key, and signs every digest up to its rotation. There is no
-`next_public_key`, `countersigner`, `countersignature`, `keep_us`, `allowed_by`, and no renewal. A trail may change
-from version 1 to 2, and not back: the first digest of version 2 is countersigned by the key that was to sign.
+`next_public_key`, `countersigner`, `countersignature`, `keep_us`, `allowed_by`, nothing of the clock, and no renewal.
+A trail may change from version 1 to 2, and not back: the first digest of version 2 is countersigned by the key that
+was to sign.
 """
 
 import hashlib
@@ -52,6 +57,10 @@ _STAMP_NAME: Final = re.compile(r"([0-9]{12})\.tsr")
 _SEGMENT: Final = re.compile(r"[0-9]{12}-[0-9]{8}T[0-9]{2}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _GATEWAY: Final = re.compile(r"[0-9a-f]{24}")
+#: States of a clock that nothing steers, and of one that nobody could ask for.
+CLOCK_ERROR: Final = "error"
+CLOCK_UNKNOWN: Final = "unknown"
+_CLOCK_STATE: Final = re.compile(f"ok|ins|del|oop|wait|{CLOCK_ERROR}|{CLOCK_UNKNOWN}")
 #: How long a chain of keys may go on without a countersignature.
 COUNTERSIGNED_EVERY_US: Final = 3_600_000_000
 _LARGEST_NUMBER: Final = 2**63 - 1
@@ -116,6 +125,11 @@ class Digest:
     keep_us: int = 0
     #: retention: the setting; rotation: the operator; at most 128 characters.
     allowed_by: str = ""
+    #: What the kernel says of its clock: ok, ins, del, oop, wait, error or unknown.
+    clock_state: str = CLOCK_UNKNOWN
+    #: How far the clock may be off, and how far it probably is, microseconds.
+    clock_maximum_error_us: int = 0
+    clock_estimated_error_us: int = 0
     #: The key that signs, 32 bytes.
     public_key: str = ""
     #: The key that signs the next digest, 32 bytes.
@@ -163,6 +177,11 @@ class Digest:
     def countersigned_us(self) -> int | None:
         """When it was countersigned, for the digests behind it; None where a new configured key is to sign them."""
         return None if self.kind == DigestKind.ROTATION else self.until_us
+
+    @property
+    def is_clock_steered(self) -> bool:
+        """Whether something like NTP steered the clock when it was signed; False too where nobody could say."""
+        return self.clock_state not in (CLOCK_ERROR, CLOCK_UNKNOWN)
 
     @property
     def key_after(self) -> str:
@@ -295,10 +314,11 @@ def _canonical(values: dict[str, Any]) -> bytes:
     return orjson.dumps(values, option=orjson.OPT_SORT_KEYS)
 
 
-_NUMBERS: Final = frozenset(
-    ("version", "number", "first_sequence", "last_sequence", "records", "size_bytes", "from_us", "until_us", "keep_us")
+_NUMBERS: Final = frozenset(field.name for field in fields(Digest) if field.type is int)
+_OF_CLOCK: Final = ("clock_state", "clock_maximum_error_us", "clock_estimated_error_us")
+SINCE_2: Final = frozenset(
+    (*_OF_CLOCK, "next_public_key", "countersigner", "countersignature", "keep_us", "allowed_by")
 )
-SINCE_2: Final = frozenset(("next_public_key", "countersigner", "countersignature", "keep_us", "allowed_by"))
 _NAMES: Final = {
     DIGEST_VERSION: frozenset(field.name for field in fields(Digest)),
     FIRST_VERSION: frozenset(field.name for field in fields(Digest)) - SINCE_2,
@@ -306,6 +326,7 @@ _NAMES: Final = {
 #: What a text field must look like; a text that may be empty is named in _MAY_BE_EMPTY.
 _FORMS: Final = {
     "gateway": _GATEWAY,
+    "clock_state": _CLOCK_STATE,
     "segment": _SEGMENT,
     "sha256": _SHA256,
     "merkle_root": _SHA256,

@@ -19,6 +19,7 @@ from gateway.audit_trail.keys.key_chain import KeyChain, chain_folder
 from gateway.audit_trail.keys.signing_key import next_key_path, owner_of, read_key, ready_key, take_over
 from gateway.config import ConfigurationError
 from mq_adapters.embedded.store.files import make_folder
+from mq_adapters.kernel_clock import read_clock
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import (
     DIGEST_FOLDER,
@@ -191,7 +192,7 @@ class Digests:
 
     def _add(self, kind: DigestKind, facts: dict[str, Any]) -> None:
         """Signs a digest with a key of its own, which is destroyed (keys/key_chain.py says in which steps)."""
-        provenance = self._provenance
+        provenance, clock = self._provenance, read_clock()
         digest = Digest(
             number=self.last_number + 1,
             kind=kind,
@@ -199,6 +200,9 @@ class Digests:
             code_version=provenance.code_version,
             table_version=provenance.table_version,
             configuration_sha256=provenance.configuration_sha256,
+            clock_state=clock.state,
+            clock_maximum_error_us=clock.maximum_error_us,
+            clock_estimated_error_us=clock.estimated_error_us,
             public_key=public_key_of(self._chain.key),
             next_public_key=self._chain.following,
             countersigner=self._signer.public_key,

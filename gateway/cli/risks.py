@@ -14,6 +14,7 @@ from typing import Final
 
 from gateway.config import Address, Settings
 from gateway.config.listeners import ListenerSettings
+from mq_adapters.kernel_clock import UNKNOWN, read_clock
 
 #: A certificate that ends within this time is about to expire.
 EXPIRY_WARNING: Final = timedelta(days=30)
@@ -253,6 +254,12 @@ def _no_copy(subject: Subject) -> Iterator[str]:
         yield "audit: no digest is kept elsewhere, so anybody with the data folder can replace the trail"
 
 
+def _unsynchronised_clock(subject: Subject) -> Iterator[str]:
+    clock = read_clock()
+    if subject.settings.audit.enabled and clock.state != UNKNOWN and not clock.is_synchronised:
+        yield "audit: nothing synchronises this machine's clock, and every digest of the trail says so"
+
+
 RISKS: Final = (
     Risk(
         name="anonymous",
@@ -344,6 +351,14 @@ RISKS: Final = (
         meaning="Nothing outside this machine shows that the trail was replaced as a whole.",
         what_to_do="Name a witness or `audit.digest_target`, or an `audit.copy_folder` of another machine.",
         find=_no_copy,
+        counts_on_networks=True,
+    ),
+    Risk(
+        name="unsynchronised-clock",
+        looks_at="what the kernel says of its clock, where there is a trail",
+        meaning="Nobody can say how far the times of the trail are off.",
+        what_to_do="Run an NTP client that tells the kernel; chrony does with its setting `rtcsync`.",
+        find=_unsynchronised_clock,
         counts_on_networks=True,
     ),
 )

@@ -63,6 +63,7 @@ CONTROLS: Final[tuple[Control, ...]] = (
     passages.ORDER,
     timeliness.CONTROL,
     timeliness.CLOCK,
+    timeliness.SYNCHRONISED,
     operations.CHANGES,
     operations.ACTS,
 )

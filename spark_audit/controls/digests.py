@@ -47,6 +47,17 @@ _COLUMNS: Final = pa.schema(
         ("hash", pa.string()),
     ]
 )
+#: `clock_error_us`: the larger one of both errors.
+_DIGESTS: Final = pa.schema(
+    [
+        ("trail", pa.string()),
+        ("number", pa.int64()),
+        ("gateway", pa.string()),
+        ("sequence", pa.int64()),
+        ("clock_state", pa.string()),
+        ("clock_error_us", pa.int64()),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,8 +309,18 @@ def tell_digests(engine: "Engine", audit_input: "AuditInput") -> None:
     ]
     found = [row for trail in trails for row in trail.findings()]
     engine.give("digest_findings", pa.Table.from_pylist(found, schema=_COLUMNS))
-    numbers = [file.number for trail in trails for file in trail.digests]
-    engine.give("digests", pa.table({"number": pa.array(numbers, pa.int64())}))
+    rows = [_row(trail.name, file) for trail in trails for file in trail.digests]
+    engine.give("digests", pa.Table.from_pylist(rows, schema=_DIGESTS))
+
+
+def _row(trail: str, file: DigestFile) -> "Row":
+    """A digest for rules; where its bytes are none, only its number."""
+    row: Row = {"trail": trail, "number": file.number}
+    if (digest := file.digest) is not None:
+        error_us = max(digest.clock_maximum_error_us, digest.clock_estimated_error_us)
+        row |= {"gateway": digest.gateway, "sequence": digest.last_sequence}
+        row |= {"clock_state": digest.clock_state, "clock_error_us": error_us}
+    return row
 
 
 CONTROL = Control(

@@ -13,12 +13,16 @@ from spark_audit.controls.control import (
     Control,
     Parameter,
     Rule,
+    Scope,
     Severity,
     Tested,
     all_of,
     exchange,
+    in_trail,
     violations,
 )
+from spark_audit.controls.digests import tell_digests
+from spark_audit.digest import CLOCK_ERROR, CLOCK_UNKNOWN
 
 _SECONDS: Final = "seconds"
 
@@ -134,6 +138,47 @@ CLOCK = Control(
             value=5,
             unit="seconds",
             meaning="a record may be noted so long before the one in front of it",
+        ),
+    ),
+)
+
+
+#: Digests whose clock is not known to be right; one finding where several follow each other for the same reason.
+_DOUBTFUL_CLOCKS: Final = f"""(
+  SELECT *, lag(fault) OVER (PARTITION BY trail ORDER BY number) AS fault_before FROM (
+    SELECT *, CASE
+      WHEN clock_state = '{CLOCK_ERROR}' THEN 'nothing synchronised the clock'
+      WHEN clock_state = '{CLOCK_UNKNOWN}' AND {{known}} THEN 'nobody could say whether the clock was synchronised'
+      WHEN clock_error_us > 1000 * {{largest_error_ms}} THEN 'the clock could be off by more than it may'
+    END AS fault FROM digests
+  ) AS judged
+) AS doubtful"""
+SYNCHRONISED: Final = Control(
+    identifier="timeliness.synchronised",
+    title="The clock was synchronised whenever a digest was signed",
+    severity=Severity.WARNING,
+    source="adjtimex(2); spark_audit/digest.py: `clock_state`",
+    scope=Scope.DIGESTS,
+    tested=Tested(what="digests", table="digests", where=f"clock_state <> '{CLOCK_UNKNOWN}'"),
+    rule=violations(
+        _DOUBTFUL_CLOCKS,
+        "fault IS NOT NULL AND fault IS DISTINCT FROM fault_before",
+        subject=in_trail("'digest ' || CAST(number AS STRING)"),
+        detail="fault || ', from this digest on (error ' || CAST(clock_error_us / 1000 AS BIGINT) || ' ms)'",
+    ),
+    step=tell_digests,
+    parameters=(
+        Parameter(
+            name="largest_error_ms",
+            value=2_000,
+            unit="milliseconds",
+            meaning="how far the clock may have been off; without a correction that grows by 0.5 ms a second",
+        ),
+        Parameter(
+            name="known",
+            value=False,
+            unit="yes or no",
+            meaning="whether a digest that says nothing of its clock, as those of version 1 do not, is a finding",
         ),
     ),
 )

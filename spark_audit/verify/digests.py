@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from spark_audit.digest import (
+    CLOCK_UNKNOWN,
     DIGEST_FOLDER,
     FIRST_VERSION,
     Digest,
@@ -16,10 +17,45 @@ from spark_audit.digest import (
     parse_digest,
 )
 from spark_audit.record import ZERO_HASH
+from spark_audit.result import counted
 from spark_audit.verify.verdict import Finding, Findings
 
 #: Keys that are told; a trail with more rotations has them in its digests.
 _KEYS_TOLD: Final = 1_000
+
+
+@dataclass(slots=True)
+class ClockTold:
+    """What digests say of the clock by which they were signed."""
+
+    #: Digests that say something of it, those among them whose clock nothing steered, and the last one of these.
+    told: int = 0
+    unsteered: int = 0
+    last_unsteered: int = 0
+    #: The largest error of a clock that was steered, microseconds.
+    largest_error_us: int = 0
+
+    def add(self, digest: Digest) -> None:
+        """The next digest."""
+        if digest.clock_state == CLOCK_UNKNOWN:
+            return
+        self.told += 1
+        if digest.is_clock_steered:
+            error_us = max(digest.clock_maximum_error_us, digest.clock_estimated_error_us)
+            self.largest_error_us = max(self.largest_error_us, error_us)
+        else:
+            self.unsteered, self.last_unsteered = self.unsteered + 1, digest.number
+
+    def __str__(self) -> str:
+        """In words; "" where no digest says anything."""
+        parts = []
+        if self.told > self.unsteered:
+            at_most = f"at most {self.largest_error_us / 1_000:,.0f} ms off, as the kernel says"
+            parts.append(f"the clock was synchronised at {counted(self.told - self.unsteered, 'digest')}, {at_most}")
+        if self.unsteered:
+            last = f"the last of them digest {self.last_unsteered}"
+            parts.append(f"nothing synchronised the clock at {counted(self.unsteered, 'digest')}, {last}")
+        return "; ".join(parts)
 
 
 @dataclass(slots=True)
@@ -47,6 +83,8 @@ class DigestChain:
     #: Number of the digest that the auditor's key has signed as its own; 0: none.
     anchored: int = 0
     valid: int = 0
+    #: What digests tell of the clock.
+    clock: ClockTold = field(default_factory=ClockTold)
     unknown_versions: int = 0
     #: Number of the last segment that a digest speaks of, and the hash of its last record.
     segment: int = 0
@@ -78,6 +116,7 @@ class DigestChain:
         self._check_key(name, digest, due)
         self._check_signatures(name, digest)
         self._check_segment(name, digest)
+        self.clock.add(digest)
         self.key, self.due = digest.key_after, digest.next_public_key
         return digest
 

@@ -258,6 +258,8 @@ class _Check:
             )
         if self.anchor.numbers and self.anchor.numbers[-1] < self.digests.number:
             notes.append(f"the copied digests end with {self.anchor.numbers[-1]}; those behind it stand on signatures")
+        if clock := str(self.digests.clock):
+            notes.append(clock)
         return tuple(notes)
 
 

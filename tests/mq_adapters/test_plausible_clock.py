@@ -2,7 +2,6 @@
 
 import pytest
 
-from mq_adapters import plausible_clock
 from mq_adapters.plausible_clock import (
     BOUND_US,
     START_BOUND_US,
@@ -11,7 +10,6 @@ from mq_adapters.plausible_clock import (
     ClockState,
     PlausibleClock,
     boot_us,
-    is_synchronised,
     wall_us,
 )
 
@@ -185,9 +183,3 @@ def test_the_machines_own_clocks_are_read() -> None:
     before, now, after = wall_us(), clock.now_us(), wall_us()
     assert before - BOUND_US <= now <= after + BOUND_US
     assert boot_us() > 0
-    assert is_synchronised() in (True, False)
-
-
-def test_where_the_kernel_cannot_be_asked_nothing_is_synchronised(monkeypatch):
-    monkeypatch.setattr(plausible_clock.ctypes, "CDLL", lambda _name: object())
-    assert not is_synchronised()

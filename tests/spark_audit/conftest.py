@@ -217,6 +217,9 @@ class ChainedTrail(SignedTrail):
         values.setdefault("countersigner", self.public_key)
         values.setdefault("next_public_key", self.public_key_of(number + 1))
         values.setdefault("keep_us", 0)
+        values.setdefault("clock_state", "ok")
+        values.setdefault("clock_maximum_error_us", 21_000)
+        values.setdefault("clock_estimated_error_us", 340)
         values.setdefault("allowed_by", "a test" if values["kind"] in ("rotation", "retention") else "")
         values["public_key"] = key.public_key().public_bytes_raw().hex()
         values["countersignature"] = self.key.sign(_canonical(values)).hex() if countersign else ""

@@ -143,11 +143,19 @@ def test_a_later_version_says_so() -> None:
 # -- version 2 ---------------------------------------------------------------------------------------------------------
 
 SECOND = replace(
-    DIGEST, version=2, next_public_key=NEW_PUBLIC_KEY, countersigner=PUBLIC_KEY, countersignature="7" * 128
+    DIGEST,
+    version=2,
+    clock_state="ok",
+    clock_maximum_error_us=21_000,
+    clock_estimated_error_us=340,
+    next_public_key=NEW_PUBLIC_KEY,
+    countersigner=PUBLIC_KEY,
+    countersignature="7" * 128,
 )
 #: The same, typed.
 SECOND_TEXT = (
-    '{"allowed_by":"","code_version":"0.1.0","configuration_sha256":"' + "5" * 64 + '","countersignature":"'
+    '{"allowed_by":"","clock_estimated_error_us":340,"clock_maximum_error_us":21000,"clock_state":"ok",'
+    '"code_version":"0.1.0","configuration_sha256":"' + "5" * 64 + '","countersignature":"'
     + "7" * 128 + '","countersigner":"' + PUBLIC_KEY + '","first_sequence":5,'
     '"from_us":1795161600000000,"gateway":"0102030405060708090a0b0c","head":"' + "3" * 64 + '","keep_us":0,'
     '"kind":"segment","last_sequence":6,"merkle_root":"' + "2" * 64 + '","new_public_key":"","next_public_key":"'
@@ -182,6 +190,12 @@ BROKEN_SECOND = {
         {"kind": "retention", "sha256": "", "merkle_root": "", "allowed_by": "audit.keep_days = 1"},
         "keep_us does not go with kind retention",
     ),
+    "a clock in a state that the kernel does not know": (
+        {"clock_state": "fine"},
+        "clock_state is not what it should be",
+    ),
+    "a clock without a state": ({"clock_state": ""}, "clock_state is not what it should be"),
+    "a clock with half an error": ({"clock_maximum_error_us": 0.5}, "clock_maximum_error_us is not what it should be"),
     "a time to keep in a segment's": ({"keep_us": 1}, "keep_us does not go with kind segment"),
     "a rotation that nobody ordered": (
         {"kind": "rotation", "segment": "", "sha256": "", "merkle_root": "", "new_public_key": PUBLIC_KEY},
@@ -197,6 +211,15 @@ def test_what_is_no_digest_of_version_2_says_why(case: tuple[dict[str, object], 
     data = json.dumps(dict(sorted(merged.items())), separators=(",", ":")).encode() + b"\n"
     with pytest.raises(MalformedDigest, match=words):
         parse_digest(data)
+
+
+def test_a_clock_is_steered_in_every_state_but_error_and_unknown() -> None:
+    states = ("ok", "ins", "del", "oop", "wait", "error", "unknown")
+    steered = [state for state in states if replace(SECOND, clock_state=state).is_clock_steered]
+    assert steered == ["ok", "ins", "del", "oop", "wait"]
+    for state in states:
+        assert parse_digest(replace(SECOND, clock_state=state).to_bytes()).clock_state == state
+    assert DIGEST.clock_state == "unknown", "the first edition says nothing of the clock"
 
 
 def test_version_1_knows_no_renewal_and_version_2_does() -> None:

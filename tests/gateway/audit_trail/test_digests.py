@@ -12,8 +12,9 @@ from gateway.audit_trail.digests import Provenance
 from gateway.audit_trail.keys.signing_key import make_next_key, next_key_path, read_key
 from gateway.audit_trail.records import Chain
 from gateway.audit_trail.segment import SegmentLimits, Trail
+from mq_adapters.kernel_clock import STATES, UNKNOWN, ClockReading
 from mq_adapters.reasons import StoreError
-from spark_audit.digest import Digest, parse_digest
+from spark_audit.digest import _CLOCK_STATE, Digest, parse_digest
 from spark_audit.verify import Verdict, verify
 from tests.gateway.audit_trail.conftest import GATEWAY, NOON, NOON_US
 
@@ -64,6 +65,36 @@ def test_a_digest_says_what_the_closed_segment_holds(folder, clock, batches) -> 
     Ed25519PublicKey.from_public_bytes(bytes.fromhex(digest.public_key)).verify(
         bytes.fromhex(digest.signature), digest.signing_input()
     )
+
+
+def test_each_digest_says_what_the_kernel_said_of_its_clock(folder, clock, batches, monkeypatch) -> None:
+    told = iter(
+        (
+            ClockReading(state="ok", maximum_error_us=21_000, estimated_error_us=340),
+            ClockReading(state="error", maximum_error_us=16_000_000, estimated_error_us=16_000_000),
+            ClockReading(),
+        )
+    )
+    monkeypatch.setattr("gateway.audit_trail.digests.read_clock", lambda: next(told))
+    with Trail.open(folder, now=clock) as trail:
+        for _ in range(3):
+            trail.append(*batches())
+            trail.close_segment()
+    clocks = [
+        (digest.clock_state, digest.clock_maximum_error_us, digest.clock_estimated_error_us)
+        for digest in _digests(folder)
+    ]
+    assert clocks == [("ok", 21_000, 340), ("error", 16_000_000, 16_000_000), ("unknown", 0, 0)]
+    assert verify(folder).verdict is Verdict.INTACT
+    of_one, of_other = "the clock was synchronised at 1 digest, at most 21 ms off", "the clock at 1 digest, the last of"
+    (said,) = (note for note in verify(folder).notes if of_one in note)
+    assert said == f"{of_one}, as the kernel says; nothing synchronised {of_other} them digest 2"
+    assert said in verify(folder).notes
+
+
+def test_every_state_of_the_kernel_is_one_that_a_digest_may_have() -> None:
+    for state in (*STATES, UNKNOWN):
+        assert _CLOCK_STATE.fullmatch(state)
 
 
 def test_a_run_within_one_hour_size_and_quarter_is_one_segment_with_one_digest(folder, clock, batches) -> None:

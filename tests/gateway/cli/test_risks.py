@@ -8,6 +8,7 @@ import pytest
 
 from gateway.access.application_tokens import TokenHash
 from gateway.cli.risks import RISKS
+from mq_adapters.kernel_clock import ClockReading
 from tests.certificate_authority import Authority
 from tests.gateway.access.jwt_vectors import ES256_KEY
 
@@ -17,6 +18,7 @@ class Plant:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.clock = ClockReading(state="ok", maximum_error_us=21_000, estimated_error_us=340)
         authority = Authority(folder)
         authority.issue("gateway", days=365)
         authority.issue("late", days=9)
@@ -88,6 +90,7 @@ PLANTED: dict[str, tuple[Callable[[Plant], object], ...]] = {
     "no-trail": (lambda plant: setattr(plant, "audit", "enabled = false\n"),),
     "weak-signing": (lambda plant: setattr(plant, "audit", "copy_folder = 'copies'\n"),),
     "no-copy-of-digests": (lambda plant: setattr(plant, "audit", "signing_key = 'signing.pem'\n"),),
+    "unsynchronised-clock": (lambda plant: setattr(plant, "clock", ClockReading(state="error")),),
 }
 CASES = [(name, plant) for name, plants in PLANTED.items() for plant in plants]
 
@@ -98,7 +101,9 @@ def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plant:
     folder.mkdir()
     (folder / "copies").mkdir()
     monkeypatch.chdir(folder)
-    return Plant(folder)
+    planted = Plant(folder)
+    monkeypatch.setattr("gateway.cli.risks.read_clock", lambda: planted.clock)
+    return planted
 
 
 def test_a_test_plants_each_risk_of_the_table() -> None:
@@ -128,6 +133,11 @@ def test_a_witness_keeps_digests_elsewhere_and_its_settings_are_a_secret(rfhbrid
     ended = rfhbridge("check", "--config", plant.write())
     assert ended.exit_code != 0
     assert "git-settings" in ended.stderr
+
+
+def test_a_kernel_that_cannot_be_asked_is_no_risk(rfhbridge, plant: Plant) -> None:
+    plant.clock = ClockReading()
+    assert rfhbridge("check", "--strict", "--config", plant.write()).exit_code == 0
 
 
 def test_a_configuration_without_a_risk_passes(rfhbridge, plant: Plant) -> None:

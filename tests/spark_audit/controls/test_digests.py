@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from spark_audit.audit_input import input_of_trails
-from spark_audit.controls import digests, integrity
+from spark_audit.controls import digests, integrity, timeliness
 from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.controls.control import Control
 from spark_audit.controls.digests import segments_of
@@ -234,6 +234,39 @@ def test_a_renewal_that_the_policy_names_and_both_kinds_of_keys_are_known(read, 
         assert _details(read(chained.folder), control, public_key=key) == []
     told = _details(read(chained.folder), control, public_key=chained.public_key_of(7))
     assert told == ["digests: none is signed by the public key that was given"]
+
+
+_OFF: dict[str, Any] = {"clock_state": "error", "clock_maximum_error_us": 16_000_000}
+_FAR: dict[str, Any] = {"clock_maximum_error_us": 2_000_001}
+_SILENT: dict[str, Any] = {"clock_state": "unknown", "clock_maximum_error_us": 0, "clock_estimated_error_us": 0}
+#: What digests 4, 5 ... say of the clock, behind three by a clock that was right; what the control says, with a policy
+#: that wants to know and may put up with another error.
+CLOCKS: dict[str, tuple[list[dict[str, Any]], dict[str, int | bool], list[str]]] = {
+    "right": ([{"clock_state": "ins"}, {"clock_maximum_error_us": 2_000_000}], {}, []),
+    "off": ([_OFF, _OFF, {}, _OFF], {}, ["4: nothing synchronised", "7: nothing synchronised"]),
+    "off by too much": ([_FAR, {}], {}, ["4: the clock could be off"]),
+    "off by what is probable": ([{"clock_estimated_error_us": 2_000_001}], {}, ["4: the clock could be off"]),
+    "off by what the policy allows": ([_FAR, {}], {"largest_error_ms": 2_001}, []),
+    "first off by too much, then not steered": ([_FAR, _OFF], {}, ["4: the clock could be", "5: nothing synchr"]),
+    "silent": ([_SILENT], {}, []),
+    "silent where the policy wants to know": ([_SILENT], {"known": True}, ["4: nobody could say"]),
+}
+
+
+def test_a_digest_by_a_clock_that_nothing_steered_is_told_once_for_each_time(read, tmp_path: Path) -> None:
+    for number, (case, (clocks, values, words)) in enumerate(CLOCKS.items(), start=1):
+        chained = _chained(tmp_path / str(number) / "trail", number, clocks[0])
+        for fields in clocks[1:]:
+            chained.digest("interval", **fields)
+        lines = _details(read(chained.folder), timeliness.SYNCHRONISED.with_values(values))
+        assert len(lines) == len(words), (case, lines)
+        for line, said in zip(sorted(lines), words, strict=True):
+            assert line.startswith(f"digest {said}"), case
+
+
+def test_digests_of_version_1_say_nothing_of_the_clock(whole, read) -> None:
+    assert _details(read(whole.folder), timeliness.SYNCHRONISED) == []
+    assert len(_details(read(whole.folder), timeliness.SYNCHRONISED.with_values({"known": True}))) == 1
 
 
 def test_several_trails_that_are_read_together_are_told_apart(whole, read, tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def trail(tmp_path: Path, ours: StampingAuthority) -> Stamped:
 def test_verify_tells_which_digest_existed_when_and_by_whom(trail: Stamped, ours: StampingAuthority) -> None:
     told = with_time_stamps(verify(trail.folder), trail.folder, ours.root)
     assert told.verdict is Verdict.INTACT
-    (note,) = [note for note in told.notes if "clock" in note]
+    (note,) = [note for note in told.notes if "witness clock" in note]
     assert "2 time-stamps: digest 4 existed at 20" in note
     assert "by CN=Stamps of ours" in note
     late_s = int(note.rpartition("later than ")[2].partition(" s")[0].replace(",", ""))
