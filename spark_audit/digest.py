@@ -229,6 +229,11 @@ def digest_name(number: int) -> str:
     return f"{number:012d}.digest"
 
 
+def digest_place(number: int) -> str:
+    """Where a witness keeps the digest with a number: its file's name, in a folder for a thousand."""
+    return f"{DIGEST_FOLDER}/{number // 1000:09d}/{digest_name(number)}"
+
+
 def digest_number(name: str) -> int | None:
     """The number in a digest's file name; None for a name that is none."""
     found = _DIGEST_NAME.fullmatch(name)

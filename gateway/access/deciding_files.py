@@ -100,6 +100,7 @@ def _named_by(settings: Settings) -> Iterator[tuple[str, str | Path, Callable[[b
         yield "audit.personal_key", plan.personal_key, _secret
         for witness in plan.witnesses:
             yield f"audit.witness.{witness.name}.git_settings_file", witness.git_settings_file, _secret
+            yield f"audit.witness.{witness.name}.credentials_file", witness.credentials_file, _secret
             yield f"audit.witness.{witness.name}.authority_file", witness.authority_file, _in_clear
 
 

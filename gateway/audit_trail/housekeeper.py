@@ -204,5 +204,21 @@ def _time_stamp_authority(plan: WitnessPlan, trail: Path) -> "Witness":
     )
 
 
+def _s3_bucket(plan: WitnessPlan, _trail: Path) -> "Witness":
+    from gateway.audit_trail.witnesses.s3_bucket import S3Bucket
+    from gateway.audit_trail.witnesses.s3_objects import Bucket
+
+    place = Bucket(
+        bucket=plan.bucket,
+        prefix=plan.prefix,
+        endpoint=plan.endpoint,
+        region=plan.region,
+        credentials_file=plan.credentials_file,
+        keep_days=plan.keep_days,
+        timeout_s=plan.timeout_s,
+    )
+    return S3Bucket(plan.name, place)
+
+
 #: How a witness is made, by its type in the configuration.
-_WITNESSES: Final = {"git": _git_repository, "rfc3161": _time_stamp_authority}
+_WITNESSES: Final = {"git": _git_repository, "rfc3161": _time_stamp_authority, "s3": _s3_bucket}

@@ -45,6 +45,12 @@ class WitnessPlan:
     url: str = ""
     authority_file: str = ""
     policy: str = ""
+    bucket: str = ""
+    prefix: str = ""
+    endpoint: str = ""
+    region: str = ""
+    credentials_file: str = ""
+    keep_days: float = 0
 
 
 def _absolute(file: str) -> str:
@@ -108,6 +114,12 @@ class TrailPlan:
                     remote=witness.remote,
                     branch=witness.branch,
                     git_settings_file=_absolute(witness.git_settings_file),
+                    bucket=witness.bucket,
+                    prefix=witness.prefix,
+                    endpoint=witness.endpoint,
+                    region=witness.region,
+                    credentials_file=_absolute(witness.credentials_file),
+                    keep_days=witness.keep_days,
                     timeout_s=witness.timeout_s,
                 )
                 for witness in audit.witness

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,6 +66,7 @@ def check(
         *_routes_without_subscribers(settings),
         *_reserved_in_store(settings),
         *refused_clients(settings),
+        *_missing_extras(settings),
         *(_missing_libraries(settings) if not connect else ()),
     ]
     trials = _trials(settings, timeout_s) if connect else []
@@ -107,6 +109,13 @@ def _trials(settings: Settings, timeout_s: int) -> "list[Trial]":
     from gateway.channels.trial import tried
 
     return tried(settings, timeout_s=timeout_s)
+
+
+def _missing_extras(settings: Settings) -> Iterator[str]:
+    """A sentence for each part of the trail whose library is not installed."""
+    for witness in settings.audit.witness:
+        if witness.type == "s3" and find_spec("botocore") is None:
+            yield f"witness {witness.name}: botocore is not installed (pip install 'rfhbridge[s3]')"
 
 
 def _missing_libraries(settings: Settings) -> Iterator[str]:

@@ -68,6 +68,7 @@ def _readers(settings: Settings) -> Iterator[tuple[str, Callable[[], Iterable[st
     yield "", lambda: _passwords(settings)
     for witness in settings.audit.witness:
         yield f"audit.witness.{witness.name}.git_settings_file: ", partial(_settings_of_git, witness)
+        yield f"audit.witness.{witness.name}.credentials_file: ", partial(_credentials, witness)
         if witness.authority_file:
             yield f"audit.witness.{witness.name}.authority_file: ", partial(_authority, witness)
 
@@ -184,6 +185,12 @@ def _settings_of_git(witness: WitnessSettings) -> Iterator[str]:
     if witness.git_settings_file:
         with Path(witness.git_settings_file).open("rb"):
             yield f"witness {witness.name}: settings of git {witness.git_settings_file}, readable"
+
+
+def _credentials(witness: WitnessSettings) -> Iterator[str]:
+    if witness.credentials_file:
+        with Path(witness.credentials_file).open("rb"):
+            yield f"witness {witness.name}: credentials {witness.credentials_file}, readable"
 
 
 def _authority(witness: WitnessSettings) -> Iterator[str]:

@@ -171,8 +171,8 @@ def _secrets_of_the_trail(settings: Settings) -> Iterator[tuple[str, Path]]:
         if plan.personal_key:
             yield "personal key", Path(plan.personal_key)
         for witness in plan.witnesses:
-            if witness.git_settings_file:
-                yield f"witness {witness.name}", Path(witness.git_settings_file)
+            for file in filter(None, (witness.git_settings_file, witness.credentials_file)):
+                yield f"witness {witness.name}", Path(file)
 
 
 def _mode(path: Path) -> int:
@@ -252,6 +252,16 @@ def _no_copy(subject: Subject) -> Iterator[str]:
     audit = subject.settings.audit
     if audit.enabled and not (audit.copy_folder or audit.digest_target or audit.witness):
         yield "audit: no digest is kept elsewhere, so anybody with the data folder can replace the trail"
+
+
+def _short_locks(subject: Subject) -> Iterator[str]:
+    audit = subject.settings.audit
+    for witness in audit.witness:
+        if witness.type == "s3" and witness.keep_days < audit.keep_days:
+            yield (
+                f"witness {witness.name}: a digest is locked for {witness.keep_days:g} days, and the trail is kept for"
+                f" {audit.keep_days:g}"
+            )
 
 
 def _unsynchronised_clock(subject: Subject) -> Iterator[str]:
@@ -352,6 +362,14 @@ RISKS: Final = (
         what_to_do="Name a witness or `audit.digest_target`, or an `audit.copy_folder` of another machine.",
         find=_no_copy,
         counts_on_networks=True,
+    ),
+    Risk(
+        name="short-lock",
+        looks_at="`keep_days` of witnesses of type s3, and `audit.keep_days`",
+        meaning="Digests can be removed from the bucket while the trail still needs them.",
+        what_to_do="Set `keep_days` of the witness to `audit.keep_days` or more.",
+        find=_short_locks,
+        is_logged=True,
     ),
     Risk(
         name="unsynchronised-clock",

@@ -16,11 +16,17 @@ _PASSWORD: Final = re.compile(r"//[^/@]*:[^/@]*@")
 
 _URL: Final = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9a-fA-F:]+\])(:[0-9]{1,5})?(/[!-~]*)?")
 _POLICY: Final = re.compile(r"[0-2](\.(0|[1-9][0-9]{0,38})){1,30}")
-_OF_GIT: Final = frozenset(("remote", "branch", "git_settings_file"))
-_OF_AUTHORITY: Final = frozenset(("url", "authority_file", "policy"))
-#: Keys that a type needs, and those that go with another one.
-_NEEDED: Final = {"git": ("remote",), "rfc3161": ("url", "authority_file")}
-_OF_OTHERS: Final = {"git": _OF_AUTHORITY, "rfc3161": _OF_GIT}
+#: Names of buckets (Amazon S3, "Bucket naming rules"), and keys of objects without what some servers change.
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_PREFIX: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
+_LONGEST_PREFIX: Final = 200
+#: Keys that a type has, and those among them that it needs.
+_OF_TYPE: Final = {
+    "git": frozenset(("remote", "branch", "git_settings_file")),
+    "rfc3161": frozenset(("url", "authority_file", "policy")),
+    "s3": frozenset(("bucket", "prefix", "endpoint", "region", "credentials_file", "keep_days")),
+}
+_NEEDED: Final = {"git": ("remote",), "rfc3161": ("url", "authority_file"), "s3": ("bucket", "keep_days")}
 
 
 def _checked_policy(policy: str) -> str:
@@ -41,15 +47,27 @@ def _checked_branch(branch: str) -> str:
     return branch
 
 
+def _checked_bucket(bucket: str) -> str:
+    if bucket and not _BUCKET.fullmatch(bucket):
+        raise ValueError(f"{bucket!r} is no name of a bucket: 3 to 63 characters, a to z, digits, - and .")
+    return bucket
+
+
+def _checked_prefix(prefix: str) -> str:
+    if prefix and (len(prefix) > _LONGEST_PREFIX or not _PREFIX.fullmatch(prefix)):
+        raise ValueError(f"{prefix!r} is no prefix: letters, digits, _, - and ., with / between them, none at the end")
+    return prefix
+
+
 class WitnessSettings(Table):
     """A witness that gets every digest of the trail; one [[audit.witness]] for each."""
 
     name: Annotated[str, AfterValidator(_checked_name)] = Field(
         description="name of the witness in the log, in metrics and in what `audit verify` says", examples=["office"]
     )
-    type: Literal["git", "rfc3161"] = Field(
+    type: Literal["git", "rfc3161", "s3"] = Field(
         description='what it is: "git", a repository whose remote refuses forced pushes; "rfc3161", a time-stamping'
-        " authority",
+        ' authority; "s3", a bucket with object lock',
         examples=["git"],
     )
     remote: str = Field(
@@ -74,6 +92,30 @@ class WitnessSettings(Table):
     policy: Annotated[str, AfterValidator(_checked_policy)] = Field(
         default="", description='rfc3161: object identifier of the policy that time-stamps must have; "": any'
     )
+    bucket: Annotated[str, AfterValidator(_checked_bucket)] = Field(
+        default="", description="s3: name of the bucket, which was made with object lock", examples=["plant-digests"]
+    )
+    prefix: Annotated[str, AfterValidator(_checked_prefix)] = Field(
+        default="", description="s3: what the keys of objects begin with; each gateway needs one of its own"
+    )
+    endpoint: str = Field(
+        default="",
+        description='s3: address of the server, http or https; "": Amazon\'s',
+        examples=["https://s3.example.com"],
+    )
+    region: str = Field(default="", description='s3: region of the bucket; "": what the environment says')
+    credentials_file: str = Field(
+        default="",
+        description="s3: file with aws_access_key_id and aws_secret_access_key under [default], as Amazon's tools have"
+        ' it; "": what their environment says',
+    )
+    keep_days: float = Field(
+        default=0.0,
+        ge=0,
+        le=36_500,
+        allow_inf_nan=False,
+        description="s3: days for which each digest is locked; nobody can shorten that afterwards",
+    )
     timeout_s: float = Field(
         default=60.0,
         gt=0,
@@ -87,7 +129,8 @@ class WitnessSettings(Table):
         for name in _NEEDED[self.type]:
             if not getattr(self, name):
                 raise ValueError(f"{name}: is missing; a witness of type {self.type} needs it")
-        for name in sorted(self.model_fields_set & _OF_OTHERS[self.type]):
+        of_others = frozenset[str]().union(*_OF_TYPE.values()) - _OF_TYPE[self.type]
+        for name in sorted(self.model_fields_set & of_others):
             raise ValueError(f"{name}: does not go with type {self.type}")
         return self
 
@@ -97,6 +140,8 @@ class WitnessSettings(Table):
             raise ValueError("remote: holds a password; name a credential.helper in a file with git_settings_file")
         if self.url and not _URL.fullmatch(self.url):
             raise ValueError("url: is no address; write http://HOST[:PORT]/PATH, or https, without a user")
+        if self.endpoint and not _URL.fullmatch(self.endpoint):
+            raise ValueError("endpoint: is no address; write https://HOST[:PORT], without a user")
         if self.remote.startswith("-") or "::" in self.remote:
             raise ValueError("remote: is no address of a repository")
         return self

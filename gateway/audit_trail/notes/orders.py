@@ -127,6 +127,7 @@ COMMANDS: Final[Mapping[str, OrderRecords]] = {
     "audit stream": _nothing(),
     "audit bulk": _nothing(),
     "audit verify": _nothing(),
+    "audit fetch": _nothing(),
     "audit prove": _nothing(),
     "audit pack": _nothing(),
     "audit explain": _nothing(),

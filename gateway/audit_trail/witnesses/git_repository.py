@@ -11,24 +11,17 @@ Every call of git has a limit of time, of what is read of its output, and of the
 import contextlib
 import os
 import secrets
-import signal
-import subprocess
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from gateway.audit_trail.child import ProgramFailed, output_of
 from gateway.audit_trail.witnesses.witness import Witnessed, WitnessError, WorthlessWitness, operation_of
 from mq_adapters.embedded.store.files import make_folder
-from spark_audit.digest import DIGEST_FOLDER, digest_name, digest_number
+from spark_audit.digest import DIGEST_FOLDER, digest_number, digest_place
 
-#: What is read of git's output; `ls-remote` of one branch has 100 bytes, and a folder of a thousand digests 80,000.
-_MOST_OUTPUT_BYTES: Final = 1024 * 1024
 #: What git may write into one file, blocks of 512 bytes: a branch with 350,000 digests (ten years) has 100 MB.
 _MOST_FILE_BLOCKS: Final = 2 * 1024 * 1024
-#: How much longer than we wait git may run where we have died, seconds.
-_AFTER_US_S: Final = 5.0
-_REASON_CHARACTERS: Final = 300
 _AUTHOR: Final = "rfhbridge <rfhbridge@localhost>"
 _FETCHED: Final = "refs/rfhbridge/fetched"
 _MENDED_HINT: Final = "the next attempt comes by itself; `git ls-remote` with the same address shows more"
@@ -75,7 +68,7 @@ class GitRepository:
     def submit(self, digests: Mapping[int, bytes]) -> None:
         """One commit and one push."""
         first, last = min(digests), max(digests)
-        files = [(_path_of(number), data) for number, data in digests.items()]
+        files = [(digest_place(number), data) for number, data in digests.items()]
         self._import(files, f"Digests {first} to {last}" if first < last else f"Digest {last}")
         self._push(f"{self._ref}:{self._ref}")
 
@@ -107,7 +100,7 @@ class GitRepository:
         if not numbers:
             return Witnessed()
         last = max(numbers)
-        return Witnessed(number=last, data=self._git("cat-file", "blob", f"{commit}:{_path_of(last)}"))
+        return Witnessed(number=last, data=self._git("cat-file", "blob", f"{commit}:{digest_place(last)}"))
 
     def _names(self, commit: str, folder: str) -> list[str]:
         return self._git("ls-tree", "--name-only", "-z", commit, folder).decode(errors="replace").split("\0")[:-1]
@@ -156,38 +149,16 @@ class GitRepository:
     def _git(self, *words: str, data: bytes = b"", in_folder: bool = True) -> bytes:
         """What git writes. Its settings are those of the named file alone, and it never asks anybody anything."""
         place = ("--git-dir", os.fspath(self._folder)) if in_folder else ()
-        most_s = self._timeout_s + _AFTER_US_S
-        limited = f'ulimit -f {_MOST_FILE_BLOCKS}; exec timeout -s KILL {most_s:g} git "$@"'
-        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as given:
-            given.write(data)
-            given.seek(0)
-            process = subprocess.Popen(
-                ("sh", "-c", limited, "git", *place, *words),
-                stdin=given,
-                stdout=output,
-                stderr=told,
-                env=_environment(self._git_settings),
-                start_new_session=True,
+        try:
+            return output_of(
+                ("git", *place, *words),
+                data=data,
+                timeout_s=self._timeout_s,
+                environment=_environment(self._git_settings),
+                most_file_blocks=_MOST_FILE_BLOCKS,
             )
-            try:
-                exit_code = process.wait(self._timeout_s)
-            except subprocess.TimeoutExpired:
-                raise WitnessError(
-                    operation_of(self.name), f"git {words[0]} took more than {self._timeout_s:g} s", _MENDED_HINT
-                ) from None
-            finally:
-                with contextlib.suppress(ProcessLookupError):  # what it started, too
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-            output.seek(0)
-            told.seek(0)
-            if exit_code:
-                raise WitnessError(operation_of(self.name), f"git {words[0]}: {_reason(told.read(4096))}", _MENDED_HINT)
-            return output.read(_MOST_OUTPUT_BYTES)
-
-
-def _path_of(number: int) -> str:
-    return f"{DIGEST_FOLDER}/{number // 1000:09d}/{digest_name(number)}"
+        except ProgramFailed as error:
+            raise WitnessError(operation_of(self.name), f"git {words[0]}: {error}", _MENDED_HINT) from None
 
 
 def _environment(git_settings_file: str) -> dict[str, str]:
@@ -203,10 +174,3 @@ def _environment(git_settings_file: str) -> dict[str, str]:
         "GIT_COMMITTER_NAME": "rfhbridge",
         "GIT_COMMITTER_EMAIL": "rfhbridge@localhost",
     }
-
-
-def _reason(told: bytes) -> str:
-    """What git complained of, on one line: foreign words, which must not look like others in the log."""
-    text = " ".join(told.decode(errors="replace").split())
-    shown = "".join(character if character.isprintable() else "?" for character in text)
-    return shown[:_REASON_CHARACTERS] or "it failed and said nothing"

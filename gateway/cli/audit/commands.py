@@ -3,6 +3,7 @@
 import typer
 
 from gateway.cli.audit.explain import explain
+from gateway.cli.audit.fetch import fetch
 from gateway.cli.audit.key import key
 from gateway.cli.audit.pack import pack
 from gateway.cli.audit.prove import prove
@@ -55,4 +56,5 @@ audit.command(
         "rfhbridge audit show --client panel --since 2026-11-20T10:00Z | jq .topic",
     )
 )(show)
+audit.command(epilog=epilog("rfhbridge audit fetch s3://plant-digests/plant-7 copies"))(fetch)
 audit.add_typer(key, name="key")

@@ -52,6 +52,12 @@ name = "clock"
 type = "rfc3161"
 url = "http://tsa.example.com"
 authority_file = "root.pem"
+[[audit.witness]]
+name = "vault"
+type = "s3"
+bucket = "plant-digests"
+keep_days = 400
+credentials_file = "s3-credentials"
 [[target]]
 name = "PLANT"
 connections = ["mq1.example.com(1414)"]
@@ -79,7 +85,11 @@ def test_each_key_that_names_a_file_has_its_files(named: dict[str, list[Deciding
         if key.endswith(("_file", "_files", "_key", ".key", ".certificate", "_authority", "_repository"))
     } - OF_OTHERS
     shown = {
-        re.sub(r"[.](mqtt[.]example[.]com|PLANT|office|clock)", "", setting.replace("listener.tls.tls", "listener.tls"))
+        re.sub(
+            r"[.](mqtt[.]example[.]com|PLANT|office|clock|vault)",
+            "",
+            setting.replace("listener.tls.tls", "listener.tls"),
+        )
         for setting in named
     }
     assert shown == keys | {"configuration", "fields.toml", "options.toml"}

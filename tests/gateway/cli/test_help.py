@@ -41,7 +41,7 @@ def test_tree_has_the_commands_of_the_contract():
     expected |= {f"queue {name}" for name in QUEUE_COMMANDS}
     expected |= {"channel", *(f"channel {name}" for name in ("list", "show", "start", "stop", "resolve"))}
     expected |= {"sessions", *(f"sessions {name}" for name in ("list", "show", "disconnect", "expire", "sweep"))}
-    expected |= {"audit explain", "audit show", "audit ingest", "audit stream", "audit bulk"}
+    expected |= {"audit explain", "audit fetch", "audit show", "audit ingest", "audit stream", "audit bulk"}
     expected |= {f"audit {name}" for name in ("run", "verify", "prove", "pack", "key", "key show", "key rotate")}
     expected |= {"balance", "explain", "user", "user add", "user remove", "user list"}
     expected |= {"user token", "user token add", "user token remove", "user token list"}

@@ -90,6 +90,14 @@ PLANTED: dict[str, tuple[Callable[[Plant], object], ...]] = {
     "no-trail": (lambda plant: setattr(plant, "audit", "enabled = false\n"),),
     "weak-signing": (lambda plant: setattr(plant, "audit", "copy_folder = 'copies'\n"),),
     "no-copy-of-digests": (lambda plant: setattr(plant, "audit", "signing_key = 'signing.pem'\n"),),
+    "short-lock": (
+        lambda plant: setattr(
+            plant,
+            "audit",
+            plant.audit + "keep_days = 90\n[[audit.witness]]\nname = 'vault'\ntype = 's3'\nbucket = 'plant-digests'\n"
+            "keep_days = 89\n",
+        ),
+    ),
     "unsynchronised-clock": (lambda plant: setattr(plant, "clock", ClockReading(state="error")),),
 }
 CASES = [(name, plant) for name, plants in PLANTED.items() for plant in plants]

@@ -11,6 +11,7 @@ from gateway.config import ConfigurationError, Settings
 GIT = '[[audit.witness]]\nname = "office"\ntype = "git"\nremote = "ssh://git@git.example.com/digests.git"\n'
 
 CLOCK = '[[audit.witness]]\nname = "clock"\ntype = "rfc3161"\nurl = "http://127.0.0.1:1"\nauthority_file = "root.pem"\n'
+VAULT = '[[audit.witness]]\nname = "vault"\ntype = "s3"\nbucket = "plant-digests"\nkeep_days = 400\n'
 
 
 @pytest.fixture
@@ -46,8 +47,15 @@ def load(tmp_path: Path) -> Callable[[str], Settings]:
         (CLOCK.replace("http://", "ftp://"), "url: is no address"),
         (CLOCK.replace("http://", "http://user:secret@"), "url: is no address"),
         (CLOCK + 'policy = "1.2.x"\n', "is no object identifier"),
+        (VAULT.replace("plant-digests", "Plant"), "is no name of a bucket"),
+        (VAULT.replace("keep_days = 400\n", ""), "keep_days: is missing; a witness of type s3"),
+        (VAULT + 'prefix = "../plant"\n', "is no prefix"),
+        (VAULT + 'prefix = "plant/"\n', "is no prefix"),
+        (VAULT + 'endpoint = "http://user:secret@127.0.0.1"\n', "endpoint: is no address"),
+        (VAULT + 'url = "http://127.0.0.1"\n', "url: does not go with type s3"),
+        (CLOCK + "keep_days = 4\n", "keep_days: does not go with type rfc3161"),
     ],
-    ids=["twice", "name", "password", "helper", "option", "branch", "lock", "time", "type", *"abcdefgh"],
+    ids=["twice", "name", "password", "helper", "option", "branch", "lock", "time", "type", *"abcdefghijklmno"],
 )
 def test_a_witness_that_cannot_work_is_refused(load: Callable[[str], Settings], text: str, complaint: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
@@ -56,9 +64,10 @@ def test_a_witness_that_cannot_work_is_refused(load: Callable[[str], Settings], 
 
 
 def test_the_plan_of_the_exporter_has_each_witness(load: Callable[[str], Settings]) -> None:
-    settings = load(GIT + 'git_settings_file = "git-settings"\n' + GIT.replace("office", "bank") + CLOCK)
+    settings = load(GIT + 'git_settings_file = "git-settings"\n' + GIT.replace("office", "bank") + CLOCK + VAULT)
     plan = TrailPlan.of(settings)
-    assert [witness.name for witness in plan.witnesses] == ["office", "bank", "clock"]
+    assert [witness.name for witness in plan.witnesses] == ["office", "bank", "clock", "vault"]
     assert Path(plan.witnesses[2].authority_file).is_absolute()
+    assert (plan.witnesses[3].bucket, plan.witnesses[3].keep_days) == ("plant-digests", 400)
     assert Path(plan.witnesses[0].git_settings_file).is_absolute()
     assert TrailPlan.from_json(plan.to_json()) == plan

@@ -1,0 +1,61 @@
+"""A witness that is a bucket of an S3-compatible store with object lock: each digest is an object that nobody removes.
+
+`check` refuses a bucket without object lock, and tries to remove a locked version, which must stay. What is asked of
+the bucket, and how its objects are named, says s3_objects.py, which runs as a program of its own for each call.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+import orjson
+
+from gateway.audit_trail.child import ProgramFailed, on_one_line, output_of
+from gateway.audit_trail.witnesses.s3_objects import Bucket, Call
+from gateway.audit_trail.witnesses.witness import Witnessed, WitnessError, WorthlessWitness, operation_of
+
+_PROGRAM: Final = "gateway.audit_trail.witnesses.s3_objects"
+#: Digests that are put in the time of one request.
+_PUT_IN_TIME: Final = 100
+_AWAY_HINT: Final = "the next attempt comes by itself"
+_LOCK_HINT: Final = "name a bucket that was made with object lock"
+
+
+class S3Bucket:
+    """The bucket. Raises WitnessError."""
+
+    kind: Final = "s3"
+
+    def __init__(self, name: str, place: Bucket) -> None:
+        self.name = name
+        self._place = place
+
+    def check(self) -> None:
+        """A locked version must be there to stay."""
+        if problem := self._ask("check").get("problem"):
+            raise WorthlessWitness(operation_of(self.name), problem, _LOCK_HINT)
+
+    def last(self) -> Witnessed:
+        """The earliest version of the last digest."""
+        told = self._ask("last")
+        return Witnessed(number=told["number"], data=told["data"].encode())
+
+    def submit(self, digests: Mapping[int, bytes]) -> None:
+        """One object for each; after an error `last` tells how many are there."""
+        self._ask("put", [(number, data.decode()) for number, data in digests.items()])
+
+    def _ask(self, call: Call, digests: list[tuple[int, str]] | None = None) -> dict[str, Any]:
+        request = {"place": asdict(self._place), "call": call, "digests": digests or []}
+        try:
+            told = output_of(
+                (sys.executable, "-m", _PROGRAM),
+                data=orjson.dumps(request),
+                timeout_s=self._place.timeout_s * (1 + len(request["digests"]) / _PUT_IN_TIME),
+                environment=os.environ,
+            )
+            answer: dict[str, Any] = orjson.loads(told)
+        except (ProgramFailed, orjson.JSONDecodeError) as error:
+            raise WitnessError(operation_of(self.name), on_one_line(str(error)), _AWAY_HINT) from None
+        return answer
