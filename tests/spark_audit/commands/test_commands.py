@@ -326,7 +326,7 @@ def test_a_segment_that_is_compressed_while_spark_starts_is_audited_all_the_same
     assert main([*command, "--trail", str(trail.folder)]) == 0
     told = capsys.readouterr()
     assert json.loads(told.out)["verdict"] == "clean"
-    assert told.err.count("files were compressed, made one or removed meanwhile: once more") == 1
+    assert "once more" not in told.err, "the segment is found in its other form, and the rest need not be read again"
 
 
 def test_parquet_that_is_compacted_while_spark_starts_is_audited_all_the_same(

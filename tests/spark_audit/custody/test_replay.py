@@ -409,6 +409,13 @@ def _counted(**waiting: int) -> Callable[[], Scene]:
     return made
 
 
+def _lost_from_a_queue() -> Scene:
+    scene = connected("pump")
+    scene.commit(record("mqput", queue="ORDERS", message_id=scene.number(), persistent=True))
+    scene.stock()
+    return scene
+
+
 def _other_command() -> Scene:
     scene = connected("pump")
     text = "MQPSQName HISTORY MQPSTopic plant/*"
@@ -456,6 +463,7 @@ WRONG: dict[str, tuple[Custody, Callable[[], Scene]]] = {
     "less is counted than waits": (_STOCK, _counted()),
     "more is counted than waits": (_STOCK, _counted(desk=2)),
     "it is counted for another client": (_STOCK, _counted(desk=1, pump=1)),
+    "a message of an application is gone": (Custody.QUEUES, _lost_from_a_queue),
 }
 
 
