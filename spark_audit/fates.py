@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import orjson
 
-from spark_audit.life import Needles, parsed_record
+from spark_audit.life import Needles
 from spark_audit.period import hour_of
 from spark_audit.personal import NAME_PREFIX
-from spark_audit.record import ConversionKind, Kind, line_hashes
+from spark_audit.record import ConversionKind, Kind, line_hashes, parsed_record
 from spark_audit.verify.source import SegmentFile, TrailSource, each_segment
 
 MOST_MESSAGES: Final = 10_000

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import orjson
 
-from spark_audit.record import Kind, line_hashes
+from spark_audit.record import Kind, line_hashes, parsed_record
 from spark_audit.verify.source import SegmentFile, TrailSource, each_segment
 
 #: The most records of a life. A message to more subscribers has more.
@@ -176,15 +176,6 @@ def life_of(message_id: str, trails: Iterable[tuple[str, Callable[[], TrailSourc
         lines=search.lines,
         is_cut=search.is_cut,
     )
-
-
-def parsed_record(line: bytes) -> dict[str, Any] | None:
-    """The record in a line; None if the line is no record."""
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    return record if isinstance(record, dict) else None
 
 
 def _name_in(record: dict[str, Any], field: str) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from mq_adapters.embedded.store.files import sync_folder
+
 PART_SUFFIX: Final = ".part"
 
 
@@ -46,12 +48,3 @@ def make_in_place(path: Path, data: bytes) -> None:
     finally:
         part.unlink()
     sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """What was renamed, made or removed in the folder is on the disk."""
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

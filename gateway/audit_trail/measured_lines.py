@@ -2,9 +2,8 @@
 
 from typing import Any, Final
 
-import orjson
-
 from spark_audit.digest import SegmentMeasure
+from spark_audit.record import parsed_record
 
 #: A segment of which no line can be read has no gateway.
 _NO_GATEWAY: Final = "0" * 24
@@ -27,7 +26,7 @@ class MeasuredLines:
             return measured
         measured.add(data)
         lines = data.splitlines()
-        measured._last = next((line for line in reversed(lines) if _record(line)), b"")
+        measured._last = next((line for line in reversed(lines) if parsed_record(line)), b"")
         gateway = f'"gateway":"{measured.gateway}"'.encode()
         measured._first = next((line for line in lines if gateway in line), lines[0])
         return measured
@@ -51,7 +50,7 @@ class MeasuredLines:
     @property
     def gateway(self) -> str:
         """The store whose records these are: the last one's."""
-        gateway = _record(self._last).get("gateway")
+        gateway = (parsed_record(self._last) or {}).get("gateway")
         return gateway if isinstance(gateway, str) else _NO_GATEWAY
 
     @property
@@ -81,14 +80,6 @@ class MeasuredLines:
         }
 
 
-def _record(line: bytes) -> dict[str, Any]:
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return {}
-    return record if isinstance(record, dict) else {}
-
-
 def _number(line: bytes, field: str) -> int:
-    value = _record(line).get(field)
+    value = (parsed_record(line) or {}).get(field)
     return value if isinstance(value, int) and value >= 0 else 0

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from gateway.audit_trail.digests import Digests, read_digest, segment_number
-from gateway.audit_trail.durable_file import PART_SUFFIX, part_of, sync_folder
+from gateway.audit_trail.durable_file import PART_SUFFIX, part_of
 from gateway.audit_trail.segment_files import (
     SegmentFile,
     segment_files,
 )
+from mq_adapters.embedded.store.files import sync_folder
 from mq_adapters.plausible_clock import wall_us
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import Digest, DigestKind

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from gateway.audit_trail.digests import Digests, read_digest, segment_number
-from gateway.audit_trail.durable_file import PART_SUFFIX, part_of, put_in_place, sync_folder, write_synced
+from gateway.audit_trail.durable_file import PART_SUFFIX, part_of, put_in_place, write_synced
 from gateway.audit_trail.segment_files import SegmentFile, segment_file
+from mq_adapters.embedded.store.files import sync_folder
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import (
     DIGEST_FOLDER,

@@ -4,7 +4,6 @@ The gateway's side of mq_adapters/embedded/mqsc/channels.py. A stopped channel s
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ from gateway.channels.names import outbound_channel, subscriber_channel
 from gateway.channels.protocol import Order
 from gateway.channels.supervisor import TargetProcess
 from mq_adapters.embedded.mqsc.channels import ChannelCommandRefused
-from mq_adapters.embedded.mqsc.display import Shown
+from mq_adapters.embedded.mqsc.display import Shown, time_text
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.mqsc import quoted
 
@@ -68,7 +67,7 @@ class ChannelCommands:
             "CHSTATUS": quoted(name),
             "CHLTYPE": "SDR" if queue in process.target.transmission_queues else "RCVR",
             "STATUS": quoted(state.upper()),
-            "SINCE": quoted(_time(status.get("since_us", 0))),
+            "SINCE": quoted(time_text(status.get("since_us", 0))),
             "RQMNAME": quoted(status.get("queue_manager") or process.target.queue_manager_name),
             "QMID": quoted(status.get("identifier", "")),
             "QUEUE": quoted(queue.name),
@@ -83,7 +82,7 @@ class ChannelCommands:
             "DOUBTMSGS": quoted(_ranges(doubtful["messages"])),
             "REASON": str(problem["reason_code"]),
             "PROBLEM": quoted(" ".join(problem["text"].split())),
-            "RETRYTIM": quoted(_time(status.get("next_retry_us", 0))),
+            "RETRYTIM": quoted(time_text(status.get("next_retry_us", 0))),
             "RESOLVED": quoted(process.resolutions.get(name, "")),
         }
 
@@ -109,8 +108,3 @@ def _ranges(messages: list[int | str]) -> str:
     ranges = [str(first) if first == last else f"{first}-{last}" for first, last in zip(starts, ends, strict=True)]
     text = " ".join([*ranges, *(message for message in messages if isinstance(message, str))])
     return text if len(text) <= _LONGEST_LIST_CHARACTERS else text[:_LONGEST_LIST_CHARACTERS] + " ..."
-
-
-def _time(at_us: int) -> str:
-    """The time in UTC to the second; "" for never."""
-    return datetime.fromtimestamp(at_us // _US, UTC).isoformat() if at_us else ""

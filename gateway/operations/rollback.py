@@ -22,11 +22,12 @@ from gateway.audit_trail.trail_head import EMPTY_HEAD, TrailHead, difference, he
 from mq_adapters.channel.state_message import restated
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.socket.snapshot import states_of
-from mq_adapters.embedded.store.reach import Reach, now_us, told_time
+from mq_adapters.embedded.store.reach import Reach, told_time
 from mq_adapters.embedded.store.rollback import Rollback, accept_rollback
 from mq_adapters.embedded.store.rollback_guard import StoreWentBack
 from mq_adapters.embedded.store.verification import StoreVerification, contradictions_of, verify_store
 from mq_adapters.embedded.unit_of_work import TRAIL_HEAD
+from mq_adapters.plausible_clock import wall_us
 from mq_adapters.reasons import StoreError
 from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 from spark_audit.digest import DIGEST_FOLDER, digest_numbers
@@ -144,7 +145,7 @@ def accept(data: Path, *, operator: str, findings: tuple[str, ...], is_audited: 
         missing = _cut_off(data, before, known) or _missing(data / TRAIL_FOLDER, before, marked, waiting)
         note = (
             NoteKind.RESTORED,
-            now_us(),
+            wall_us(),
             "trail_changed" if all(each.startswith(_CHANGED) for each in findings) else "rolled_back",
             before.incarnation.hex(),
             0,

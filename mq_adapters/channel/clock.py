@@ -6,9 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-
-def _now_us() -> int:
-    return time.time_ns() // 1000
+from mq_adapters.plausible_clock import wall_us
 
 
 def _wait(stop: threading.Event, seconds: float) -> None:
@@ -19,7 +17,7 @@ def _wait(stop: threading.Event, seconds: float) -> None:
 class Clock:
     """`now_us`: microseconds since 1970 (UTC). `monotonic_s`: seconds since any moment. `wait` ends early at a stop."""
 
-    now_us: Callable[[], int] = _now_us
+    now_us: Callable[[], int] = wall_us
     monotonic_s: Callable[[], float] = time.monotonic
     wait: Callable[[threading.Event, float], None] = _wait
 

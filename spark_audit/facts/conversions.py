@@ -77,7 +77,6 @@ class Conversions:
 
     def __init__(self) -> None:
         self._right: dict[tuple[Any, ...], Performed] = {}
-        self.performed = self.known = 0
 
     def again(self, record: Record) -> Performed:
         """The judgement of a record's conversion. What a hostile record does to a reader is no error of the audit's."""
@@ -86,14 +85,12 @@ class Conversions:
         try:
             key = _key(record)
             if (known := self._right.get(key)) is not None:
-                self.known += 1
                 return known
             facts = Facts(**_values(record))
             found = (*broken_rules(facts), *differences_from_bytes(record, facts))
             performed = Performed(_printable_comparison(reperform(facts)), _printable(found))
         except (ValueError, TypeError, ArithmeticError, LookupError) as error:
             return _not_performed(f"the record cannot be read: {error}")
-        self.performed += 1
         if performed.is_right:
             if len(self._right) >= _REMEMBERED:
                 del self._right[next(iter(self._right))]

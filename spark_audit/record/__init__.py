@@ -12,7 +12,7 @@ of values and the reference of the record format read them. Nothing here needs S
 
 from spark_audit.record.fields import FIELDS, ConversionKind, Field, Form, HashedBy, LoginProof
 from spark_audit.record.kinds import EVENTS, KINDS, Kind, RecordKind
-from spark_audit.record.line import HASH_SUFFIX_BYTES, RECORD_VERSION, ZERO_HASH, line_hashes
+from spark_audit.record.line import HASH_SUFFIX_BYTES, RECORD_VERSION, ZERO_HASH, line_hashes, parsed_record
 
 __all__ = [
     "EVENTS",
@@ -29,4 +29,5 @@ __all__ = [
     "LoginProof",
     "RecordKind",
     "line_hashes",
+    "parsed_record",
 ]

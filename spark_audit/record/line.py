@@ -14,7 +14,9 @@ Texts are escaped only where JSON must: `"`, `\\` and the bytes below 20.
 """
 
 import hashlib
-from typing import Final
+from typing import Any, Final
+
+import orjson
 
 #: Raised when a field changes its meaning. A reader refuses a version that it does not know.
 RECORD_VERSION: Final = 1
@@ -32,3 +34,12 @@ def line_hashes(line: bytes) -> tuple[str, str] | None:
         return None
     carried = suffix[len(HASH_FIELD) : -2].decode("latin-1")
     return carried, hashlib.sha256(body + b"}").hexdigest()
+
+
+def parsed_record(line: bytes) -> dict[str, Any] | None:
+    """The record in a line; None if the line is no JSON object."""
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return record if isinstance(record, dict) else None

@@ -3,10 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-import orjson
-
 from spark_audit.digest import Digest
-from spark_audit.record import RECORD_VERSION, ZERO_HASH, Kind, line_hashes
+from spark_audit.record import RECORD_VERSION, ZERO_HASH, Kind, line_hashes, parsed_record
 from spark_audit.verify.verdict import Finding, Findings, Restoration
 
 #: Lines of a segment that are no records, after which the rest of it is not read: it is no segment.
@@ -60,7 +58,7 @@ class LineChain:
         """Checks a line, without its line feed: the file that it stands in, its number from 1, its byte offset."""
         place = (segment, number, offset)
         hashes = line_hashes(line)
-        record = _record_of(line)
+        record = parsed_record(line)
         if hashes is None or record is None:
             self.foreign_lines += 1
             self._report(Finding.FOREIGN_LINE, place, "the line is not an audit record with its hash at the end")
@@ -126,11 +124,3 @@ def _restoration(record: dict[str, object], gateway: str) -> Restoration:
         first_missing_batch=first_batch,
         last_missing_batch=last_batch,
     )
-
-
-def _record_of(line: bytes) -> dict[str, object] | None:
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    return record if isinstance(record, dict) else None

@@ -16,6 +16,9 @@ StartGateway = Callable[..., Gateway]
 Connect = Callable[..., WireClient]
 MosquittoPublish = Callable[..., None]
 
+#: CONNACK of MQTT 3.1.1 for a client without a session.
+ACCEPTED = "20 02 00 00"
+
 
 @pytest.fixture
 def new_gateway(tmp_path: Path) -> Iterator[StartGateway]:
@@ -73,3 +76,11 @@ def mosquitto_publish(mosquitto_clients: MosquittoClients) -> MosquittoPublish:
         assert done.returncode == 0, f"{command}: {done.stderr}\n{gateway.log}"
 
     return run
+
+
+def connected(connect: Connect, gateway: Gateway, name: str) -> WireClient:
+    """A client of MQTT 3.1.1 with a clean session and no keep-alive; its client identifier has four characters."""
+    client = connect(gateway, name)
+    client.send("connects", f"10 10 0004 'MQTT' 04 02 0000 0004 '{name}'")
+    client.expect("is accepted", ACCEPTED)
+    return client

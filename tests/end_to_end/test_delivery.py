@@ -2,19 +2,12 @@
 
 import pytest
 
-from tests.end_to_end.conftest import Connect, StartGateway
+from tests.end_to_end.conftest import Connect, StartGateway, connected
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.wire import WireClient, packet
 
 ACCEPTED = "20 02 00 00"
 SESSION_PRESENT = "20 02 01 00"
-
-
-def _connected(connect: Connect, gateway: Gateway, name: str) -> WireClient:
-    client = connect(gateway, name)
-    client.send("connects", f"10 10 0004 'MQTT' 04 02 0000 0004 '{name}'")
-    client.expect("is accepted", ACCEPTED)
-    return client
 
 
 def _resumed(connect: Connect, gateway: Gateway, name: str, answer: str = SESSION_PRESENT) -> WireClient:
@@ -41,10 +34,10 @@ def test_a_publication_is_delivered_at_the_lower_qos(
     shared_gateway: Gateway, connect: Connect, published: int, granted: int, delivered: str
 ) -> None:
     """MQTT-3.8.4-6."""
-    watcher = _connected(connect, shared_gateway, f"d{published}{granted}w")
+    watcher = connected(connect, shared_gateway, f"d{published}{granted}w")
     watcher.send("subscribes", f"82 0A 0001 0005 'de/{published}{granted}' 0{granted}")
     watcher.expect("is granted what it asked for", f"90 03 0001 0{granted}")
-    client = _connected(connect, shared_gateway, f"d{published}{granted}p")
+    client = connected(connect, shared_gateway, f"d{published}{granted}p")
     topic = f"0005 'de/{published}{granted}'"
     client.send("publishes", (f"30 09 {topic} 'hi'", f"32 0B {topic} 0009 'hi'", f"34 0B {topic} 0009 'hi'")[published])
     if published == 2:
@@ -55,7 +48,7 @@ def test_a_publication_is_delivered_at_the_lower_qos(
 
 def test_a_qos_2_delivery_is_released_and_completed(shared_gateway: Gateway, connect: Connect) -> None:
     """MQTT-3.12.4-1, MQTT-4.3.3-1."""
-    client = _connected(connect, shared_gateway, "de01")
+    client = connected(connect, shared_gateway, "de01")
     client.send("subscribes", "82 0A 0001 0005 'de/re' 02")
     client.expect("is granted QoS 2", "90 03 0001 02")
     client.send("publishes", "34 0B 0005 'de/re' 0003 'hi'", "62 02 0003")
@@ -72,7 +65,7 @@ def test_a_qos_2_delivery_is_released_and_completed(shared_gateway: Gateway, con
 
 
 def test_packet_identifiers_of_both_directions_are_apart(shared_gateway: Gateway, connect: Connect) -> None:
-    client = _connected(connect, shared_gateway, "de02")
+    client = connected(connect, shared_gateway, "de02")
     client.send("subscribes", "82 0A 0001 0005 'de/bo' 02")
     client.expect("is granted QoS 2", "90 03 0001 02")
     client.send("publishes with the identifier that the gateway will use", "34 0B 0005 'de/bo' 0001 'hi'")
@@ -86,7 +79,7 @@ def test_the_window_limits_what_is_unacknowledged(shared_gateway: Gateway, conne
 
     MQTT-4.3.2-1, MQTT-4.6.0-5, -6.
     """
-    watcher, client = _connected(connect, shared_gateway, "de03"), _connected(connect, shared_gateway, "de04")
+    watcher, client = connected(connect, shared_gateway, "de03"), connected(connect, shared_gateway, "de04")
     watcher.send("subscribes", "82 0A 0001 0005 'de/wi' 01")
     watcher.expect("is granted QoS 1", "90 03 0001 01")
     for number in range(1, 151):
@@ -111,7 +104,7 @@ def test_unacknowledged_deliveries_are_repeated_with_dup_and_their_identifiers(
     watcher = _resumed(connect, gateway, "hear", ACCEPTED)
     watcher.send("subscribes", "82 08 0001 0003 'a/b' 02")
     watcher.expect("is granted QoS 2", "90 03 0001 02")
-    client = _connected(connect, gateway, "tell")
+    client = connected(connect, gateway, "tell")
     client.send("publishes at QoS 2, 1 and 2", "34 08 0003 'a/b' 0001 'A'", "62 02 0001", "32 08 0003 'a/b' 0002 'B'")
     client.send("publishes the last of them", "34 08 0003 'a/b' 0003 'C'", "62 02 0003")
     client.expect("gets its answers", "50 02 0001 70 02 0001 40 02 0002 50 02 0003 70 02 0003")
@@ -128,7 +121,7 @@ def test_unacknowledged_deliveries_are_repeated_with_dup_and_their_identifiers(
     else:
         gateway.kill_and_restart()
     if how != "connection lost":
-        client = _connected(connect, gateway, "tell")
+        client = connected(connect, gateway, "tell")
     client.send("publishes meanwhile", "32 08 0003 'a/b' 0004 'D'")
     client.expect("gets PUBACK", "40 02 0004")
 
@@ -168,7 +161,7 @@ def test_mqtt_3_1_repeats_pubrel_with_dup(shared_gateway: Gateway, connect: Conn
     watcher.expect("is accepted", ACCEPTED)
     watcher.send("subscribes", "82 0A 0001 0005 'de/31' 02")
     watcher.expect("is granted QoS 2", "90 03 0001 02")
-    client = _connected(connect, shared_gateway, "de06")
+    client = connected(connect, shared_gateway, "de06")
     client.send("publishes", "34 09 0005 'de/31' 0001", "62 02 0001")
     client.expect("gets its answers", "50 02 0001 70 02 0001")
     watcher.expect("gets it", "34 09 0005 'de/31' 0001")
@@ -187,7 +180,7 @@ def test_a_message_that_was_never_sent_waits_for_the_client(shared_gateway: Gate
     watcher.expect("is granted QoS 1", "90 03 0001 01")
     watcher.send("leaves", "E0 00")
     watcher.expect_end("is disconnected")
-    client = _connected(connect, shared_gateway, "de08")
+    client = connected(connect, shared_gateway, "de08")
     client.send("publishes", "32 0B 0005 'de/of' 0001 'hi'")
     client.expect("gets PUBACK", "40 02 0001")
     watcher = _resumed(connect, shared_gateway, "de07")
@@ -197,7 +190,7 @@ def test_a_message_that_was_never_sent_waits_for_the_client(shared_gateway: Gate
 
 def test_pubrels_leave_in_the_order_of_pubrecs(shared_gateway: Gateway, connect: Connect) -> None:
     """MQTT-4.6.0-4: whatever the order of the PUBLISHes."""
-    client = _connected(connect, shared_gateway, "de06")
+    client = connected(connect, shared_gateway, "de06")
     client.send("subscribes", "82 0A 0001 0005 'de/or' 02")
     client.expect("is granted QoS 2", "90 03 0001 02")
     for number in range(1, 4):

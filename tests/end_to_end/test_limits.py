@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import Connect, StartGateway
+from tests.end_to_end.conftest import Connect, StartGateway, connected
 from tests.end_to_end.gateway_process import PATIENCE_S, Gateway
 from tests.end_to_end.metrics_page import Page, scrape, scrape_until
 from tests.end_to_end.wire import WireClient
@@ -38,13 +38,6 @@ def limited(new_gateway: StartGateway, tmp_path: Path) -> Limited:
     return start
 
 
-def _connected(connect: Connect, gateway: Gateway, name: str) -> WireClient:
-    client = connect(gateway, name)
-    client.send("connects", f"10 10 0004 'MQTT' 04 02 0000 0004 '{name}'")
-    client.expect("is accepted", ACCEPTED)
-    return client
-
-
 def _feels_nothing(client: WireClient) -> None:
     client.send("pings", PINGREQ)
     client.expect("is answered", PINGRESP)
@@ -66,7 +59,7 @@ def test_a_connection_too_many_is_answered_in_its_own_words(
     limited: Limited, connect: Connect, limits: dict[str, float], limit: str, reason: str, code: str
 ) -> None:
     gateway = limited(**limits)
-    first = _connected(connect, gateway, "good")
+    first = connected(connect, gateway, "good")
     for packet, answer in CONNECTS.values():
         more = connect(gateway, "one too many")
         more.send("connects", packet)
@@ -76,12 +69,12 @@ def test_a_connection_too_many_is_answered_in_its_own_words(
     assert _refused(scrape(gateway), limit, reason) == 3
     first.send("leaves", "E0 00")
     first.expect_end("has left")
-    _connected(connect, gateway, "next")
+    connected(connect, gateway, "next")
 
 
 def test_connections_that_are_made_too_often_are_told_so(limited: Limited, connect: Connect) -> None:
     gateway = limited(connection_rate_per_address=1)
-    first = _connected(connect, gateway, "good")
+    first = connected(connect, gateway, "good")
     for _ in range(40):
         connect(gateway)
     for packet, answer in CONNECTS.values():
@@ -96,13 +89,13 @@ def test_connections_that_are_made_too_often_are_told_so(limited: Limited, conne
 def test_silent_connections_make_room_for_who_speaks(limited: Limited, connect: Connect) -> None:
     """As many half packets as there may be waiting, and many more: who sends CONNECT gets in at once."""
     gateway = limited(maximum_waiting_connections=20, connection_rate_per_address=0)
-    first = _connected(connect, gateway, "good")
+    first = connected(connect, gateway, "good")
     silent = []
     for _ in range(200):
         half = socket.create_connection(("127.0.0.1", gateway.port), 30)
         half.sendall(b"\x10\xff\xff")
         silent.append(half)
-    second = _connected(connect, gateway, "goo2")
+    second = connected(connect, gateway, "goo2")
     page = scrape_until(gateway, lambda page: page.value("connections_waiting") <= 20)
     assert _refused(page, "waiting_connections", "server_busy") >= 179
     _feels_nothing(first)
@@ -117,7 +110,7 @@ def test_who_takes_nothing_is_disconnected_and_keeps_its_session(limited: Limite
     slow = connect(gateway, "the slow reader")
     slow.send("connects to stay", NOT_CLEAN.format("slow"), "82 06 0001 0001 'a' 01")
     slow.expect("is accepted and granted QoS 1", ACCEPTED, "90 03 0001 01")
-    teller = _connected(connect, gateway, "tell")
+    teller = connected(connect, gateway, "tell")
     payload = bytes(1_000_000)
     body = b"\0\1a\0\1" + payload
     for _ in range(20):
@@ -138,11 +131,11 @@ def test_retained_copies_past_the_limit_are_counted_and_what_was_read_makes_room
     limited: Limited, connect: Connect
 ) -> None:
     gateway = limited(maximum_retained_copy_bytes=110_000)
-    teller = _connected(connect, gateway, "tell")
+    teller = connected(connect, gateway, "tell")
     copy = b"\x31\xa3\x8d\x06" + b"\0\1a" + bytes(100_000)
     teller.send("retains a large message", b"\x33\xa5\x8d\x06" + b"\0\1a\0\1" + bytes(100_000))
     teller.expect("is told that it is stored", "40 02 0001")
-    reader = _connected(connect, gateway, "read")
+    reader = connected(connect, gateway, "read")
     refused, granted, deadline_s = 0, 0, time.monotonic() + PATIENCE_S
     while granted < 6:
         assert time.monotonic() < deadline_s, f"{refused} SUBSCRIBEs were refused, and {granted} granted"
@@ -167,7 +160,7 @@ def test_what_a_session_has_no_room_for_is_kept_as_dead_letters_and_delivered_wh
     away.expect("is accepted and granted QoS 1", ACCEPTED, "90 03 0001 01")
     away.send("leaves", "E0 00")
     away.expect_end("has left")
-    teller = _connected(connect, gateway, "tell")
+    teller = connected(connect, gateway, "tell")
     for number in range(1, 31):
         teller.send("publishes", f"32 06 0001 'a' {number:04X} '{chr(96 + number) if number < 27 else number - 26}'")
         teller.expect("is answered", f"40 02 {number:04X}")

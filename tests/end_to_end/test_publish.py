@@ -1,23 +1,15 @@
 """What a client publishes: PUBLISH, PUBACK, PUBREC, PUBREL and PUBCOMP towards the gateway, byte by byte."""
 
-from tests.end_to_end.conftest import Connect
+from tests.end_to_end.conftest import Connect, connected
 from tests.end_to_end.gateway_process import Gateway
-from tests.end_to_end.wire import WireClient, packet
+from tests.end_to_end.wire import packet
 
 ACCEPTED = "20 02 00 00"
 SESSION_PRESENT = "20 02 01 00"
 
 
-def _connected(connect: Connect, gateway: Gateway, name: str) -> WireClient:
-    """A clean session whose client identifier has four characters."""
-    client = connect(gateway, name)
-    client.send("connects", f"10 10 0004 'MQTT' 04 02 003C 0004 '{name}'")
-    client.expect("is accepted", ACCEPTED)
-    return client
-
-
 def test_qos_0_is_not_acknowledged_and_arrives(shared_gateway: Gateway, connect: Connect) -> None:
-    client = _connected(connect, shared_gateway, "pu00")
+    client = connected(connect, shared_gateway, "pu00")
     client.send("subscribes", "82 0A 0001 0005 'pu/q0' 00")
     client.expect("is granted QoS 0", "90 03 0001 00")
     client.send("publishes", "30 09 0005 'pu/q0' 'hi'")
@@ -26,7 +18,7 @@ def test_qos_0_is_not_acknowledged_and_arrives(shared_gateway: Gateway, connect:
 
 def test_qos_1_is_answered_by_puback_with_its_identifier(shared_gateway: Gateway, connect: Connect) -> None:
     """MQTT-2.3.1-6, MQTT-3.3.4-1, MQTT-4.3.2-2."""
-    client = _connected(connect, shared_gateway, "pu01")
+    client = connected(connect, shared_gateway, "pu01")
     client.send("publishes", "32 0B 0005 'pu/q1' FFFF 'hi'")
     client.expect("gets PUBACK", "40 02 FFFF")
     client.send("publishes once more, as a repeat", "3A 0B 0005 'pu/q1' FFFF 'hi'")
@@ -38,7 +30,7 @@ def test_qos_1_that_is_repeated_is_published_again(shared_gateway: Gateway, conn
 
     MQTT-3.3.1-3.
     """
-    client, watcher = _connected(connect, shared_gateway, "pu02"), _connected(connect, shared_gateway, "pu03")
+    client, watcher = connected(connect, shared_gateway, "pu02"), connected(connect, shared_gateway, "pu03")
     watcher.send("subscribes", "82 0A 0001 0005 'pu/ag' 01")
     watcher.expect("is granted QoS 1", "90 03 0001 01")
     client.send("publishes and repeats", "32 0B 0005 'pu/ag' 0007 'hi'", "3A 0B 0005 'pu/ag' 0007 'hi'")
@@ -48,7 +40,7 @@ def test_qos_1_that_is_repeated_is_published_again(shared_gateway: Gateway, conn
 
 def test_qos_2_arrives_after_pubrel_and_not_before(shared_gateway: Gateway, connect: Connect) -> None:
     """Seed 004: stored at PUBLISH, published at PUBREL. MQTT-4.3.3-2."""
-    client, watcher = _connected(connect, shared_gateway, "pu04"), _connected(connect, shared_gateway, "pu05")
+    client, watcher = connected(connect, shared_gateway, "pu04"), connected(connect, shared_gateway, "pu05")
     watcher.send("subscribes", "82 0A 0001 0005 'pu/q2' 00")
     watcher.expect("is granted QoS 0", "90 03 0001 00")
     client.send("publishes the first", "34 0B 0005 'pu/q2' 0010 'no'")
@@ -65,7 +57,7 @@ def test_qos_2_arrives_after_pubrel_and_not_before(shared_gateway: Gateway, conn
 
 def test_each_pubrel_is_answered_however_fast_they_come(shared_gateway: Gateway, connect: Connect) -> None:
     """MQTT-4.3.3-2: whoever repeats QoS 2 counts the answers."""
-    client = _connected(connect, shared_gateway, "pu17")
+    client = connected(connect, shared_gateway, "pu17")
     published = ["34 0B 0005 'pu/th' 0444 'hi'", "3C 0B 0005 'pu/th' 0444 'hi'"]
     client.send("publishes, repeats and releases twice", *published, "62 02 0444", "62 02 0444")
     client.expect("gets each answer twice", "50 02 0444 50 02 0444 70 02 0444 70 02 0444")
@@ -74,7 +66,7 @@ def test_each_pubrel_is_answered_however_fast_they_come(shared_gateway: Gateway,
 
 
 def test_qos_2_that_is_repeated_is_published_once(shared_gateway: Gateway, connect: Connect) -> None:
-    client, watcher = _connected(connect, shared_gateway, "pu06"), _connected(connect, shared_gateway, "pu07")
+    client, watcher = connected(connect, shared_gateway, "pu06"), connected(connect, shared_gateway, "pu07")
     watcher.send("subscribes", "82 0A 0001 0005 'pu/on' 00")
     watcher.expect("is granted QoS 0", "90 03 0001 00")
     client.send("publishes and repeats", "34 0B 0005 'pu/on' 0020 'hi'", "3C 0B 0005 'pu/on' 0020 'hi'", "62 02 0020")
@@ -86,13 +78,13 @@ def test_qos_2_that_is_repeated_is_published_once(shared_gateway: Gateway, conne
 
 
 def test_a_pubrel_of_an_unknown_identifier_is_completed(shared_gateway: Gateway, connect: Connect) -> None:
-    client = _connected(connect, shared_gateway, "pu08")
+    client = connected(connect, shared_gateway, "pu08")
     client.send("releases what it never sent", "62 02 4711")
     client.expect("gets PUBCOMP", "70 02 4711")
 
 
 def test_an_identifier_may_be_used_again_after_pubcomp(shared_gateway: Gateway, connect: Connect) -> None:
-    client, watcher = _connected(connect, shared_gateway, "pu09"), _connected(connect, shared_gateway, "pu10")
+    client, watcher = connected(connect, shared_gateway, "pu09"), connected(connect, shared_gateway, "pu10")
     watcher.send("subscribes", "82 0A 0001 0005 'pu/us' 00")
     watcher.expect("is granted QoS 0", "90 03 0001 00")
     for payload in ("one", "two"):
@@ -105,7 +97,7 @@ def test_an_identifier_may_be_used_again_after_pubcomp(shared_gateway: Gateway, 
 
 def test_acknowledgements_leave_in_packet_order(shared_gateway: Gateway, connect: Connect) -> None:
     """MQTT-4.6.0-2, -3."""
-    client = _connected(connect, shared_gateway, "pu11")
+    client = connected(connect, shared_gateway, "pu11")
     client.send(
         "publishes at both levels in one write",
         "32 0B 0005 'pu/or' 0001 'hi'",
@@ -119,7 +111,7 @@ def test_acknowledgements_leave_in_packet_order(shared_gateway: Gateway, connect
 
 
 def test_acknowledgements_of_many_reads_leave_in_packet_order(shared_gateway: Gateway, connect: Connect) -> None:
-    client = _connected(connect, shared_gateway, "pu12")
+    client = connected(connect, shared_gateway, "pu12")
     count = 1_000
     for number in range(1, count + 1):
         first_byte = "34" if number % 3 == 0 else "32"
@@ -129,7 +121,7 @@ def test_acknowledgements_of_many_reads_leave_in_packet_order(shared_gateway: Ga
 
 
 def test_what_was_sent_before_a_disconnect_is_acknowledged(shared_gateway: Gateway, connect: Connect) -> None:
-    client = _connected(connect, shared_gateway, "pu16")
+    client = connected(connect, shared_gateway, "pu16")
     client.send(
         "publishes and leaves in one write", "32 0B 0005 'pu/le' 0001 'hi'", "34 0B 0005 'pu/le' 0002 'hi'", "E0 00"
     )
@@ -139,7 +131,7 @@ def test_what_was_sent_before_a_disconnect_is_acknowledged(shared_gateway: Gatew
 
 def test_a_payload_of_a_mebibyte_arrives_whole(shared_gateway: Gateway, connect: Connect) -> None:
     """1,048,585 bytes remain: 9 + 0 * 128 + 64 * 16,384, so 89 80 40; two bytes more at QoS 1."""
-    client, watcher = _connected(connect, shared_gateway, "pu13"), _connected(connect, shared_gateway, "pu14")
+    client, watcher = connected(connect, shared_gateway, "pu13"), connected(connect, shared_gateway, "pu14")
     payload = bytes(range(256)) * 4_096
     watcher.send("subscribes", "82 0A 0001 0005 'pu/mb' 01")
     watcher.expect("is granted QoS 1", "90 03 0001 01")
@@ -151,7 +143,7 @@ def test_a_payload_of_a_mebibyte_arrives_whole(shared_gateway: Gateway, connect:
 
 
 def test_an_empty_payload_and_any_byte_arrive_unchanged(shared_gateway: Gateway, connect: Connect) -> None:
-    client = _connected(connect, shared_gateway, "pu15")
+    client = connected(connect, shared_gateway, "pu15")
     client.send("subscribes to a topic of many scripts", "82 0F 0001 000A 'pu/' C3A4 EFBBBF '/ ' 01")
     client.expect("is granted QoS 1", "90 03 0001 01")
     client.send("publishes nothing", "30 0C 000A 'pu/' C3A4 EFBBBF '/ '")

@@ -2,23 +2,16 @@
 
 import pytest
 
-from tests.end_to_end.conftest import Connect, StartGateway
+from tests.end_to_end.conftest import Connect, StartGateway, connected
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.wire import WireClient, packet
 
 ACCEPTED = "20 02 00 00"
 
 
-def _connected(connect: Connect, gateway: Gateway, name: str) -> WireClient:
-    client = connect(gateway, name)
-    client.send("connects", f"10 10 0004 'MQTT' 04 02 0000 0004 '{name}'")
-    client.expect("is accepted", ACCEPTED)
-    return client
-
-
 def _subscribed(connect: Connect, gateway: Gateway, name: str, topic_filter: str, qos: int = 0) -> WireClient:
     """A client that has a subscription to a filter of five characters."""
-    client = _connected(connect, gateway, name)
+    client = connected(connect, gateway, name)
     client.send("subscribes", f"82 0A 0001 0005 '{topic_filter}' 0{qos}")
     client.expect(f"is granted QoS {qos}", f"90 03 0001 0{qos}")
     return client
@@ -29,7 +22,7 @@ def test_retain_is_set_for_a_new_subscription_and_clear_for_a_live_one(
 ) -> None:
     """MQTT-3.3.1-6, -8, -9, -12."""
     live = _subscribed(connect, shared_gateway, "re01", "re/on", 1)
-    client = _connected(connect, shared_gateway, "re02")
+    client = connected(connect, shared_gateway, "re02")
     client.send("publishes with RETAIN", "33 0B 0005 're/on' 0001 'hi'")
     client.expect("gets PUBACK", "40 02 0001")
     live.expect("gets it without RETAIN", "32 0B 0005 're/on' 0001 'hi'")
@@ -58,7 +51,7 @@ def test_a_retained_message_comes_at_the_lower_qos(
 ) -> None:
     """MQTT-3.3.1-5, -7."""
     topic = f"rq/{published}{granted}"
-    client = _connected(connect, shared_gateway, f"r{published}{granted}p")
+    client = connected(connect, shared_gateway, f"r{published}{granted}p")
     written = (f"31 09 0005 '{topic}' 'hi'", f"33 0B 0005 '{topic}' 0001 'hi'", f"35 0B 0005 '{topic}' 0001 'hi'")
     client.send("publishes with RETAIN", written[published])
     if published == 2:
@@ -73,7 +66,7 @@ def test_a_retained_message_comes_at_the_lower_qos(
 def test_the_newest_retained_message_of_a_topic_replaces_the_one_before(
     shared_gateway: Gateway, connect: Connect
 ) -> None:
-    client = _connected(connect, shared_gateway, "re10")
+    client = connected(connect, shared_gateway, "re10")
     client.send("publishes twice", "33 0B 0005 're/nw' 0001 'ol'", "33 0B 0005 're/nw' 0002 'nw'")
     client.expect("gets PUBACKs", "40 02 0001 40 02 0002")
     late = _subscribed(connect, shared_gateway, "re11", "re/nw")
@@ -86,7 +79,7 @@ def test_an_empty_payload_deletes_what_was_retained_and_is_delivered_itself(
     shared_gateway: Gateway, connect: Connect
 ) -> None:
     """MQTT-3.3.1-10, -11."""
-    client = _connected(connect, shared_gateway, "re20")
+    client = connected(connect, shared_gateway, "re20")
     client.send("publishes with RETAIN", "33 0B 0005 're/de' 0001 'hi'")
     client.expect("gets PUBACK", "40 02 0001")
     live = _subscribed(connect, shared_gateway, "re21", "re/de", 1)
@@ -102,7 +95,7 @@ def test_an_empty_payload_deletes_what_was_retained_and_is_delivered_itself(
 def test_a_retained_delete_works_at_qos_0_and_2_and_where_nothing_is_retained(
     shared_gateway: Gateway, connect: Connect
 ) -> None:
-    client = _connected(connect, shared_gateway, "re23")
+    client = connected(connect, shared_gateway, "re23")
     client.send(
         "deletes nothing, then something, at QoS 0 and 2",
         "31 07 0005 're/d0'",
@@ -113,7 +106,7 @@ def test_a_retained_delete_works_at_qos_0_and_2_and_where_nothing_is_retained(
         "62 02 0001",
     )
     client.expect("gets PUBREC and PUBCOMP", "50 02 0001 70 02 0001")
-    late = _connected(connect, shared_gateway, "re24")
+    late = connected(connect, shared_gateway, "re24")
     late.send("subscribes to both", "82 12 0001 0005 're/d0' 01 0005 're/d2' 01")
     late.expect("is granted QoS 1 twice", "90 04 0001 01 01")
     client.send("publishes the end", "30 0A 0005 're/d2' 'end'")
@@ -121,7 +114,7 @@ def test_a_retained_delete_works_at_qos_0_and_2_and_where_nothing_is_retained(
 
 
 def test_subscribing_again_brings_the_retained_message_again(shared_gateway: Gateway, connect: Connect) -> None:
-    client = _connected(connect, shared_gateway, "re30")
+    client = connected(connect, shared_gateway, "re30")
     client.send("publishes with RETAIN", "33 0B 0005 're/ag' 0001 'hi'", "33 0B 0005 're/ot' 0002 'no'")
     client.expect("gets PUBACKs", "40 02 0001 40 02 0002")
     watcher = _subscribed(connect, shared_gateway, "re31", "re/ag")
@@ -139,7 +132,7 @@ def test_a_wildcard_brings_every_retained_message_and_a_restart_keeps_them(
     new_gateway: StartGateway, connect: Connect, header: str
 ) -> None:
     gateway = new_gateway("--header", header).start()
-    client = _connected(connect, gateway, "tell")
+    client = connected(connect, gateway, "tell")
     client.send(
         "publishes with RETAIN at all three QoS",
         "31 07 0003 'r/0' 00 00",
@@ -152,7 +145,7 @@ def test_a_wildcard_brings_every_retained_message_and_a_restart_keeps_them(
     client.expect("gets its answers", "40 02 0001 50 02 0002 70 02 0002 40 02 0003 40 02 0004")
 
     for _ in ("before", "after"):
-        late = _connected(connect, gateway, "late")
+        late = connected(connect, gateway, "late")
         late.send("subscribes", "82 08 0001 0003 'r/+' 02")
         late.expect("is granted QoS 2", "90 03 0001 02")
         received = sorted(late.receive_packet() for _ in range(3))
@@ -173,7 +166,7 @@ def test_an_empty_retained_publish_to_a_topic_that_looks_like_a_pattern_deletes_
 ) -> None:
     """DeletePub takes patterns, and in MQRFH `*` and `?` are some."""
     gateway = new_gateway("--header", header).start()
-    client = _connected(connect, gateway, "tell")
+    client = connected(connect, gateway, "tell")
     client.send("retains three", "31 05 0001 'a' 'hi'", "31 05 0001 '*' 'hi'", "33 07 0001 '?' 0001 'hi'")
     client.expect("gets PUBACK", "40 02 0001")
     client.send("deletes two", "31 03 0001 '*'", "33 05 0001 '?' 0002")
@@ -186,7 +179,7 @@ def test_an_empty_retained_publish_to_a_topic_that_looks_like_a_pattern_deletes_
 
 def test_what_is_retained_outlives_the_session_that_published_it(shared_gateway: Gateway, connect: Connect) -> None:
     """MQTT-3.1.2-7."""
-    client = _connected(connect, shared_gateway, "re50")
+    client = connected(connect, shared_gateway, "re50")
     client.send("publishes with RETAIN, and leaves", "33 0B 0005 're/ol' 0001 'hi'", "E0 00")
     client.expect("gets PUBACK", "40 02 0001")
     client.expect_end("has ended its session")
@@ -198,7 +191,7 @@ def test_a_gateway_that_stops_or_dies_while_it_sends_much_that_is_retained_start
     gateway: Gateway, connect: Connect
 ) -> None:
     topics = [f"mr/{number:04}" for number in range(1_000)]
-    publisher = _connected(connect, gateway, "mr01")
+    publisher = connected(connect, gateway, "mr01")
     publisher.send("publishes", *(f"31 0A 0007 '{topic}' 'R'" for topic in topics), "C0 00")
     publisher.expect("has been heard", "D0 00")
     for end in (gateway.stop, gateway.kill):
@@ -211,7 +204,7 @@ def test_a_gateway_that_stops_or_dies_while_it_sends_much_that_is_retained_start
         assert gateway.logged("store failed") == []
         assert gateway.logged("Exception in callback") == []
         gateway.start()
-    client = _connected(connect, gateway, "mr03")
+    client = connected(connect, gateway, "mr03")
     client.send("subscribes", "82 06 0001 0001 '#' 00")
     client.expect("is granted", "90 03 0001 00")
     received = sorted(client.receive_packet() for _ in topics)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import Connect
+from tests.end_to_end.conftest import Connect, connected
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.wire import WireClient, packet
 
@@ -21,13 +21,6 @@ def either_gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
     gateway = Gateway(folder / "data", "--header", request.param, "--config", str(config)).start()
     yield gateway
     gateway.clean_up()
-
-
-def _connected(connect: Connect, gateway: Gateway, name: str) -> WireClient:
-    client = connect(gateway, name)
-    client.send("connects", f"10 10 0004 'MQTT' 04 02 0000 0004 '{name}'")
-    client.expect("is accepted", ACCEPTED)
-    return client
 
 
 def _text(text: str) -> bytes:
@@ -64,7 +57,7 @@ def test_a_topic_filter_matches_as_the_specification_says(
     either_gateway: Gateway, connect: Connect, topic_filter: str, matching: list[str], others: list[str]
 ) -> None:
     """MQTT-3.3.2-3, MQTT-4.5.0-1, MQTT-4.7.2-1, MQTT-4.7.3-4. MQTT-3.8.3-2."""
-    watcher, client = _connected(connect, either_gateway, "hear"), _connected(connect, either_gateway, "tell")
+    watcher, client = connected(connect, either_gateway, "hear"), connected(connect, either_gateway, "tell")
     _subscribe(watcher, topic_filter, 1)
     topics = [*others, *matching]
     for number, topic in enumerate(topics, start=1):
@@ -82,7 +75,7 @@ def test_overlapping_subscriptions_bring_one_copy_at_the_highest_granted_qos(
     either_gateway: Gateway, connect: Connect
 ) -> None:
     """MQTT-3.3.5-1."""
-    watcher, client = _connected(connect, either_gateway, "hear"), _connected(connect, either_gateway, "tell")
+    watcher, client = connected(connect, either_gateway, "hear"), connected(connect, either_gateway, "tell")
     watcher.send("subscribes three times", "82 14 0001 0003 'o/a' 00 0003 'o/+' 02 0003 'o/#' 01")
     watcher.expect("is granted all", "90 05 0001 00 02 01")
     client.send("publishes", "34 08 0003 'o/a' 0001 'A'", "62 02 0001")
@@ -99,7 +92,7 @@ def test_overlapping_subscriptions_bring_one_copy_at_the_highest_granted_qos(
 
 def test_subscribing_again_changes_the_granted_qos(either_gateway: Gateway, connect: Connect) -> None:
     """MQTT-3.8.4-3."""
-    watcher, client = _connected(connect, either_gateway, "hear"), _connected(connect, either_gateway, "tell")
+    watcher, client = connected(connect, either_gateway, "hear"), connected(connect, either_gateway, "tell")
     for qos, expected in ((1, "32 08 0003 'a/b' 0001 'A'"), (0, "30 06 0003 'a/b' 'A'")):
         watcher.send("subscribes", f"82 08 0001 0003 'a/b' 0{qos}")
         watcher.expect("is granted what it asked for", f"90 03 0001 0{qos}")
@@ -110,7 +103,7 @@ def test_subscribing_again_changes_the_granted_qos(either_gateway: Gateway, conn
 
 def test_filters_that_share_a_pattern_at_the_broker_are_counted(either_gateway: Gateway, connect: Connect) -> None:
     """In MQRFH `p/+`, `p/+/#` and half of `p/#` are all registered as `p/*`: the last one to go deregisters it."""
-    watcher, client = _connected(connect, either_gateway, "hear"), _connected(connect, either_gateway, "tell")
+    watcher, client = connected(connect, either_gateway, "hear"), connected(connect, either_gateway, "tell")
     watcher.send("subscribes", "82 16 0001 0003 'p/+' 01 0005 'p/+/#' 01 0003 'p/#' 01")
     watcher.expect("is granted all", "90 05 0001 01 01 01")
     for number, (step, written) in enumerate(
@@ -134,7 +127,7 @@ def test_filters_that_share_a_pattern_at_the_broker_are_counted(either_gateway: 
 
 
 def test_a_client_gets_its_own_publications(either_gateway: Gateway, connect: Connect) -> None:
-    client = _connected(connect, either_gateway, "both")
+    client = connected(connect, either_gateway, "both")
     client.send("subscribes", "82 08 0001 0003 'm/y' 00")
     client.expect("is granted QoS 0", "90 03 0001 00")
     client.send("publishes", "30 06 0003 'm/y' 'A'")
@@ -151,7 +144,7 @@ def test_a_refused_subscription_is_0x80_in_3_1_1_and_closes_a_connection_of_3_1(
     long = _text("x" * 10_241)
     entry = b"\x00\x01" + long + b"\x01"
     subscribe = b"\x82" + bytes((len(entry) & 0x7F | 0x80, len(entry) >> 7)) + entry
-    client = _connected(connect, either_gateway, "long")
+    client = connected(connect, either_gateway, "long")
     client.send("subscribes", subscribe)
     client.expect("is refused", "90 03 0001 80")
     old = connect(either_gateway, "the client of 3.1")
@@ -165,7 +158,7 @@ def test_a_refused_subscription_is_0x80_in_3_1_1_and_closes_a_connection_of_3_1(
 def test_a_filter_that_is_unsubscribed_in_the_write_that_subscribed_it_brings_nothing(
     either_gateway: Gateway, connect: Connect
 ) -> None:
-    client = _connected(connect, either_gateway, "pipe")
+    client = connected(connect, either_gateway, "pipe")
     client.send(
         "subscribes to two and unsubscribes from one", "82 0E 0001 0003 'p/1' 01 0003 'p/2' 01", "A2 07 0002 0003 'p/1'"
     )

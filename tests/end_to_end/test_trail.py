@@ -16,7 +16,7 @@ from mq_adapters.message import Message, MessageDescriptor
 from spark_audit.digest import DigestKind, parse_digest
 from spark_audit.personal import PersonalKey, opened_record
 from spark_audit.verify import Anchor, Verdict, verify
-from tests.end_to_end.conftest import Connect, StartGateway
+from tests.end_to_end.conftest import Connect, StartGateway, connected
 from tests.end_to_end.gateway_process import PATIENCE_S, Gateway
 from tests.end_to_end.wire import WireClient
 from tests.processes.nursery import children_of
@@ -36,13 +36,6 @@ def configured(new_gateway: StartGateway, tmp_path: Path):
         return new_gateway("--config", str(path))
 
     return make
-
-
-def _connected(connect: Connect, gateway: Gateway, name: str) -> WireClient:
-    client = connect(gateway, name)
-    client.send("connects", f"10 10 0004 'MQTT' 04 02 0000 0004 '{name}'")
-    client.expect("is accepted", ACCEPTED)
-    return client
 
 
 def _publish(client: WireClient, numbers: range) -> None:
@@ -75,7 +68,7 @@ def test_after_a_stop_the_second_place_holds_the_whole_trail_and_anchors_it(
     second, key = tmp_path / "second", tmp_path / "keys" / "sign.pem"
     second.mkdir()
     gateway = configured(f'[audit]\ncopy_folder = "{second}"\nsigning_key = "{key}"\n').start()
-    _publish(_connected(connect, gateway, "work"), range(1, 21))
+    _publish(connected(connect, gateway, "work"), range(1, 21))
     assert gateway.stop() == 0
     trail = gateway.data / "trail"
     files = {path.relative_to(trail): path.read_bytes() for path in trail.rglob("*") if path.is_file()}
@@ -90,7 +83,7 @@ def test_a_second_place_that_is_missing_is_told_and_holds_up_nobody(
     configured, connect: Connect, tmp_path: Path
 ) -> None:
     gateway = configured(f'[audit]\ncopy_folder = "{tmp_path}/mount"\nsegment_bytes = 1\n').start()
-    _publish(_connected(connect, gateway, "work"), range(1, 4))
+    _publish(connected(connect, gateway, "work"), range(1, 4))
     gateway.wait_for_log("trail task failed", task="copying the trail", reason="there is no such folder")
     assert gateway.stop() == 0
     assert len(gateway.logged("trail task failed")) == 1
@@ -102,7 +95,7 @@ def test_a_second_place_that_is_missing_is_told_and_holds_up_nobody(
 
 def test_with_keyed_personal_data_the_trail_names_nobody(configured, connect: Connect) -> None:
     gateway = configured('[audit]\npersonal_data = "keyed"\n').start()
-    client = _connected(connect, gateway, "Anna")
+    client = connected(connect, gateway, "Anna")
     client.send("publishes", "32 0D 0008 'ward/bed' 0001 '7'")
     client.expect("gets PUBACK", "40 02 0001")
     assert gateway.stop() == 0
@@ -126,7 +119,7 @@ def test_an_exporter_that_is_killed_while_it_rolls_writes_each_record_once(
 ) -> None:
     gateway = configured("[audit]\nsegment_bytes = 3000\ncompress_after_hours = 0\n").start()
     kills, count = (6, 2_000) if proof_scale == "full" else (1, 300)
-    client = _connected(connect, gateway, "work")
+    client = connected(connect, gateway, "work")
     for kill in range(kills):
         _until_it_exports(gateway)
         exporter = _exporter(gateway)
@@ -155,7 +148,7 @@ def test_below_the_mark_publishers_wait_qos_0_is_dropped_and_the_gateway_is_not_
         f'[audit]\nlow_space_bytes = {EVERY_BYTE}\n[http]\nenabled = true\nlisten = "127.0.0.1:0"\n'
     ).start()
     gateway.wait_for_log("disk space ran short")
-    held, dropped = _connected(connect, gateway, "held"), _connected(connect, gateway, "drop")
+    held, dropped = connected(connect, gateway, "held"), connected(connect, gateway, "drop")
     dropped.send("subscribes", "82 08 0001 0003 'a/b' 00")
     dropped.expect("is granted", "90 03 0001 00")
     held.send("publishes", "32 08 0003 'a/b' 0001 'A'", "C0 00")
@@ -180,7 +173,7 @@ def _records(gateway: Gateway, kind: str) -> list[dict[str, object]]:
 
 def test_stock_is_taken_at_start_and_stop_and_what_ended_with_a_run_is_told(configured, connect: Connect) -> None:
     gateway = configured("").start()
-    client = _connected(connect, gateway, "work")
+    client = connected(connect, gateway, "work")
     with connect_queue_manager(gateway.data) as application:
         application.define("APP")
         for persistence in (0, 1, 0):

@@ -114,11 +114,6 @@ class ConnectRequest:
     peer_name: str
     ccdt_url: str
 
-    @property
-    def is_client(self) -> bool:
-        """Whether an MQCD or a CCDT says where to go; else the program is in bindings mode."""
-        return bool(self.channel or self.ccdt_url)
-
 
 def read_connect(fields: bytes) -> ConnectRequest:
     """The request of MQCONN and MQCONNX."""

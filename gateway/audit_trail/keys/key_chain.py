@@ -20,8 +20,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from gateway.audit_trail.durable_file import sync_folder
-from mq_adapters.embedded.store.files import make_folder
+from mq_adapters.embedded.store.files import make_folder, sync_folder
 from spark_audit.signature import public_key_of
 
 CHAIN_FOLDER: Final = "trail-chain"

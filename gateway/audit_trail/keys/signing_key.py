@@ -18,9 +18,9 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from gateway.audit_trail.durable_file import make_in_place, part_of, put_in_place, sync_folder
+from gateway.audit_trail.durable_file import make_in_place, part_of, put_in_place
 from gateway.config import ConfigurationError
-from mq_adapters.embedded.store.files import make_folder
+from mq_adapters.embedded.store.files import make_folder, sync_folder
 from spark_audit.signature import KeySigner, Signer, UnusableKey, signer_of_pem
 
 _LARGEST_KEY_BYTES: Final = 16_384

@@ -5,7 +5,6 @@ The commands are read by mq_adapters/embedded/mqsc/clients.py, also for `rfhbrid
 
 import logging
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Final
 
 from gateway.bridge.connect.disconnect import DisconnectHandler
@@ -19,7 +18,7 @@ from gateway.mqtt.levels import LEVELS
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.clients import CHANNEL_NAME
-from mq_adapters.embedded.mqsc.display import Shown
+from mq_adapters.embedded.mqsc.display import Shown, time_text
 from mq_adapters.embedded.operators_act import OperatorsAct, tell_alone
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.mqsc import quoted
@@ -101,11 +100,11 @@ class ClientCommands:
             "CLIENTUSER": quoted(session.user or ""),
             "LISTENER": quoted(here.listener),
             "CONNAME": quoted(here.peer),
-            "SINCE": quoted(_time(here.since_us)),
-            "AUTHEND": quoted(_time(here.until_us)),
+            "SINCE": quoted(time_text(here.since_us)),
+            "AUTHEND": quoted(time_text(here.until_us)),
             "KAINT": str(link.connection.keep_alive_s if link is not None else 0),
             "EXPIRY": str(session.expiry_s),
-            "EXPIRES": quoted(_time(session.expires_us)),
+            "EXPIRES": quoted(time_text(session.expires_us)),
             "INDOUBTIN": str(len(session.held)),
             "INDOUBTOUT": str(len(session.mqtt.outgoing)),
             "PENDING": str(len(self._queue.lanes.get(session.correl_id, ()))),
@@ -166,8 +165,3 @@ def _shown_will(will: Will | None) -> Shown:
         "WILLBYTE": str(0 if will is None else len(will.payload)),
         "WILLDLAY": str(0 if properties is None else properties.will_delay_s),
     }
-
-
-def _time(at_us: int) -> str:
-    """The time in UTC to the second; "" for never."""
-    return datetime.fromtimestamp(at_us // _US, UTC).isoformat() if at_us else ""

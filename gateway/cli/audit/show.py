@@ -171,7 +171,7 @@ class Printing:
                 write_output(chosen)
 
     def _chosen(self, block: bytes, segment: "SegmentFile") -> Iterator[bytes]:
-        from spark_audit.life import parsed_record
+        from spark_audit.record import parsed_record
         from spark_audit.verify.segment_forms import OPEN
 
         *lines, rest = block.split(b"\n")

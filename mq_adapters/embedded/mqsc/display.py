@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Final
 
 from mq_adapters.attributes import (
@@ -21,6 +22,7 @@ from mq_adapters.mqsc import Parameter, quoted
 #: Attributes as text, by keyword.
 Shown = dict[str, str]
 
+_US: Final = 1_000_000
 _INDENTATION: Final = "   "
 #: Where runmqsc's second column begins.
 _COLUMN_CHARACTERS: Final = 40
@@ -146,3 +148,8 @@ def _holds(value: str, comparison: str, wanted: str) -> bool:
     if comparison not in ("EQ", "NE"):
         return False
     return (value == wanted) is (comparison == "EQ")
+
+
+def time_text(at_us: int) -> str:
+    """The time in UTC to the second; "" for never. `at_us`: microseconds since 1970."""
+    return datetime.fromtimestamp(at_us // _US, UTC).isoformat() if at_us else ""

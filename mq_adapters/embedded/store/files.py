@@ -28,11 +28,16 @@ def make_folder(folder: Path) -> None:
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for each in missing:
-        opened = os.open(each.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
+        sync_folder(each.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """What was renamed, made or removed in the folder is on the disk when this returns. Raises OSError."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 class FilesGone(StoreError):

@@ -12,13 +12,14 @@ The first place is written only to be synced, the second one behind each commit.
 """
 
 import os
-import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from struct import Struct
 from typing import Final, Self
 from zlib import crc32
+
+from mq_adapters.embedded.store.files import sync_folder
 
 _RECORD: Final = Struct(">8sI12sQQQQ")
 _CHECKSUM: Final = Struct(">I")
@@ -73,11 +74,6 @@ def told_time(at_us: int) -> str:
         return "an unknown time"
 
 
-def now_us() -> int:
-    """Microseconds since 1970."""
-    return time.time_ns() // 1000
-
-
 def read_marker(path: Path) -> Reach | None:
     """The content of a marker; None if there is no marker. Raises UnreadableMarker, OSError."""
     try:
@@ -102,7 +98,7 @@ class Marker:
             os.pwrite(self._file, 2 * packed.ljust(_PLACE_BYTES, b"\0"), 0)
             os.fsync(self._file)
             part.rename(path)
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         except BaseException:
             os.close(self._file)
             raise
@@ -138,11 +134,3 @@ def _unpacked(data: bytes) -> Reach | None:
     if (tag, version) != (_TAG, _VERSION):
         return None
     return Reach(incarnation=incarnation, commits=commits, batch=batch, numbers=numbers, at_us=at_us)
-
-
-def _sync_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -23,12 +23,13 @@ import apsw
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.counters import put_rows
 from mq_adapters.embedded.store.journal_end import journal_end, wal_path
-from mq_adapters.embedded.store.reach import Reach, now_us
+from mq_adapters.embedded.store.reach import Reach
 from mq_adapters.embedded.store.rollback_guard import RollbackGuard, next_reach, packed_reach
 from mq_adapters.embedded.store.rows import COLUMNS, DamagedRow, MessageRow, RowReader, rows_of
 from mq_adapters.embedded.store.store import FILE_NAME, StateRow, Store, state_change
 from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
+from mq_adapters.plausible_clock import wall_us
 from mq_adapters.reasons import StoreError
 from mq_adapters.system_queues import AUDIT_QUEUE, SYSTEM_QUEUES
 
@@ -116,7 +117,7 @@ def _of_next(restated: Restated, incarnation: bytes, body: bytes) -> bytes:
 
 def _put(connection: apsw.Connection, queue: int, number: int, batch: bytes) -> None:
     message = Message(_NOTES, batch)
-    message.sequence, message.put_us = number, now_us()
+    message.sequence, message.put_us = number, wall_us()
     connection.executemany(_INSERT, rows_of([(queue, message)]))
 
 
@@ -185,7 +186,7 @@ def _keep_journal(database: Path) -> str:
     """Copies a damaged WAL, which holds the lost commits. Returns the name of the copy, "" if there is no damage."""
     if not journal_end(database).lost:
         return ""
-    copy = database.with_name(f"{wal_path(database).name}.lost-{now_us()}")
+    copy = database.with_name(f"{wal_path(database).name}.lost-{wall_us()}")
     try:
         shutil.copyfile(wal_path(database), copy)
         copy.chmod(0o600)

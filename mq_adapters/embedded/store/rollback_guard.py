@@ -17,7 +17,8 @@ import apsw
 
 from mq_adapters.embedded.store.journal_end import JournalEnd, journal_end, wal_path
 from mq_adapters.embedded.store.layout import APPLICATION_ID, FIRST_VERSION_WITH_REACH
-from mq_adapters.embedded.store.reach import Marker, Reach, UnreadableMarker, now_us, read_marker
+from mq_adapters.embedded.store.reach import Marker, Reach, UnreadableMarker, read_marker
+from mq_adapters.plausible_clock import wall_us
 from mq_adapters.reasons import StoreError
 
 MARKER_NAME: Final = "queue_manager.marker"
@@ -171,7 +172,7 @@ def packed_reach(commits: int, at_us: int) -> bytes:
 def next_reach(before: Reach, *, batch: int, numbers: int) -> Reach:
     """How far a store reaches with one commit more."""
     return Reach(
-        incarnation=before.incarnation, commits=before.commits + 1, batch=batch, numbers=numbers, at_us=now_us()
+        incarnation=before.incarnation, commits=before.commits + 1, batch=batch, numbers=numbers, at_us=wall_us()
     )
 
 

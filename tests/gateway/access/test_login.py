@@ -207,7 +207,6 @@ def test_the_identifier_of_a_tokens_user_is_bound_like_any_others() -> None:
 # -- what the way in says ----------------------------------------------------------------------------------------------
 
 WITH_CERTIFICATE = Entrance(certificate_user="CN=pump-7,O=Plant")
-PUMP_7 = Admitted(user="CN=pump-7,O=Plant", proof=LoginProof.CERTIFICATE)
 
 
 @pytest.mark.parametrize("name", [None, "", "CN=pump-7,O=Plant"])

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -40,6 +41,9 @@ from mq_adapters.embedded.gateway_queues import GatewayQueues
 from mq_adapters.embedded.unit_of_work import Note, StateKind
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from tests.reason_strings import split_packets, without_reason_string
+
+if TYPE_CHECKING:
+    from tests.gateway.bridge.remote import Remote
 
 DEFAULT_STREAM = "SYSTEM.BROKER.DEFAULT.STREAM"
 SUBSCRIBER_QUEUE, REPLY_QUEUE = "RFHBRIDGE.SUBSCRIBER", "RFHBRIDGE.REPLY"
@@ -368,3 +372,19 @@ def new_world(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ne
 @pytest.fixture
 def world(new_world: NewWorld) -> World:
     return new_world()
+
+
+@pytest.fixture
+def remotes(tmp_path: Path) -> Iterator[Callable[..., "Remote"]]:
+    """Makes queue managers of targets, each in a folder of its own."""
+    from tests.gateway.bridge.remote import Remote  # which needs the names of this module
+
+    made: list[Remote] = []
+
+    def make(**options: object) -> Remote:
+        made.append(Remote(tmp_path / f"remote-{len(made)}", **options))  # type: ignore[arg-type]  # as they came
+        return made[-1]
+
+    yield make
+    for remote in made:
+        remote.close()

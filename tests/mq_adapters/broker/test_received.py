@@ -13,11 +13,10 @@ from mq_adapters.command_header import CommandHeader, WrittenCommand
 from mq_adapters.embedded.application import Application
 from mq_adapters.message import MQPER_PERSISTENT, KnownHeader, Message, MessageDescriptor
 from mq_adapters.system_queues import DEFAULT_STREAM
-from tests.mq_adapters.broker.conftest import MQRFH, MQRFH2, Station
+from tests.mq_adapters.broker.conftest import Station
 from tests.written_headers import HeaderDiffers, compare
 
 DIALECTS = pytest.mark.parametrize("dialect", list(Dialect))
-FORMATS = {Dialect.MQRFH: MQRFH, Dialect.MQRFH2: MQRFH2}
 TOPICS = st.one_of(
     st.sampled_from(["a b", "100%", "*?", 'say "x"', "<a>&amp;", "\U0001f600", " a ", "a\r\nb", "x" * 1_500]),
     st.text(min_size=1, max_size=40),

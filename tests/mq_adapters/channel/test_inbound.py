@@ -9,7 +9,6 @@ from tests.mq_adapters.channel.conftest import DEAD_LETTER_QUEUE, IN, SUBSCRIBER
 TEN = [b"message %d" % number for number in range(10)]
 VERBS = ("begin", "put", "get", "take_batch", "browse", "commit", "open_exclusively", "inquire")
 #: The store's own sockets close with the process; a queue manager across a network may notice later.
-LOSSES = (("here", "before"), ("here", "after"), ("there", "before"), ("there", "after"), ("there", "later"))
 #: MQDLH_LENGTH_1
 MQDLH_BYTES = 172
 

@@ -84,11 +84,6 @@ class Page:
         """The value of an expression within the page."""
         return self.call("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
 
-    def screenshot(self, file: Path) -> None:
-        """The whole page as PNG."""
-        taken = self.call("Page.captureScreenshot", captureBeyondViewport=True)
-        file.write_bytes(base64.b64decode(taken["data"]))
-
     def pdf(self) -> bytes:
         """The page printed on A4."""
         printed = self.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, preferCSSPageSize=True)

@@ -1,7 +1,6 @@
 """Publications that come from a target: QoS, topic, retained flag, and what the audit hears of their origin."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -15,19 +14,6 @@ from tests.gateway.bridge.connect.test_level_5_sessions import connect
 from tests.gateway.bridge.remote import Remote
 
 PSC = "<psc><Command>Publish</Command><Topic>a/b</Topic></psc>"
-
-
-@pytest.fixture
-def remotes(tmp_path: Path) -> Iterator[Callable[..., Remote]]:
-    made: list[Remote] = []
-
-    def make(**options: object) -> Remote:
-        made.append(Remote(tmp_path / f"remote-{len(made)}", **options))  # type: ignore[arg-type]  # as they came
-        return made[-1]
-
-    yield make
-    for remote in made:
-        remote.close()
 
 
 def configured(stream: str = "SYSTEM.BROKER.DEFAULT.STREAM", **settings: object) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """Shared subscriptions at a target: a group is one subscriber there, from its first member to its last."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,19 +22,6 @@ from tests.gateway.bridge.subscribe.test_subscriptions_at_targets import (
 )
 
 IDENTITY = "<RegOpt>CorrelAsId</RegOpt>"
-
-
-@pytest.fixture
-def remotes(tmp_path: Path) -> Iterator[Callable[..., Remote]]:
-    made: list[Remote] = []
-
-    def make(**options: object) -> Remote:
-        made.append(Remote(tmp_path / f"remote-{len(made)}", **options))  # type: ignore[arg-type]  # as they came
-        return made[-1]
-
-    yield make
-    for remote in made:
-        remote.close()
 
 
 def asked(world: World, name: str, *, properties: str = KEPT) -> FakeLink:

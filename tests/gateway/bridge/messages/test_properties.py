@@ -4,8 +4,7 @@ The properties (MQTT 5.0 section 3.3.2.3): payload format 1 (01), response topic
 (09), user properties (26) a=1, a=2, content type `text/plain` (03); 40 bytes.
 """
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import ormsgpack
 import pytest
@@ -39,19 +38,6 @@ QOS_0, QOS_1, QOS_2 = (
     f"{first} 0003 'a/b' {rest} {PROPERTIES} 'X'"
     for first, rest in (("30 2F", ""), ("32 31", "0001"), ("34 31", "0002"))
 )
-
-
-@pytest.fixture
-def remotes(tmp_path: Path) -> Iterator[Callable[..., Remote]]:
-    made: list[Remote] = []
-
-    def make(**options: object) -> Remote:
-        made.append(Remote(tmp_path / f"remote-{len(made)}", **options))  # type: ignore[arg-type]  # as they came
-        return made[-1]
-
-    yield make
-    for remote in made:
-        remote.close()
 
 
 def header_at_broker(world: World) -> bytes:

@@ -1,6 +1,6 @@
 """SUBSCRIBE and UNSUBSCRIBE at targets: answers of several brokers, outages, restarts, another queue manager."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,19 +24,6 @@ def configured(header: str = "mqrfh2", *topics: str, **settings: object) -> dict
     target = TargetSettings.model_validate({"name": "QM1", "header": header, **settings})
     route = RouteSettings.model_validate({"target": "QM1", "topics": topics or ("a/#",)})
     return {"targets": (target,), "routes": (route,)}
-
-
-@pytest.fixture
-def remotes(tmp_path: Path) -> Iterator[Callable[..., Remote]]:
-    made: list[Remote] = []
-
-    def make(**options: object) -> Remote:
-        made.append(Remote(tmp_path / f"remote-{len(made)}", **options))  # type: ignore[arg-type]  # as they came
-        return made[-1]
-
-    yield make
-    for remote in made:
-        remote.close()
 
 
 def answer(world: World, msg_id: bytes, body: bytes = REPLY_OK) -> None:
