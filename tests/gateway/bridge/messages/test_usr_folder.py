@@ -35,12 +35,9 @@ from tests.gateway.bridge.commands.test_target_messages import mqrfh, mqrfh2
 from tests.gateway.bridge.conftest import DEFAULT_STREAM, NewWorld, World, written
 from tests.gateway.bridge.connect.test_level_5_sessions import connect, pass_seconds
 from tests.gateway.bridge.deliver.test_deliveries_from_targets import configured
-from tests.gateway.bridge.messages.test_properties import PSC, application_put, header_at_broker, remotes
+from tests.gateway.bridge.messages.test_properties import PSC, application_put, header_at_broker
 from tests.gateway.bridge.remote import Remote, headers
 from tests.gateway.bridge.subscribe.test_level_5_subscriptions import connected, publish, subscribe, subscribed
-
-__all__ = ["remotes"]
-
 
 # -- properties of MQTT 5 ----------------------------------------------------------------------------------------------
 
