@@ -19,7 +19,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests.guarded_run import MARK, start_guard
 from tests.longest_first import longest_first
-from tests.memory_folder import place_for_commits
+from tests.memory_folder import keep_a_run_in_memory, place_for_commits
 from tests.mounts import Mounts
 from tests.rewritten_modules import rewrite_stale_modules
 from tests.written_headers import compare_every_header
@@ -77,6 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Start the run's guard; compare headers that travel; choose the hypothesis profile by the scale of proofs."""
     if MARK not in os.environ:  # not in a worker of pytest-xdist, and not in a run within a test
         start_guard(f"rfhbridge-{os.getpid()}-{time.time_ns()}")
+        keep_a_run_in_memory()
     compare_every_header()
     scale = os.environ.get(PROOF_VARIABLE, "short")
     if scale not in PROOF_SCALES:
@@ -163,7 +164,7 @@ def socket_folder() -> Iterator[Path]:
 
 @pytest.fixture
 def memory_folder() -> Iterator[Path]:
-    """An empty folder in memory, where there is room, for stores whose test is about no disk."""
+    """An empty folder in memory, where there is room for a test and perhaps for no run; its path is short."""
     folder = Path(tempfile.mkdtemp(prefix="rfh", dir=place_for_commits()))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)

@@ -11,6 +11,7 @@ import pytest
 from tests.crash_matrix.gateway_with_points import server_with_library
 from tests.crash_matrix.points import LIBRARY
 from tests.crash_matrix.stage import Theatre
+from tests.memory_folder import place_for_commits
 
 
 def why_unavailable() -> str:
@@ -25,7 +26,7 @@ def why_unavailable() -> str:
 def theatre() -> Iterator[Theatre]:
     if reason := why_unavailable():
         pytest.skip(reason)
-    folder = Path(tempfile.mkdtemp(prefix="rfh"))  # a Unix socket's path is short
+    folder = Path(tempfile.mkdtemp(prefix="rfh", dir=place_for_commits()))  # a Unix socket's path is short
     with closing(server_with_library()) as server:
         yield Theatre(server=server, folder=folder)
     shutil.rmtree(folder, ignore_errors=True)

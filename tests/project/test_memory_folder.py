@@ -1,20 +1,45 @@
-"""Stores of tests are in memory, unless the proof is in full or there is no room."""
+"""Files of tests are in memory, unless the proof is in full or there is no room."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from tests.memory_folder import place_for_commits
+from tests.memory_folder import keep_a_run_in_memory, place_for_commits
+
+VARIABLE = "PYTEST_DEBUG_TEMPROOT"
 
 
-def test_stores_are_in_memory_where_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RFHBRIDGE_PROOF", "short")
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+
+def test_stores_are_in_memory_where_there_is_room(tmp_path: Path) -> None:
     assert place_for_commits(tmp_path) == tmp_path
     assert place_for_commits(tmp_path / "nowhere") is None
-    monkeypatch.setattr("tests.memory_folder.NEEDED_BYTES", 1 << 60)
-    assert place_for_commits(tmp_path) is None
+    assert place_for_commits(tmp_path, needed_bytes=1 << 60) is None
 
 
 def test_stores_of_full_proofs_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RFHBRIDGE_PROOF", "full")
     assert place_for_commits(tmp_path) is None
+    keep_a_run_in_memory(tmp_path)
+    assert VARIABLE not in os.environ
+
+
+def test_a_run_is_in_memory_where_there_is_room_for_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.memory_folder.NEEDED_BY_A_RUN_BYTES", 1 << 60)
+    keep_a_run_in_memory(tmp_path)
+    assert VARIABLE not in os.environ
+    monkeypatch.setattr("tests.memory_folder.NEEDED_BY_A_RUN_BYTES", 0)
+    keep_a_run_in_memory(tmp_path)
+    assert os.environ[VARIABLE] == str(tmp_path)
+
+
+def test_a_run_is_where_the_caller_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.memory_folder.NEEDED_BY_A_RUN_BYTES", 0)
+    monkeypatch.setenv(VARIABLE, "/elsewhere")
+    keep_a_run_in_memory(tmp_path)
+    assert os.environ[VARIABLE] == "/elsewhere"
