@@ -81,6 +81,7 @@ class TrailPlan:
     copy_folder: str = ""
     digest_transmission_queue: str = ""
     digest_queue: str = ""
+    #: 0: at once; below 0: never.
     compress_after_hours: float = 0
     keep_days: float = 0
     #: Free bytes on the disk below which no line is written.

@@ -1,8 +1,8 @@
-"""Old segments are compressed, and removed when their time is over and every digest and copy is safe.
+"""Closed segments are compressed, and removed when their time is over and every digest and copy is safe.
 
-Compressing: `NAME.jsonl.zst.part` is written, synced and read back, renamed to `NAME.jsonl.zst`, and only then is
-`NAME.jsonl` removed. The same lines give the same bytes. Where a crash left both files, the compressed one is checked
-again. What an earlier version compressed with gzip stays as it is.
+Compressing: of a segment that has its digest, `NAME.jsonl.zst.part` is written, synced and read back, renamed to
+`NAME.jsonl.zst`, and only then is `NAME.jsonl` removed. The same lines give the same bytes. Where a crash left both
+files, the compressed one is checked again. What an earlier version compressed with gzip stays as it is.
 
 Removing: a segment goes with all older ones, once each has its digest and, where there is a second place, is there.
 A record of the trail, and then a signed digest of kind retention, say so before the first of them goes; a crash behind
@@ -39,9 +39,10 @@ _LEVEL: Final = 1
 class Retention:
     """Compresses and removes closed segments of a trail. Raises OSError, and StoreError for lines that were changed.
 
-    `may_remove` says of a digest's number whether it, and its segment, is safe elsewhere; `is_time_sure` whether the
-    clock is in no doubt: until then nothing is compressed or removed because of its age. `tell` adds the record: it is
-    given the newest segment that goes, and why.
+    `compress_after_hours` 0 compresses what has its digest, a number below 0 nothing. `may_remove` says of a digest's
+    number whether it, and its segment, is safe elsewhere; `is_time_sure` whether the clock is in no doubt: until then
+    nothing is compressed or removed because of its age. `tell` adds the record: it is given the newest segment that
+    goes, and why.
     """
 
     def __init__(
@@ -83,11 +84,12 @@ class Retention:
     # -- compressing ---------------------------------------------------------------------------------------------------
 
     def _compress(self) -> bool:
-        if not (self._compress_after_us and self._is_time_sure()):
+        age_us = self._compress_after_us
+        if age_us < 0 or (age_us and not self._is_time_sure()):
             return False
         for file in segment_files(self._trail):
             digest = self._digest_of(file) if file.suffix == CLOSED else None
-            if digest is not None and self._now_us() - digest.until_us >= self._compress_after_us:
+            if digest is not None and (not age_us or self._now_us() - digest.until_us >= age_us):
                 self._compress_one(file, digest)
                 return True
         return False

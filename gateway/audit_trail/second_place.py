@@ -103,6 +103,14 @@ class SecondPlace:
             self._stamped_ns[folder] = changed_ns
         return False
 
+    def _has_segment(self, digest: Digest) -> bool:
+        """Whether a crash came between the copies of a segment and of its digest. Its form may have changed since."""
+        there = segment_file(self._folder, digest.segment)
+        try:
+            return there is not None and there.holds(digest.size_bytes, digest.sha256)
+        except OSError:
+            return False  # it is damaged there, and copied again
+
     def _copy_segment(self, digest: Digest) -> bool:
         """False for a segment that has its digest and not yet its name."""
         file = segment_file(self._trail, digest.segment)
@@ -111,6 +119,8 @@ class SecondPlace:
             return True
         if file.is_open:
             return False
+        if self._has_segment(digest):
+            return True
         place = self._folder / file.path.name
         part = part_of(place)
         with file.path.open("rb") as source:

@@ -195,11 +195,12 @@ class AuditSettings(Table):
         default="", description="queue at digest_target on which digests are put"
     )
     compress_after_hours: float = Field(
-        default=24.0,
-        ge=0,
+        default=0.0,
+        ge=-1,
         le=876_000,  # a hundred years
         allow_inf_nan=False,
-        description="hours after which a closed file of the trail is compressed with Zstandard; 0: never",
+        description="hours after which a closed file of the trail is compressed with Zstandard; 0: as soon as its"
+        " digest is signed; less than 0: never",
     )
     keep_days: float = Field(
         default=0.0,

@@ -1,12 +1,10 @@
 """What is asked after each cut: the store, the trail and the balance by their commands; the clients by their ledger."""
 
 from collections import Counter
-from pathlib import Path
-
-import orjson
 
 from tests.crash_matrix.ledger import ACKNOWLEDGED, DELIVERED, SENT
 from tests.crash_matrix.stage import Stage
+from tests.trail_lines import trail_records
 
 #: Commands that must find nothing wrong on the stopped gateway's folder.
 COMMANDS = (("queue", "verify"), ("balance",), ("audit", "verify"))
@@ -29,23 +27,14 @@ def ask(stage: Stage) -> None:
     assert "Traceback" not in stage.gateway.log, stage.gateway.log
 
 
-def _lines(segment: Path) -> list[bytes]:
-    if segment.suffix != ".zst":
-        return segment.read_bytes().splitlines()
-    import zstandard  # here, because one flow compresses
-
-    return zstandard.decompress(segment.read_bytes()).splitlines()
-
-
 def _check_trail(stage: Stage) -> None:
     """The trail tells of each PUBLISH that was acknowledged; of flows that remove segments it tells the rest."""
     trail = stage.data / "trail"
     if not list(trail.glob("000000000001-*")):
         return
     accepted: Counter[str] = Counter()
-    for path in trail.glob("*.jsonl*"):
-        records = map(orjson.loads, _lines(path))
-        accepted.update(record["client"] for record in records if record["kind"] == "accepted" and record["qos"])
+    records = trail_records(trail)
+    accepted.update(record["client"] for record in records if record["kind"] == "accepted" and record["qos"])
     clients = {entry.who for entry in stage.ledger.of("connected")}
     acknowledged = Counter(entry.who for entry in stage.ledger.of(ACKNOWLEDGED) if entry.who in clients)
     assert acknowledged <= accepted, f"acknowledged {acknowledged}, in the trail {accepted}"

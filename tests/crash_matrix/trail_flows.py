@@ -7,11 +7,13 @@ from typing import Final
 from tests.crash_matrix.publish_flows import publish_qos_1, subscribed
 from tests.crash_matrix.questions import settle_messages
 from tests.crash_matrix.stage import Flow, Stage, await_condition
+from tests.trail_lines import closed_segments, trail_lines
 
 #: Each batch of notes is a segment of its own.
 SMALL: Final = "[audit]\nsegment_bytes = 1\n"
 COPIED: Final = 'copy_folder = "FOLDER/second"\n'
-#: Hours and days that are over at once.
+PLAIN: Final = "compress_after_hours = -1\n"
+#: Days that are over at once.
 NO_TIME: Final = 1e-9
 
 
@@ -30,19 +32,29 @@ def _publish_until(pattern: str, count: int, stage: Stage) -> None:
     await_condition(lambda: _names(stage, pattern) >= before + count, stage)
 
 
+def _publish_until_closed(count: int, stage: Stage) -> None:
+    """The same for closed segments, compressed or not."""
+    before = len(closed_segments(_trail(stage)))
+    publish_qos_1(stage)
+    await_condition(lambda: len(closed_segments(_trail(stage))) >= before + count, stage)
+
+
 def _publish_until_removed(stage: Stage) -> None:
     """The segments of the first start go, but the newest."""
-    oldest = min(_trail(stage).glob("*.jsonl"))
+    oldest = min(closed_segments(_trail(stage)))
     publish_qos_1(stage)
-    await_condition(lambda: not oldest.exists(), stage)
+    await_condition(lambda: oldest not in closed_segments(_trail(stage)), stage)
 
 
 def _inspect_copies(stage: Stage) -> None:
-    """The second place has each closed segment and each digest, byte for byte."""
+    """The second place has each closed segment, line for line, and each digest."""
     second = stage.folder / "second"
-    for path in _trail(stage).rglob("*"):
-        if path.suffix in (".jsonl", ".digest"):
-            assert (second / path.relative_to(_trail(stage))).read_bytes() == path.read_bytes(), path
+    for path in _trail(stage).glob("digests/*.digest"):
+        assert (second / "digests" / path.name).read_bytes() == path.read_bytes(), path
+    lines = trail_lines(_trail(stage))
+    copied = trail_lines(second)
+    assert copied == lines[: len(copied)]
+    assert closed_segments(second) == closed_segments(_trail(stage))
 
 
 FLOWS: Final = (
@@ -54,9 +66,9 @@ FLOWS: Final = (
     ),
     Flow(
         name="digest",
-        settings=SMALL,
+        settings=SMALL + PLAIN,
         prepare=subscribed,
-        run=partial(_publish_until, "*.jsonl", 2),
+        run=partial(_publish_until_closed, 2),
         settle=settle_messages,
     ),
     Flow(
@@ -64,13 +76,13 @@ FLOWS: Final = (
         settings=SMALL + COPIED,
         folders=("second",),
         prepare=subscribed,
-        run=partial(_publish_until, "*.jsonl", 2),
+        run=partial(_publish_until_closed, 2),
         settle=settle_messages,
         inspect=_inspect_copies,
     ),
     Flow(
         name="compression",
-        settings=f"{SMALL}compress_after_hours = {NO_TIME}\n",
+        settings=SMALL,
         prepare=subscribed,
         run=partial(_publish_until, "*.zst", 1),
         settle=settle_messages,

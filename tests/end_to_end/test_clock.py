@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-import orjson
 import pytest
 
 from tests.end_to_end.conftest import Connect
@@ -16,6 +15,7 @@ from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.metrics_page import scrape_until
 from tests.end_to_end.wire import WireClient
 from tests.processes.forked import fresh, rfhbridge
+from tests.trail_lines import closed_segments, trail_records
 
 _SET_CLOCK = """
 import os, time
@@ -76,7 +76,7 @@ def gateway(tmp_path: Path, clock: SetClock) -> Iterator[Gateway]:
 
 def segments(gateway: Gateway) -> list[str]:
     """Names of the trail's closed segments."""
-    return sorted(path.name for path in (gateway.data / "trail").iterdir() if ".jsonl" in path.name)
+    return closed_segments(gateway.data / "trail")
 
 
 def publish_until(gateway: Gateway, connect: Connect, closed: int) -> None:
@@ -118,11 +118,7 @@ def mqsc(gateway: Gateway, clock: SetClock, command: str) -> str:
 
 def told_of_the_clock(gateway: Gateway) -> list[str]:
     """What the records of the trail say of the clock, in their order; the gateway has stopped."""
-    lines = [
-        line for path in sorted((gateway.data / "trail").glob("*.jsonl")) for line in path.read_bytes().split(b"\n")
-    ]
-    records = [orjson.loads(line) for line in lines if line]
-    return [record["event"] for record in records if record["kind"] == "clock_jumped"]
+    return [record["event"] for record in trail_records(gateway.data / "trail") if record["kind"] == "clock_jumped"]
 
 
 @pytest.mark.parametrize("days", [100, -100])

@@ -12,6 +12,7 @@ from mq_adapters import connect
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from tests.end_to_end.gateway_process import Gateway
 from tests.headers import mqrfh, mqrfh2
+from tests.trail_lines import trail_records
 
 BODY = b"\x00\xff 21.5"
 MESSAGES = 2_000
@@ -70,12 +71,7 @@ def test_kill_in_the_middle_loses_and_doubles_nothing(converting: Gateway) -> No
     bodies = [message.body for message in got if message is not None]
     assert bodies == [PUBLISH_2 + b"%d" % number for number in range(MESSAGES)]
     assert converting.stop() == 0
-    records = [
-        json.loads(line)
-        for path in sorted((converting.data / "trail").glob("*.jsonl"))
-        for line in path.read_bytes().splitlines()
-    ]
-    served = [record for record in records if record.get("conversion") == "service"]
+    served = [record for record in trail_records(converting.data / "trail") if record.get("conversion") == "service"]
     assert len({record["source_message_id"] for record in served}) == len(served) == MESSAGES
 
 

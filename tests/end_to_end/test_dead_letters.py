@@ -10,6 +10,7 @@ from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.metrics_page import scrape_until
 from tests.processes.forked import rfhbridge
+from tests.trail_lines import trail_records
 
 DEAD, HELD = "SYSTEM.DEAD.LETTER.QUEUE", "SYSTEM.RFHBRIDGE.HELD"
 CONNECT, ACCEPTED = "10 10 0004 'MQTT' 04 02 0000 0004 '{}'", "20 02 00 00"
@@ -75,8 +76,7 @@ def test_ten_acknowledged_messages_outlive_a_dead_letter_queue_for_five(
     balance = rfhbridge("balance", "--data", gateway.data)
     assert balance.returncode == 0, balance.stdout + balance.stderr
     assert verify(gateway.data / "trail").verdict is Verdict.INTACT
-    segments = sorted((gateway.data / "trail").glob("*.jsonl"))
-    kinds = [json.loads(line)["kind"] for path in segments for line in path.read_bytes().splitlines()]
+    kinds = [record["kind"] for record in trail_records(gateway.data / "trail")]
     assert (kinds.count("dead_lettered"), kinds.count("redriven")) == (COUNT + 8, COUNT)
     ended = rfhbridge(
         "audit", "run", "--engine", "duckdb", "--data", gateway.data, "--out", tmp_path / "report", timeout=None

@@ -6,11 +6,9 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from gateway.operations.rollback import known_head
 from tests.end_to_end.conftest import Connect, StartGateway
@@ -18,12 +16,13 @@ from tests.end_to_end.gateway_process import PATIENCE_S, Gateway
 from tests.end_to_end.wire import WireClient
 from tests.gateway.audit_trail.test_trail_head import hashed_anew
 from tests.processes.forked import rfhbridge
+from tests.trail_lines import trail_lines, trail_records
 
 ACCEPTED = "20 02 00 00"
 EACH_TIME = 30
 #: Segments are compressed and removed as soon as they are closed, digested and copied; removing is looked at hourly,
 #: and at each start.
-AT_ONCE = "compress_after_hours = 0.000001\nkeep_days = 0.000001\nsegment_bytes = 1\n"
+AT_ONCE = "keep_days = 0.000001\nsegment_bytes = 1\n"
 
 
 def _publish(connect: Connect, gateway: Gateway, name: str) -> None:
@@ -73,18 +72,9 @@ def lived(new_gateway: StartGateway, connect: Connect, tmp_path: Path) -> Gatewa
     return gateway
 
 
-def _lines(segment: Path) -> list[bytes]:
-    data = segment.read_bytes()
-    return (zstandard.decompress(data) if segment.suffix == ".zst" else data).splitlines()
-
-
 def _tells(text: bytes, *folders: Path) -> bool:
     """Whether a record holds a text, in what the gateway writes, closes, compresses and removes meanwhile."""
-    for path in (path for folder in folders for path in folder.glob("*-*")):
-        with suppress(FileNotFoundError, EOFError):
-            if any(text in line for line in _lines(path)):
-                return True
-    return False
+    return any(text in line for folder in folders for line in trail_lines(folder))
 
 
 def _verified(*arguments: str | Path) -> tuple[int, dict[str, object]]:
@@ -104,7 +94,7 @@ def test_a_trail_that_was_tended_and_killed_is_anchored_by_the_first_key_and_the
     code, copied = _verified(tmp_path / "SECOND", "--public-key", tmp_path / "OLD.pub")
     assert (code, copied["verdict"], copied["segments_removed"]) == (0, "anchored", 0), copied
     assert copied["head"] == said["head"]
-    records = [json.loads(line) for path in sorted((tmp_path / "SECOND").glob("*.jsonl*")) for line in _lines(path)]
+    records = trail_records(tmp_path / "SECOND")
     told = [(record["client"], record["exchange"]) for record in records if record.get("command") == "Publish"]
     assert len(told) == len(set(told)) == 3 * EACH_TIME
     orders = {record["command"]: record["reason"] for record in records if record["kind"] == "operated"}

@@ -11,6 +11,7 @@ from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.metrics_page import scrape_until
 from tests.end_to_end.wire import WireClient
 from tests.processes.forked import rfhbridge
+from tests.trail_lines import trail_records
 
 MESSAGES, WINDOW = 1_000, 20
 #: CONNECT and SUBSCRIBE of `#` at QoS 0, what they are answered with, and the properties of a PUBLISH, by level.
@@ -127,7 +128,4 @@ def test_trail_tells_repeats_and_what_came_too_early_and_is_sound(
 
 
 def _records(gateway: Gateway) -> list[dict[str, object]]:
-    lines = [
-        line for path in sorted((gateway.data / "trail").glob("*.jsonl")) for line in path.read_bytes().splitlines()
-    ]
-    return [orjson.loads(line) for line in lines]
+    return trail_records(gateway.data / "trail")

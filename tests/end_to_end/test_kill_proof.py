@@ -18,6 +18,7 @@ from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.resending_clients import Publisher, Subscriber
 from tests.end_to_end.wire import packet
 from tests.processes.forked import rfhbridge
+from tests.trail_lines import trail_records
 
 PATIENCE_S = 300.0
 LAST = b"the last one"
@@ -129,8 +130,9 @@ def _check_trail(trail: Path, messages: list[Message], count_of_qos_2: int) -> N
     """Every link of the trail holds, and it has one put record for each copy on the queues."""
     verification = verify(trail)
     assert verification.verdict is Verdict.INTACT, verification
-    assert [path.name for path in trail.iterdir() if path.suffix not in (".jsonl", ".torn")] == ["digests"]
-    records = [orjson.loads(line) for path in sorted(trail.glob("*.jsonl")) for line in path.read_bytes().splitlines()]
+    forms = (".jsonl", ".zst", ".torn")
+    assert [path.name for path in trail.iterdir() if path.suffix not in forms] == ["digests"]
+    records = trail_records(trail)
     copies = _copies(records, APPLICATION_QUEUE)
     assert Counter(record["message_id"] for record in copies) == Counter(m.msg_id.hex() for m in messages)
     assert {record["source_message_id"] for record in copies} == {

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import orjson
 import paho.mqtt.publish
 import pytest
 
@@ -30,6 +29,7 @@ from mq_adapters.queue_manager import QueueManager
 from tests.end_to_end.conftest import Connect, MosquittoPublish, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.wire import packet
+from tests.trail_lines import trail_records
 
 PATIENCE_S = 30.0
 CONTROL_QUEUE = "SYSTEM.BROKER.CONTROL.QUEUE"
@@ -269,8 +269,7 @@ def test_the_trail_tells_each_command_of_an_application_and_who_gave_it(
     refused = _ask(application, STREAM_QUEUE, _command(MQRFH2), packet(REGISTER_MQRFH2))
     assert b"<Reason>3079</Reason>" in refused.body
     assert plant.stop() == 0
-    lines = [line for path in (plant.data / "trail").glob("*.jsonl") for line in path.read_bytes().splitlines()]
-    records = [orjson.loads(line) for line in lines]
+    records = trail_records(plant.data / "trail")
     told = [record for record in records if record["kind"] == "commanded"]
     assert [(record["command"], record["completion"], record.get("reason_code", 0)) for record in told] == [
         ("RegSub", "ok", 0),

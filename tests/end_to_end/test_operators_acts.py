@@ -1,7 +1,6 @@
 """What an operator does beside a running gateway and without one: refused, asked for, or told in the audit trail."""
 
 import contextlib
-import json
 import os
 import pty
 import pwd
@@ -14,6 +13,7 @@ from spark_audit.verify import Verdict, verify
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.processes.forked import Forked, rfhbridge
+from tests.trail_lines import trail_records
 
 SUBSCRIBER = "RFHBRIDGE.SUBSCRIBER"
 ACCEPTED = "20 02 00 00"
@@ -43,9 +43,7 @@ def leave_messages(gateway: Gateway, connect: Connect, count: int) -> None:
 def acts(gateway: Gateway) -> list[tuple[str, str, int]]:
     """Command, queue and number of each act in the trail, which must verify."""
     assert verify(gateway.data / "trail").verdict is Verdict.INTACT
-    segments = sorted((gateway.data / "trail").glob("*.jsonl"))
-    records = [json.loads(line) for segment in segments for line in segment.read_text().splitlines()]
-    told = [record for record in records if record["kind"] == "operated"]
+    told = [record for record in trail_records(gateway.data / "trail") if record["kind"] == "operated"]
     assert {record["operator"] for record in told} <= {pwd.getpwuid(os.geteuid()).pw_name}
     return [(record["command"], record.get("queue", ""), record["messages"]) for record in told]
 

@@ -8,7 +8,6 @@ import threading
 import time
 from pathlib import Path
 
-import orjson
 import pytest
 
 from mq_adapters import connect as connect_queue_manager
@@ -19,6 +18,7 @@ from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.wire import WireClient
 from tests.processes.forked import fresh
 from tests.processes.nursery import children_of
+from tests.trail_lines import trail_records
 
 ACCEPTED = "20 02 00 00"
 SESSION_PRESENT = "20 02 01 00"
@@ -47,10 +47,7 @@ def _endings_of_the_trail(gateway: Gateway) -> set[str]:
 
 
 def _records(gateway: Gateway) -> list[dict[str, object]]:
-    lines = [
-        line for path in sorted((gateway.data / "trail").glob("*.jsonl")) for line in path.read_bytes().splitlines()
-    ]
-    return [orjson.loads(line) for line in lines]
+    return trail_records(gateway.data / "trail")
 
 
 def test_sigterm_stops_an_idle_gateway_at_once_and_closes_the_trail(gateway: Gateway, connect: Connect) -> None:

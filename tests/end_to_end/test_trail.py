@@ -20,6 +20,7 @@ from tests.end_to_end.conftest import Connect, StartGateway, connected
 from tests.end_to_end.gateway_process import PATIENCE_S, Gateway
 from tests.end_to_end.wire import WireClient
 from tests.processes.nursery import children_of
+from tests.trail_lines import closed_segments, trail_lines, trail_records
 
 ACCEPTED = "20 02 00 00"
 #: More than any disk of a test machine has free.
@@ -100,7 +101,7 @@ def test_with_keyed_personal_data_the_trail_names_nobody(configured, connect: Co
     client.expect("gets PUBACK", "40 02 0001")
     assert gateway.stop() == 0
     trail = gateway.data / "trail"
-    lines = [line for path in trail.glob("*.jsonl") for line in path.read_bytes().splitlines()]
+    lines = trail_lines(trail)
     assert not [line for line in lines if b"Anna" in line or b"ward" in line]
     key = PersonalKey.read(gateway.data / "trail-personal.key")
     (put,) = (record for record in map(orjson.loads, lines) if record["kind"] == "put")
@@ -117,7 +118,7 @@ def test_with_keyed_personal_data_the_trail_names_nobody(configured, connect: Co
 def test_an_exporter_that_is_killed_while_it_rolls_writes_each_record_once(
     configured, connect: Connect, proof_scale: str
 ) -> None:
-    gateway = configured("[audit]\nsegment_bytes = 3000\ncompress_after_hours = 0\n").start()
+    gateway = configured("[audit]\nsegment_bytes = 3000\n").start()
     kills, count = (6, 2_000) if proof_scale == "full" else (1, 300)
     client = connected(connect, gateway, "work")
     for kill in range(kills):
@@ -132,12 +133,11 @@ def test_an_exporter_that_is_killed_while_it_rolls_writes_each_record_once(
     trail = gateway.data / "trail"
     verification = verify(trail)
     assert verification.verdict is Verdict.INTACT, verification
-    lines = [line for path in sorted(trail.glob("*.jsonl")) for line in path.read_bytes().splitlines()]
-    accepted = [record["exchange"] for record in map(orjson.loads, lines) if record["kind"] == "accepted"]
+    accepted = [record["exchange"] for record in trail_records(trail) if record["kind"] == "accepted"]
     assert accepted == list(range(accepted[0], accepted[0] + kills * count))
     digests = [parse_digest(path.read_bytes()) for path in (trail / "digests").iterdir()]
     sworn = sorted(digest.segment for digest in digests if digest.kind == DigestKind.SEGMENT)
-    assert sworn == sorted(path.stem for path in trail.glob("*.jsonl"))
+    assert sworn == closed_segments(trail)
     assert len(sworn) > 10
 
 
@@ -165,10 +165,7 @@ def test_below_the_mark_publishers_wait_qos_0_is_dropped_and_the_gateway_is_not_
 
 
 def _records(gateway: Gateway, kind: str) -> list[dict[str, object]]:
-    lines = [
-        line for path in sorted((gateway.data / "trail").glob("*.jsonl")) for line in path.read_bytes().splitlines()
-    ]
-    return [record for record in map(orjson.loads, lines) if record["kind"] == kind]
+    return [record for record in trail_records(gateway.data / "trail") if record["kind"] == kind]
 
 
 def test_stock_is_taken_at_start_and_stop_and_what_ended_with_a_run_is_told(configured, connect: Connect) -> None:

@@ -1,6 +1,5 @@
 """Users on a running gateway: byte by byte, with paho, while files change, and while somebody tries passwords."""
 
-import json
 import os
 import queue
 import signal
@@ -16,6 +15,7 @@ from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.wire import WireClient
 from tests.processes.forked import rfhbridge
+from tests.trail_lines import trail_records
 
 ACCEPTED = "20 02 00 00"
 IDENTIFIER_REJECTED, UNAVAILABLE = "20 02 00 02", "20 02 00 03"
@@ -299,10 +299,7 @@ def test_a_known_device_is_let_in_while_logins_wait_and_more_than_can_wait_are_t
     storm[0].expect("is told that the password is wrong", WRONG_CREDENTIALS)
     gateway.restart()
     assert (gateway.data / "recent-logins").stat().st_size == 37 + 8 + 1 + 8, "pump, from one network"
-    lines = [
-        line for file in sorted((gateway.data / "trail").glob("*.jsonl*")) for line in file.read_bytes().split(b"\n")
-    ]
-    told = [json.loads(line) for line in lines if b'"logins_refused"' in line]
+    told = [record for record in trail_records(gateway.data / "trail") if record["kind"] == "logins_refused"]
     assert {(record["event"], record["user_class"], record["network"]) for record in told} == {
         ("wrong_credentials", "known", "127.0.0.0/24"),
         ("busy", "known", "127.0.0.0/24"),

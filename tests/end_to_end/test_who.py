@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import jwt
-import orjson
 import pytest
 
 from gateway.access.deciding_files import public_key_of
@@ -23,6 +22,7 @@ from tests.end_to_end.conftest import StartGateway
 from tests.end_to_end.gateway_process import PATIENCE_S, Gateway
 from tests.end_to_end.wire import packet
 from tests.gateway.access.jwt_vectors import ec_key, pem
+from tests.trail_lines import trail_lines, trail_records
 
 #: The reference implementation of Argon2 gives this for "password" with the salt "somesalt".
 USERS = "anna:$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4\n"
@@ -97,8 +97,7 @@ class Watched:
         """The records of a kind, after the gateway has stopped. The trail must verify."""
         trail = self.gateway.data / "trail"
         assert verify(trail).verdict is Verdict.INTACT
-        lines = [line for file in sorted(trail.glob("*.jsonl")) for line in file.read_bytes().splitlines()]
-        return [record for record in map(orjson.loads, lines) if record["kind"] == kind]
+        return [record for record in trail_records(trail) if record["kind"] == kind]
 
 
 def _token() -> str:
@@ -155,7 +154,7 @@ def test_users_addresses_and_subjects_are_personal(new_gateway: StartGateway, tm
     watched = Watched(new_gateway, tmp_path, "keyed")
     _all_connect(watched, tmp_path)
     key = PersonalKey.read(watched.gateway.data / "trail-personal.key")
-    text = b"".join(file.read_bytes() for file in (watched.gateway.data / "trail").glob("*.jsonl"))
+    text = b"".join(trail_lines(watched.gateway.data / "trail"))
     for clear in (b"anna", b"Plant", b"192.0.2.9", b"127.0.0", b"CN=", b"pump-7"):
         assert clear not in text, clear
     records = watched.records("session")

@@ -14,6 +14,7 @@ from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.mqsc import read_command
 from tests.end_to_end.gateway_process import PATIENCE_S, Gateway
 from tests.processes.forked import Forked, fresh, rfhbridge
+from tests.trail_lines import trail_records
 
 OUT, IN_SUBSCRIBER, IN_REPLY = "CENTRAL.OUT.0", "CENTRAL.IN.SUBSCRIBER", "CENTRAL.IN.REPLY"
 DEAD_LETTERS = "SYSTEM.DEAD.LETTER.QUEUE"
@@ -172,9 +173,7 @@ class TargetGateway(Gateway):
 
     def trail(self, kind: str) -> list[dict[str, Any]]:
         """The records of a kind; the gateway must have stopped."""
-        paths = sorted((self.data / "trail").glob("*.jsonl"))
-        records = [json.loads(line) for path in paths for line in path.read_bytes().splitlines()]
-        return [record for record in records if record["kind"] == kind]
+        return [record for record in trail_records(self.data / "trail") if record["kind"] == kind]
 
 
 def has_ibm_library(pid: int) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 
-import orjson
 import pytest
 
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
@@ -15,6 +14,7 @@ from tests.end_to_end.ibm_mq.conftest import Way as MqWay
 from tests.end_to_end.ibm_mq.target_gateway import TargetGateway, wait_until
 from tests.gateway.bridge.audited import judged
 from tests.gateway.bridge.commands.test_target_messages import mqrfh, mqrfh2
+from tests.trail_lines import trail_records
 
 PLAIN_QUEUE = "PLANT.INPUT"
 GIVEN: Properties = {
@@ -72,8 +72,7 @@ def test_properties_go_there_and_come_back(
     _application_there_gives_them(central, hearer, way)
     assert teller.next_message().payload == b"4.3", "its own never came back to it"
     assert gateway.stop() == 0, gateway.log
-    trail = sorted((gateway.data / "trail").glob("*.jsonl"))
-    outcomes = judged(orjson.loads(line) for path in trail for line in path.read_bytes().splitlines())
+    outcomes = judged(trail_records(gateway.data / "trail"))
     assert [outcome for _, outcome in outcomes if outcome.status is not Status.MATCH] == []
 
 

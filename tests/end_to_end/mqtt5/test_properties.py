@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import orjson
 import pytest
 
 from mq_adapters import connect as connect_queue_manager
@@ -21,6 +20,7 @@ from tests.end_to_end.gateway_process import Gateway
 from tests.gateway.bridge.audited import judged
 from tests.gateway.bridge.commands.test_target_messages import mqrfh, mqrfh2
 from tests.processes.forked import rfhbridge
+from tests.trail_lines import trail_records
 
 #: All of them: the last one judges what those before it have done.
 pytestmark = pytest.mark.proof
@@ -270,8 +270,7 @@ def test_the_audit_predicts_every_conversion_of_all_this(plant: Plant, tmp_path:
     """Must be the last one: it stops the gateway."""
     assert plant.gateway.stop() == 0, plant.gateway.log
     assert "Traceback" not in plant.gateway.log
-    trail = sorted((plant.gateway.data / "trail").glob("*.jsonl"))
-    records = [orjson.loads(line) for path in trail for line in path.read_bytes().splitlines()]
+    records = trail_records(plant.gateway.data / "trail")
     outcomes = judged(records)
     assert [outcome for _, outcome in outcomes if outcome.status is not Status.MATCH] == []
     done = rfhbridge(

@@ -40,7 +40,6 @@ def _plan(data: Path, keep_days: float) -> TrailPlan:
         signing_key=str(data / "trail-key.pem"),
         segment_bytes=2_000,  # two batches
         copy_folder=str(data.parent / "second"),
-        compress_after_hours=1e-9,
         keep_days=keep_days,
     )
 

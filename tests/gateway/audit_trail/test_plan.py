@@ -38,7 +38,7 @@ def test_the_plan_of_a_configuration_names_every_place_in_full(tmp_path: Path, m
     assert plan.copy_folder == str(tmp_path / "second")
     assert plan.personal_key == str(tmp_path / "data" / "trail-personal.key")
     assert (plan.digest_transmission_queue, plan.digest_queue) == ("RFHBRIDGE.XMIT.PLANT.0", "AUDIT.DIGESTS")
-    assert (plan.compress_after_hours, plan.keep_days) == (24, 400)
+    assert (plan.compress_after_hours, plan.keep_days) == (0, 400)
     assert plan.configuration_sha256 == settings.configuration_sha256
 
 

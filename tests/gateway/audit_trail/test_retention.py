@@ -3,6 +3,7 @@
 import gzip
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -30,7 +31,7 @@ class Keeper:
             self.trail.close_segment()
             clock.now += HOUR
 
-    def retention(self, *, compress_after_hours: float = 0, keep_days: float = 0) -> Retention:
+    def retention(self, *, compress_after_hours: float = -1, keep_days: float = 0, **options: Any) -> Retention:
         return Retention(
             self.folder,
             self.trail.digests,
@@ -38,6 +39,7 @@ class Keeper:
             keep_days=keep_days,
             may_remove=self.safe.__contains__,
             now_us=lambda: int(self._clock.now.timestamp() * 1_000_000),
+            **options,
         )
 
     def endings(self) -> list[str]:
@@ -70,6 +72,26 @@ def test_what_is_older_than_its_age_is_compressed_without_loss(keeper, folder) -
         assert zstandard.decompress(path.read_bytes()) == plain[path.stem]
     assert verify(folder).verdict is Verdict.INTACT
     assert verify(folder).records == 8
+
+
+def test_what_has_its_digest_is_compressed_at_once_whatever_the_clock_says(keeper, clock) -> None:
+    clock.now -= timedelta(days=3_000)
+    retention = keeper.retention(compress_after_hours=0, is_time_sure=lambda: False)
+    assert retention.step()
+    assert keeper.endings() == ["1.jsonl.zst", "2.jsonl", "3.jsonl", "4.jsonl"]
+    _run(retention)
+    assert keeper.endings() == [f"{number}.jsonl.zst" for number in range(1, 5)]
+
+
+def test_because_of_its_age_nothing_is_compressed_while_the_clock_is_in_doubt(keeper) -> None:
+    _run(keeper.retention(compress_after_hours=1, is_time_sure=lambda: False))
+    assert keeper.endings() == ["1.jsonl", "2.jsonl", "3.jsonl", "4.jsonl"]
+
+
+def test_a_segment_without_a_digest_is_not_compressed(keeper, folder) -> None:
+    (folder / "digests" / "000000000004.digest").unlink()
+    _run(keeper.retention(compress_after_hours=0))
+    assert keeper.endings() == ["1.jsonl.zst", "2.jsonl.zst", "3.jsonl.zst", "4.jsonl"]
 
 
 def test_the_same_lines_give_the_same_compressed_bytes(keeper, folder) -> None:

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from gateway.audit_trail.retention import Retention
 from gateway.audit_trail.second_place import SecondPlace
 from gateway.audit_trail.segment import Trail
 from mq_adapters.reasons import StoreError
 from spark_audit.verify import Verdict, verify
+from tests.trail_lines import closed_segments
 
 
 @pytest.fixture
@@ -101,6 +103,33 @@ def test_a_segment_that_was_changed_is_not_copied(folder, place, clock, batches)
             second.step()
         assert not second.has(1)
     assert _files(place) == {}
+
+
+def test_a_segment_whose_digest_a_crash_held_up_is_not_copied_again_in_another_form(
+    folder, place, clock, batches
+) -> None:
+    with Trail.open(folder, now=clock) as trail:
+        _closed(trail, batches, 1)
+        _copy_all(SecondPlace(folder, place, trail.digests))
+        (place / "digests" / "000000000001.digest").unlink()
+        retention = Retention(
+            folder, trail.digests, compress_after_hours=0, keep_days=0, may_remove=lambda _number: False
+        )
+        assert retention.step()
+        _copy_all(SecondPlace(folder, place, trail.digests))
+    (copied,) = closed_segments(place)
+    assert [path.name for path in place.glob("0*")] == [f"{copied}.jsonl"]
+    assert [path.name for path in folder.glob("0*")] == [f"{copied}.jsonl.zst"]
+    assert verify(place).verdict is Verdict.INTACT
+
+
+def test_a_damaged_copy_is_no_copy(folder, place, clock, batches) -> None:
+    with Trail.open(folder, now=clock) as trail:
+        _closed(trail, batches, 1)
+        (segment,) = folder.glob("*.jsonl")
+        (place / segment.name).write_bytes(segment.read_bytes()[:-1])
+        _copy_all(SecondPlace(folder, place, trail.digests))
+    assert _files(place) == _files(folder)
 
 
 def test_a_segment_that_has_not_its_name_yet_waits(folder, place, clock, batches) -> None:

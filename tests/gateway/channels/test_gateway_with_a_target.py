@@ -1,6 +1,5 @@
 """A gateway with a target: both directions, each message once, through kills, outages and the operator's commands."""
 
-import json
 import signal
 
 import pytest
@@ -9,6 +8,7 @@ from mq_adapters.channel import LocalState
 from mq_adapters.channel.local_state import StateRecord
 from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
+from tests.trail_lines import trail_records
 
 OUT, IN_SUBSCRIBER, IN_REPLY = "CENTRAL.OUT.0", "CENTRAL.IN.SUBSCRIBER", "CENTRAL.IN.REPLY"
 TRANSMISSION_QUEUE, SENT_QUEUE = "RFHBRIDGE.XMIT.CENTRAL.0", "RFHBRIDGE.SENT.CENTRAL"
@@ -27,10 +27,7 @@ def publication(correl_id: bytes, body: bytes) -> Message:
 
 def records(gateway, kind: str) -> list[dict[str, object]]:
     """What the trail says; the gateway must have stopped."""
-    lines = [
-        line for path in sorted((gateway.data / "trail").glob("*.jsonl")) for line in path.read_bytes().splitlines()
-    ]
-    return [record for record in map(json.loads, lines) if record["kind"] == kind]
+    return [record for record in trail_records(gateway.data / "trail") if record["kind"] == kind]
 
 
 def doubt(gateway) -> LocalState:

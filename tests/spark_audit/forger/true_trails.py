@@ -5,7 +5,6 @@ plant     QoS 0, 1 and 2 both ways, wildcards, No Local, a shared group, an appl
 central   the same client's messages to a target and back, over the channels of a queue manager that stands in
 """
 
-import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from tests.end_to_end.ibm_mq.central import Central
 from tests.end_to_end.ibm_mq.target_gateway import TargetGateway, wait_until
 from tests.end_to_end.wire import WireClient
 from tests.headers import mqrfh
+from tests.trail_lines import trail_records
 
 Record = dict[str, Any]
 
@@ -41,8 +41,7 @@ _PATIENCE_S: Final = 30.0
 
 def records_of(data: Path) -> list[Record]:
     """The records of a gateway that has stopped, in their order."""
-    segments = sorted((data / "trail").glob("*.jsonl"))
-    return [json.loads(line) for path in segments for line in path.read_bytes().splitlines()]
+    return trail_records(data / "trail")
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from mq_adapters.embedded.store.store import FILE_NAME
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 from tests.gateway.audit_trail.conftest import NOTE_TAKER
+from tests.trail_lines import trail_records
 
 pytestmark = pytest.mark.usefixtures("interpreter_as_it_was")
 
@@ -32,8 +33,7 @@ def run(data: Path) -> int:
 
 def records(data: Path) -> list[dict[str, object]]:
     """The trail's, in their order."""
-    paths = sorted((data / "trail").glob("*.jsonl"))
-    return [orjson.loads(line) for path in paths for line in path.read_bytes().splitlines()]
+    return trail_records(data / "trail")
 
 
 @pytest.fixture
