@@ -12,7 +12,7 @@ the hour in their names.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -21,6 +21,9 @@ from spark_audit.period import hour_of
 from spark_audit.personal import NAME_PREFIX
 from spark_audit.record import ConversionKind, Kind, line_hashes, parsed_record
 from spark_audit.verify.source import SegmentFile, TrailSource, each_segment
+
+if TYPE_CHECKING:
+    from spark_audit.segment_index import Contents, SegmentIndex
 
 MOST_MESSAGES: Final = 10_000
 MOST_BRANCHES: Final = 100_000
@@ -57,11 +60,13 @@ class Wanted:
     """What is asked for: all conditions hold for one record.
 
     `clients` are names of one client as records may have it, in clear or as keyed hash; none: every client. `matches`
-    judges a topic name as the record has it; None: every topic. Times are microseconds since 1970 UTC, 0: no limit.
+    judges a topic name as the record has it; None: every topic. `topic_beginnings` is what an index has of topics that
+    match (segment_index.py); None: anything. Times are microseconds since 1970 UTC, 0: no limit.
     """
 
     clients: frozenset[str] = frozenset()
     matches: Callable[[str], bool] | None = None
+    topic_beginnings: frozenset[str] | None = None
     since_us: int = 0
     until_us: int = 0
 
@@ -73,6 +78,14 @@ class Wanted:
         if isinstance(at_us, int) and (at_us < self.since_us or (self.until_us and at_us >= self.until_us)):
             return False
         return self.matches is None or (isinstance(topic, str) and self.matches(topic))
+
+    def may_be_in(self, contents: "Contents") -> bool:
+        """Whether a segment may have a record for which all conditions hold."""
+        return (
+            contents.has_time(self.since_us, self.until_us)
+            and (not self.clients or contents.has_client(self.clients))
+            and (self.topic_beginnings is None or contents.has_topic(self.topic_beginnings))
+        )
 
     def wants(self, client: object) -> bool:
         """Whether a client is asked for."""
@@ -145,9 +158,12 @@ class Fates:
         return asdict(self)
 
 
-def fates_of(wanted: Wanted, trails: Iterable[TrailSource]) -> Fates:
-    """What became of the messages that are wanted, in several trails. Raises the errors of the sources."""
-    search = _Search(wanted)
+def fates_of(wanted: Wanted, trails: Iterable[TrailSource], index: "SegmentIndex | None" = None) -> Fates:
+    """What became of the messages that are wanted, in several trails. Raises the errors of the sources.
+
+    With an index only segments are read that may tell something of them.
+    """
+    search = _Search(wanted, index=index)
     for trail in trails:
         search.scan(trail)
     return Fates(
@@ -180,6 +196,7 @@ class _Search:
     is_cut: bool = False
     has_keyed_clients: bool = False
     has_keyed_topics: bool = False
+    index: "SegmentIndex | None" = None
 
     def __post_init__(self) -> None:
         self.needles.clients.update(map(orjson.dumps, self.wanted.clients))
@@ -194,7 +211,25 @@ class _Search:
                 self.skipped += 1
                 continue
             self.segments += 1
-            self._scan_segment(entry, _LANES_ALONE if is_early else _HANDLERS)
+            contents = self.index.contents_of(entry) if self.index is not None else None
+            if contents is None or self._may_tell(contents):
+                self._scan_segment(entry, _LANES_ALONE if is_early else _HANDLERS)
+            else:
+                self.lines += contents.lines
+                self.has_keyed_clients |= contents.has_keyed_clients
+                self.has_keyed_topics |= contents.has_keyed_topics
+
+    def _may_tell(self, contents: "Contents") -> bool:
+        """Whether a segment may tell of a message that is wanted or was found, or of a lane that leads to one."""
+        wanted = self.wanted
+        return (
+            (contents.has_client(wanted.clients) if wanted.clients else contents.has_command(_REGISTRATION))
+            or wanted.may_be_in(contents)
+            or contents.has_identifier(name.decode() for name in self.needles.names)
+            or contents.has_client(
+                {str(client) for (_gateway, client, _epoch), open_ in self.exchanges.items() if open_}
+            )
+        )
 
     def _waits(self) -> bool:
         """Whether anything may still become of a message that was found."""

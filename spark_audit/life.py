@@ -12,12 +12,15 @@ nothing new, mostly twice. Memory holds the records found, at most MOST_RECORDS.
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from spark_audit.record import Kind, line_hashes, parsed_record
 from spark_audit.verify.source import SegmentFile, TrailSource, each_segment
+
+if TYPE_CHECKING:
+    from spark_audit.segment_index import Contents, SegmentIndex
 
 #: The most records of a life. A message to more subscribers has more.
 MOST_RECORDS: Final = 10_000
@@ -91,6 +94,7 @@ class _Search:
     segments: int = 0
     lines: int = 0
     is_cut: bool = False
+    index: "SegmentIndex | None" = None
 
     def __post_init__(self) -> None:
         self.needles.names.update(name.encode() for name in self.followed)
@@ -103,7 +107,16 @@ class _Search:
         """Goes through a trail once."""
         for segment in each_segment(source):
             self.segments += 1
-            self._scan_segment(place, trail, segment)
+            contents = self.index.contents_of(segment) if self.index is not None else None
+            if contents is None or self._may_tell(contents):
+                self._scan_segment(place, trail, segment)
+            else:
+                self.lines += contents.lines
+
+    def _may_tell(self, contents: "Contents") -> bool:
+        """Whether a segment may have a record of this life."""
+        clients = {client for _gateway, client, *_exchange in self.exchanges}
+        return contents.has_identifier(self.followed | self.origins) or contents.has_client(clients)
 
     def _scan_segment(self, place: int, trail: str, segment: SegmentFile) -> None:
         number = 0
@@ -155,13 +168,18 @@ class _Search:
             self.needles.clients.add(orjson.dumps(exchange[1]))
 
 
-def life_of(message_id: str, trails: Iterable[tuple[str, Callable[[], TrailSource]]]) -> Life:
+def life_of(
+    message_id: str,
+    trails: Iterable[tuple[str, Callable[[], TrailSource]]],
+    index: "SegmentIndex | None" = None,
+) -> Life:
     """The life of a message (MsgId in hex) in trails, each with its name. Raises the errors of the sources.
 
+    With an index only segments are read that may have a record of it.
     If no record names it, `records` is empty. `lines` 0 means that there was nothing to search.
     """
     sources = tuple(trails)
-    search = _Search({message_id})
+    search = _Search({message_id}, index=index)
     for _scan in range(_MOST_SCANS):
         before = search.known()
         search.segments = search.lines = 0

@@ -73,6 +73,7 @@ ALLOWED = {
     "spark_audit/pack.py": "import spark_audit.verify",
     "spark_audit/life.py": "import spark_audit.verify",
     "spark_audit/fates.py": "import spark_audit.life",
+    "spark_audit/segment_index.py": "import spark_audit.life",
     "spark_audit/seal.py": "import spark_audit.verify",
     "spark_audit/signature.py": "",
     "spark_audit/verify.py": "import spark_audit.record",

@@ -13,10 +13,12 @@ import typer
 from gateway.cli.application import AuditExitCode, CommandFailed
 from gateway.cli.audit.filters import (
     ClientOption,
+    IndexOption,
     PersonalKeyOption,
     SinceOption,
     TopicOption,
     UntilOption,
+    index_in,
     personal_key_in,
     wanted_of,
 )
@@ -34,6 +36,7 @@ from spark_audit.personal import PersonalKey, UnusablePersonalKey, is_sealed, op
 if TYPE_CHECKING:
     from spark_audit.fates import Fates, Wanted
     from spark_audit.life import Life
+    from spark_audit.segment_index import SegmentIndex
 
 #: The most lives that --whole shows: each costs two scans or more.
 _MOST_LIVES: Final = 20
@@ -105,6 +108,7 @@ def explain(
     data: DataFoldersOption = None,
     trail: TrailFoldersOption = None,
     personal_key: PersonalKeyOption = None,
+    index: IndexOption = None,
     config: ConfigOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the whole records of a life.")] = False,
 ) -> None:
@@ -124,14 +128,15 @@ def explain(
         raise typer.BadParameter("give a MsgId, or --client, --topic, --since or --until")
     if whole and message_id is not None:
         raise typer.BadParameter("--whole belongs to a search; a MsgId shows the whole life")
-    trails = trail_folders(data, trail, config)
+    trails, known = trail_folders(data, trail, config), index_in(index)
     if message_id is not None:
-        code = _tell((_life_within(message_id, trails, wanted if is_search else None),), key, as_json=as_json)
+        code = _tell((_life_within(message_id, trails, wanted if is_search else None, known),), key, as_json=as_json)
     elif whole:
-        lives = [_life(each, trails) for each in _named(fates_in(wanted, trails), client, topic, key)]
+        named = _named(fates_in(wanted, trails, known), client, topic, key)
+        lives = [_life(each, trails, known) for each in named]
         code = _tell(lives, key, as_json=as_json)
     else:
-        code = write_fates(fates_in(wanted, trails), client, topic, key, as_json=as_json)
+        code = write_fates(fates_in(wanted, trails, known), client, topic, key, as_json=as_json)
     raise typer.Exit(code)
 
 
@@ -153,9 +158,11 @@ def _tell(lives: "Sequence[Life]", key: PersonalKey | None, *, as_json: bool) ->
     return AuditExitCode.CLEAN if is_unchanged else AuditExitCode.VIOLATIONS
 
 
-def _life_within(message_id: str, trails: tuple[Path, ...], wanted: "Wanted | None") -> "Life":
+def _life_within(
+    message_id: str, trails: tuple[Path, ...], wanted: "Wanted | None", index: "SegmentIndex | None"
+) -> "Life":
     """A life; of a search, without the records that name another client, topic or time."""
-    life = _life(message_id, trails)
+    life = _life(message_id, trails, index)
     if not life.records:
         searched = f"{counted(life.lines, 'line')} in {counted(life.segments, 'segment')}"
         raise CommandFailed(
@@ -189,13 +196,13 @@ def _named(found: "Fates", client: str, topic: str, key: PersonalKey | None) -> 
     return messages
 
 
-def _life(message_id: str, trails: tuple[Path, ...]) -> "Life":
+def _life(message_id: str, trails: tuple[Path, ...], index: "SegmentIndex | None") -> "Life":
     from spark_audit.life import life_of
     from spark_audit.verify.segment_forms import DamagedSegment
     from spark_audit.verify.source import LineTooLong, TrailFolder
 
     try:
-        return life_of(message_id, [(str(folder), partial(TrailFolder, folder)) for folder in trails])
+        return life_of(message_id, [(str(folder), partial(TrailFolder, folder)) for folder in trails], index)
     except (DamagedSegment, LineTooLong) as error:
         raise CommandFailed(f"a segment cannot be read to its end: {error} (audit verify names it)") from None
     except OSError as error:

@@ -15,6 +15,7 @@ from spark_audit.personal import PersonalKey, UnusablePersonalKey
 
 if TYPE_CHECKING:
     from spark_audit.fates import Wanted
+    from spark_audit.segment_index import SegmentIndex
 
 _WILDCARDS: Final = ("+", "#")
 
@@ -33,6 +34,15 @@ UntilOption = Annotated[
     int | None,
     typer.Option("--until", metavar="TIME", parser=point_in_time, help="Only before this time (ISO 8601)."),
 ]
+IndexOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--index",
+        metavar="DIR",
+        help="Folder of your own, where the command keeps what each closed file holds, so that the next search opens "
+        "only the files concerned.",
+    ),
+]
 PersonalKeyOption = Annotated[Path | None, typer.Option(PERSONAL_KEY.flag, metavar="FILE", help=PERSONAL_KEY.help)]
 
 
@@ -46,16 +56,31 @@ def personal_key_in(path: Path | None) -> PersonalKey | None:
         raise CommandFailed(f"{path}: {error}") from None
 
 
+def index_in(folder: Path | None) -> "SegmentIndex | None":
+    """The index in a folder; None without a folder. Raises CommandFailed."""
+    if folder is None:
+        return None
+    from spark_audit.segment_index import SegmentIndex, UnsafeIndex
+
+    try:
+        return SegmentIndex(folder)
+    except UnsafeIndex as error:
+        raise CommandFailed(f"{error} (name a folder that only you may write)") from None
+
+
 def wanted_of(client: str, topic: str, since_us: int, until_us: int, key: PersonalKey | None) -> "Wanted":
     """What to search for. With a key, names are also compared with their keyed hashes."""
     from spark_audit.fates import Wanted
+    from spark_audit.segment_index import topic_beginning
 
     if until_us and since_us >= until_us:
         raise typer.BadParameter("--until must be later than --since")
     hashed = {key.name(topic)} if key is not None and topic and not _has_wildcards(topic) else set()
+    beginning = topic_beginning(topic) if topic else None
     return Wanted(
         clients=frozenset({client, key.name(client)} if key is not None and client else {client} - {""}),
         matches=partial(_matches, topic, frozenset(hashed)) if topic else None,
+        topic_beginnings=None if beginning is None else frozenset({beginning, *hashed}),
         since_us=since_us,
         until_us=until_us,
     )

@@ -13,6 +13,7 @@ from spark_audit.personal import PersonalKey
 
 if TYPE_CHECKING:
     from spark_audit.fates import Branch, Fate, Fates, Wanted
+    from spark_audit.segment_index import SegmentIndex
 
 #: Ways of a message that its line tells one by one; of more it has their numbers.
 _MOST_TOLD: Final = 4
@@ -21,14 +22,14 @@ ANSWERS: Final = {1: "PUBACK", 2: "PUBCOMP"}
 _COLUMNS: Final = ("time", "client", "topic", "MsgId", "what became of it")
 
 
-def fates_in(wanted: "Wanted", trails: tuple[Path, ...]) -> "Fates":
+def fates_in(wanted: "Wanted", trails: tuple[Path, ...], index: "SegmentIndex | None") -> "Fates":
     """What became of the messages that are wanted. Raises CommandFailed if none is found."""
     from spark_audit.fates import fates_of
     from spark_audit.verify.segment_forms import DamagedSegment
     from spark_audit.verify.source import LineTooLong, TrailFolder
 
     try:
-        return fates_of(wanted, (TrailFolder(folder) for folder in trails))
+        return fates_of(wanted, (TrailFolder(folder) for folder in trails), index)
     except (DamagedSegment, LineTooLong) as error:
         raise CommandFailed(f"a segment cannot be read to its end: {error} (audit verify names it)") from None
     except OSError as error:

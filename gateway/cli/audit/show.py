@@ -12,11 +12,13 @@ import typer
 from gateway.cli.application import AuditExitCode, CommandFailed, forget_standard_output
 from gateway.cli.audit.filters import (
     ClientOption,
+    IndexOption,
     PersonalKeyOption,
     SinceOption,
     TopicOption,
     UntilOption,
     hidden_names,
+    index_in,
     personal_key_in,
     wanted_of,
 )
@@ -29,6 +31,7 @@ from spark_audit.record import Kind, line_hashes
 
 if TYPE_CHECKING:
     from spark_audit.fates import Wanted
+    from spark_audit.segment_index import Contents, SegmentIndex
     from spark_audit.verify.source import SegmentFile
 
 _SEQUENCES: Final = re.compile(r"([0-9]{1,18})(-([0-9]{1,18})?)?")
@@ -74,6 +77,7 @@ def show(
     data: DataFoldersOption = None,
     trail: TrailFoldersOption = None,
     personal_key: PersonalKeyOption = None,
+    index: IndexOption = None,
     config: ConfigOption = None,
 ) -> None:
     """Print records of a trail as JSON lines.
@@ -91,7 +95,7 @@ def show(
         sequences=sequence,
         kinds=frozenset(kind or ()),
     )
-    printing = Printing(selection, key)
+    printing = Printing(selection, key, index_in(index))
     try:
         for folder in trail_folders(data, trail, config):
             printing.print_trail(folder)
@@ -123,11 +127,21 @@ class Selection:
 
     def holds(self, record: dict[str, Any]) -> bool:
         """Whether a record is one of them."""
+        sequence = record.get("sequence")
         return (
-            (self.sequences is None or record.get("sequence") in self.sequences)
+            (self.sequences is None or (isinstance(sequence, int) and sequence in self.sequences))
             and (not self.kinds or record.get("kind") in self.kinds)
             and (not self.wanted.clients or record.get("client") in self.wanted.clients)
             and any(self.wanted.fits(record, topic) for topic in _topics_of(record))
+        )
+
+    def may_be_in(self, contents: "Contents") -> bool:
+        """Whether a segment may have such records, by its index."""
+        numbers = self.sequences
+        return (
+            (numbers is None or (contents.first_sequence < numbers.stop and contents.last_sequence >= numbers.start))
+            and (not self.kinds or contents.has_kind(*self.kinds))
+            and self.wanted.may_be_in(contents)
         )
 
 
@@ -137,6 +151,7 @@ class Printing:
 
     selection: Selection
     key: PersonalKey | None
+    index: "SegmentIndex | None"
     printed: int = 0
     segments: int = 0
     lines: int = 0
@@ -157,7 +172,13 @@ class Printing:
                 continue
             self.segments += 1
             try:
-                self._print_segment(segment)
+                contents = self.index.contents_of(segment) if self.index is not None else None
+                if contents is None or contents.foreign or self.selection.may_be_in(contents):
+                    self._print_segment(segment)
+                else:
+                    self.lines += contents.lines
+                    self.has_keyed_clients |= contents.has_keyed_clients
+                    self.has_keyed_topics |= contents.has_keyed_topics
             except (DamagedSegment, LineTooLong) as error:
                 raise CommandFailed(f"{segment.name} cannot be read to its end: {error}") from None
         self.gone += source.gone
