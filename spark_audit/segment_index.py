@@ -27,8 +27,8 @@ from typing import Any, Final, cast
 
 import orjson
 
-from spark_audit.life import parsed_record
 from spark_audit.personal import NAME_PREFIX
+from spark_audit.record import parsed_record
 from spark_audit.verify.segment_forms import OPEN
 from spark_audit.verify.source import SegmentFile
 
