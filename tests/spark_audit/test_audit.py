@@ -20,6 +20,7 @@ from gateway.audit_trail.notes.notes import Arrival, NoteKind, Translation, pack
 from mq_adapters.delivery_listener import Delivery
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.rights import EXPORTER
+from mq_adapters.kernel_clock import ClockReading
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from spark_audit.__main__ import main
 from spark_audit.audit_input import input_of_trails
@@ -108,8 +109,10 @@ def _put_batch(queue_manager: Direct, batch: bytes) -> None:
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """A data folder whose trail the exporter wrote from hand-made notes."""
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder whose trail the exporter wrote from hand-made notes, by a clock that NTP steers."""
+    steered = ClockReading(state="ok", maximum_error_us=21_000, estimated_error_us=340)
+    monkeypatch.setattr("gateway.audit_trail.digests.read_clock", lambda: steered)
     folder = tmp_path / "data"
     with Direct(folder, rights=EXPORTER) as queue_manager:
         _put_batch(queue_manager, pack_batch(1, _notes()))
