@@ -7,6 +7,9 @@ Each message has a number, so the sums are of messages that are known. Those tha
 are a number alone, `others`: the next stock-take gives it. If a queue may have lost a message or not, both sums are
 right. Each stock-take is compared with the sums, and then is where the next ones begin.
 
+A copy names the queue that its subscriber named, which may be an alias of another one. Until a record of another kind
+names it, a queue is not proved, and what may be on it may be on any other.
+
 The queues of MQTT clients are not here (lanes.py), nor those that the gateway and its channels keep for themselves.
 Held dead letters count as being on the dead-letter queue. Source: spark_audit/record/kinds.py.
 """
@@ -24,6 +27,8 @@ _HELD: Final = "SYSTEM.RFHBRIDGE.HELD"
 _OF_GATEWAY: Final = ("RFHBRIDGE.", "SYSTEM.RFHBRIDGE.", "SYSTEM.BROKER.")
 #: Orders whose `message_ids` have no further record.
 _GETS: Final = "QUEUE GET"
+#: Orders that make a queue.
+_MAKES: Final = ("QUEUE DEFINE", "DEFINE QLOCAL", "DEFINE QLOCAL REPLACE")
 #: Orders behind which anything may be on queues: damaged messages are set aside, or dead letters go elsewhere.
 _UNTOLD: Final = ("QUEUE VERIFY", "ALTER QMGR")
 
@@ -37,6 +42,8 @@ class _Contents:
     most: int = 0
     #: Whether records tell of its messages, so that there can be none that they do not tell of.
     is_told: bool = False
+    #: Whether there is a queue of that name, and no alias.
+    is_proved: bool = False
 
     def lose_one(self, *, for_certain: bool) -> bool:
         """One of the others has gone, or may have. Returns whether there was one."""
@@ -59,11 +66,14 @@ class Queues:
         #: Queues of which the next stock-take is not compared. None: of all.
         self._doubtful: set[str] | None = None
 
-    def put(self, message_id: str | None, queue: str, *, is_persistent: bool | None) -> None:
+    def put(
+        self, message_id: str | None, queue: str, *, is_persistent: bool | None, may_be_alias: bool = False
+    ) -> None:
         """A message came on a queue."""
         if message_id is not None and not queue.startswith(_OF_GATEWAY):
             contents = self._contents(queue)
             contents.is_told = True
+            contents.is_proved = contents.is_proved or not may_be_alias
             self._forget(message_id)
             contents.numbered[message_id] = is_persistent
             self._of_message[message_id] = queue
@@ -117,6 +127,8 @@ class Queues:
         command = (record["command"] or "").upper()
         if command.startswith(_UNTOLD):
             self._doubtful = None
+        elif command in _MAKES:
+            self._contents(record["queue"] or "").is_proved = True
         elif command == _GETS:
             for each in message_ids:
                 yield from self._got(each, record["queue"] or "", record["sequence"])
@@ -129,17 +141,23 @@ class Queues:
                 in_all[_place(queue)] = in_all.get(_place(queue), 0) + number
         for queue in of_clients & self._queues.keys():
             self._begin_again(queue, 0)
-        for queue in sorted((in_all.keys() | self._queues.keys()) - of_clients):
-            number, contents = in_all.get(queue, 0), self._contents(queue)
-            if self._doubtful is not None and queue not in self._doubtful:
-                yield from self._compared(queue, number, contents, sequence)
-            self._begin_again(queue, number)
+        for queue in in_all:
+            self._contents(queue).is_proved = True
+        elsewhere = sum(len(each.numbered) for each in self._queues.values() if not each.is_proved)
+        for queue in sorted(self._queues.keys() - of_clients):
+            number, contents = in_all.get(queue, 0), self._queues[queue]
+            if self._doubtful is not None and queue not in self._doubtful and contents.is_proved:
+                yield from self._compared(queue, number, contents, sequence, elsewhere)
+            if contents.is_proved:
+                self._begin_again(queue, number)
         self._doubtful = set()
 
-    def _compared(self, queue: str, number: int, contents: _Contents, sequence: int) -> Iterator[Finding]:
+    def _compared(
+        self, queue: str, number: int, contents: _Contents, sequence: int, elsewhere: int
+    ) -> Iterator[Finding]:
         known = len(contents.numbered)
         least, most = known + contents.least, known + contents.most
-        if number < least or (number > most and contents.is_told):
+        if number < least or (number > most + elsewhere and contents.is_told):
             wanted = f"{least}" if least == most else f"{least} to {most}"
             detail = f"{number} messages were counted, and by the records {wanted} are there"
             yield _found(sequence, f"queue {queue}", detail)
@@ -153,6 +171,7 @@ class Queues:
     def _got(self, message_id: str, queue: str, sequence: int) -> Iterator[Finding]:
         there = self._of_message.get(message_id, _place(queue))
         is_judged = self._doubtful is not None and not {there, _place(queue)} & self._doubtful
+        is_judged = is_judged and (there not in self._queues or self._queues[there].is_proved)
         if is_judged and there != _place(queue):
             yield _found(sequence, message(message_id), f"it was got from queue {queue}, and is on queue {there}")
         if not self._end(message_id, queue, for_certain=True) and is_judged and not queue.startswith(_OF_GATEWAY):
@@ -160,10 +179,13 @@ class Queues:
 
     def _end(self, message_id: str, queue: str, *, for_certain: bool) -> bool:
         """A message has gone from a queue, or may have gone. Returns whether there was one."""
-        if self._forget(message_id):
-            return True
+        there = self._of_message.get(message_id)
         contents = self._queues.get(_place(queue))
-        return contents is not None and contents.lose_one(for_certain=for_certain)
+        if there is None:
+            return contents is not None and contents.lose_one(for_certain=for_certain)
+        if contents is not None and not self._queues[there].is_proved:
+            contents.lose_one(for_certain=False)
+        return self._forget(message_id)
 
     def _lose_volatile(self, contents: _Contents) -> None:
         contents.least = 0

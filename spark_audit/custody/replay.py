@@ -384,7 +384,7 @@ class Replay:
         else:
             is_as_published = self._registry.keeps_persistence(lane)
             is_persistent = self._deliveries.is_persistent(record) if is_as_published else None
-            self._queues.put(record["message_id"], record["queue"], is_persistent=is_persistent)
+            self._queues.put(record["message_id"], record["queue"], is_persistent=is_persistent, may_be_alias=True)
 
     def _copied_retained(self, record: Record, lane: Lane) -> Iterator[Finding]:
         source = record["source_message_id"] or ""

@@ -59,9 +59,10 @@ class _Desk:
 
 
 def _copies() -> _Desk:
-    """A subscriber that nobody knows has a copy: it waits on a queue all the same."""
+    """An operator has made a subscription, and a copy waits on its queue."""
     desk = _Desk()
     desk.scene = connected("pump")
+    desk.told("operated", command="DEFINE SUB", messages=0, reason="S DEST(HISTORY)")
     desk.scene.commit(*desk.scene.publish("pump", "plant/a", "queue:HISTORY"))
     return desk
 
@@ -91,6 +92,15 @@ _TRUE: dict[str, Callable[[], _Desk]] = {
     "damaged messages are set aside": lambda: (
         _Desk().put().told("operated", command="queue verify --set-aside", messages=1).counts()
     ),
+    "a subscriber named an alias": lambda: (
+        _copies()
+        .put()
+        .counts(ORDERS=2)
+        .put()
+        .counts(ORDERS=3)
+        .told("mqget", queue="ORDERS", message_id=_COPY)
+        .counts(ORDERS=2)
+    ),
     "the gateway's own queues": lambda: _Desk().counts(**{"RFHBRIDGE.SENT.CENTRAL": 3, "OWN.REPLIES": 2}),
     "a trail that begins in the middle": lambda: (
         _Desk(is_whole=False).put().served().counts(ORDERS=4, NEW=2).put().got().got(-1).counts(ORDERS=3, NEW=2)
@@ -102,6 +112,8 @@ _TRUE: dict[str, Callable[[], _Desk]] = {
         .counts()
     ),
 }
+#: The copy that `_copies` makes.
+_COPY = f"52464842{2:040x}"
 _IDS = [f"52464842{1:040x}"]
 
 _WRONG: dict[str, Callable[[], _Desk]] = {
@@ -115,7 +127,10 @@ _WRONG: dict[str, Callable[[], _Desk]] = {
     "converted and never put": lambda: _Desk().put("ELSEWHERE").got(queue="ELSEWHERE").served().counts(NEW=1),
     "converted onto another queue": lambda: _Desk().put().served().counts(OTHER=1),
     "a conversion is lost": lambda: _Desk().put().counts(NEW=1),
-    "a copy vanishes": lambda: _copies().counts(),
+    "a copy vanishes": lambda: _copies().counts(HISTORY=1).counts(),
+    "a copy vanishes from a queue that an operator made": lambda: (
+        _copies().told("operated", command="queue define", queue="HISTORY", messages=0).counts()
+    ),
     "a dead letter without a record": lambda: _Desk().counts(LETTERS=1),
     "a dead letter is not there": lambda: _Desk().put().buried().counts(),
     "a dead letter is put back and stays": lambda: _Desk().put().buried().redriven().counts(LETTERS=1, ORDERS=1),

@@ -28,8 +28,8 @@ from tests.spark_audit.custody.test_replay import ended
 
 IS_FULL = os.environ.get(PROOF_VARIABLE) == "full"
 STORIES = (*CASES.values(), *STAGES.values())
-#: Controls of digests and verdicts: test_attacks.py asks them on both engines.
-ELSEWHERE = {"integrity.digests", "integrity.agreement"}
+#: Controls of digests and verdicts, which these trails lack: test_attacks.py and controls/test_digests.py ask them.
+ELSEWHERE = {"integrity.digests", "integrity.agreement", "timeliness.synchronised"}
 #: What two audits of the same trail may say otherwise: when and with what they were made.
 MAY_DIFFER = ("audited_at", "engine", "seconds", "versions")
 #: Below how many bytes of trail Spark keeps tables in its plans, as it does in nearly all other tests on Spark.
