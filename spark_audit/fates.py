@@ -226,9 +226,7 @@ class _Search:
             (contents.has_client(wanted.clients) if wanted.clients else contents.has_command(_REGISTRATION))
             or wanted.may_be_in(contents)
             or contents.has_identifier(name.decode() for name in self.needles.names)
-            or contents.has_client(
-                {str(client) for (_gateway, client, _epoch), open_ in self.exchanges.items() if open_}
-            )
+            or contents.has_client({str(client) for (_, client, _), open_ in self.exchanges.items() if open_})
         )
 
     def _waits(self) -> bool:

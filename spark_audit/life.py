@@ -115,7 +115,7 @@ class _Search:
 
     def _may_tell(self, contents: "Contents") -> bool:
         """Whether a segment may have a record of this life."""
-        clients = {client for _gateway, client, *_exchange in self.exchanges}
+        clients = {client for _, client, *_ in self.exchanges}
         return contents.has_identifier(self.followed | self.origins) or contents.has_client(clients)
 
     def _scan_segment(self, place: int, trail: str, segment: SegmentFile) -> None:

@@ -199,11 +199,8 @@ class Engine:
         if queue.name in _ALWAYS_OWNED or queue.name in self.gateway_queues.owned:
             return QueueOwner.GATEWAY
         row = SYSTEM_QUEUES.get(queue.name)
-        return (
-            QueueOwner.OPERATOR
-            if queue.takes_letters or (row is not None and row.is_made_at_start)
-            else QueueOwner.NOBODY
-        )
+        is_operators = queue.takes_letters or (row is not None and row.is_made_at_start)
+        return QueueOwner.OPERATOR if is_operators else QueueOwner.NOBODY
 
     def is_needed(self, name: str) -> bool:
         """Whether a gateway needs the queue of that name, or the alias."""
