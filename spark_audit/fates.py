@@ -18,7 +18,7 @@ import orjson
 
 from spark_audit.life import Needles
 from spark_audit.period import hour_of
-from spark_audit.personal import NAME_PREFIX
+from spark_audit.personal import has_keyed
 from spark_audit.record import ConversionKind, Kind, line_hashes, parsed_record
 from spark_audit.verify.source import SegmentFile, TrailSource, each_segment
 
@@ -236,8 +236,8 @@ class _Search:
     def _scan_segment(self, segment: SegmentFile, handlers: "_Handlers") -> None:
         for block in segment.blocks():
             self.lines += block.count(b"\n") + (not block.endswith(b"\n"))
-            self.has_keyed_clients |= b'"client":"%b' % NAME_PREFIX.encode() in block
-            self.has_keyed_topics |= b'"topic":"%b' % NAME_PREFIX.encode() in block
+            self.has_keyed_clients |= has_keyed(block, "client")
+            self.has_keyed_topics |= has_keyed(block, "topic")
             if not self._may_concern(block):
                 continue
             for line in block.split(b"\n"):

@@ -83,6 +83,11 @@ def is_sealed(value: object) -> bool:
     return isinstance(value, str) and value.startswith(SEALED_PREFIX)
 
 
+def has_keyed(lines: bytes, field: str) -> bool:
+    """Whether a field of any of these lines of a trail is a keyed hash."""
+    return b'"%b":"%b' % (field.encode(), NAME_PREFIX.encode()) in lines
+
+
 def opened_record(record: Mapping[str, Any], key: PersonalKey) -> dict[str, Any]:
     """The record with its encrypted fields in clear. Names stay hashes. Raises UnusablePersonalKey."""
     clear = dict(record)

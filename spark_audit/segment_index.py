@@ -27,7 +27,7 @@ from typing import Any, Final, cast
 
 import orjson
 
-from spark_audit.personal import NAME_PREFIX
+from spark_audit.personal import has_keyed
 from spark_audit.record import parsed_record
 from spark_audit.verify.segment_forms import OPEN
 from spark_audit.verify.source import SegmentFile
@@ -203,8 +203,8 @@ def _number(key: bytes, kind: str, name: str) -> int:
 def _contents_of(segment: SegmentFile, key: bytes) -> Contents:
     contents, found, pairs = Contents(key=key), set[int](), set[tuple[str, str]]()
     for block in segment.blocks():
-        contents.has_keyed_clients |= b'"client":"%b' % NAME_PREFIX.encode() in block
-        contents.has_keyed_topics |= b'"topic":"%b' % NAME_PREFIX.encode() in block
+        contents.has_keyed_clients |= has_keyed(block, "client")
+        contents.has_keyed_topics |= has_keyed(block, "topic")
         for line in block.removesuffix(b"\n").split(b"\n"):
             contents.lines += 1
             record = parsed_record(line)

@@ -26,7 +26,7 @@ from gateway.cli.audit.trails import DataFoldersOption, TrailFoldersOption, trai
 from gateway.cli.files import write_output
 from gateway.cli.settings_options import ConfigOption
 from gateway.cli.terminal import counted
-from spark_audit.personal import NAME_PREFIX, PersonalKey, UnusablePersonalKey, opened_record
+from spark_audit.personal import PersonalKey, UnusablePersonalKey, has_keyed, opened_record
 from spark_audit.record import Kind, line_hashes
 
 if TYPE_CHECKING:
@@ -185,8 +185,8 @@ class Printing:
 
     def _print_segment(self, segment: "SegmentFile") -> None:
         for block in segment.blocks():
-            self.has_keyed_clients |= b'"client":"%b' % NAME_PREFIX.encode() in block
-            self.has_keyed_topics |= b'"topic":"%b' % NAME_PREFIX.encode() in block
+            self.has_keyed_clients |= has_keyed(block, "client")
+            self.has_keyed_topics |= has_keyed(block, "topic")
             chosen = b"".join(self._chosen(block, segment))
             if chosen:
                 write_output(chosen)
