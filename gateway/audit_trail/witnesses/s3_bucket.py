@@ -50,7 +50,7 @@ class S3Bucket:
         request = {"place": asdict(self._place), "call": call, "digests": digests or []}
         try:
             told = output_of(
-                (sys.executable, "-m", _PROGRAM),
+                (sys.executable, "-P", "-m", _PROGRAM),
                 data=orjson.dumps(request),
                 timeout_s=self._place.timeout_s * (1 + len(request["digests"]) / _PUT_IN_TIME),
                 environment=os.environ,

@@ -10,7 +10,7 @@ version of a digest counts, and no later one.
 A witness runs this module as a program of its own, which ends with each call: botocore takes 50 MB, and reads answers
 whole however long they are. The program may have so much memory and no more.
 
-    python -m gateway.audit_trail.witnesses.s3_objects
+    python -P -m gateway.audit_trail.witnesses.s3_objects
 
 Standard input has one JSON object: `place` (the fields of Bucket), `call` (check, last or put) and for put `digests`, a
 list of numbers and texts. The output is one, too: `number` and `data` for last, `problem` for check ("": none).

@@ -45,7 +45,7 @@ def fetch(
             to,
         )
     except BucketError as error:
-        raise CommandFailed(f"{place}: {error}") from None
+        raise CommandFailed(f"{place}: {error} (see that bucket, --endpoint and --credentials are right)") from None
     if not count:
         raise CommandFailed(f"{place} has no digest")
     write_line(f"{counted(count, 'digest')}, {new} of them new, in {to}")

@@ -101,6 +101,13 @@ def test_each_digest_is_an_object_that_nobody_removes_before_its_time(trail, clo
     assert (note.kind, note.number, note.failure, note.risk) == ("s3", 3, "", "")
 
 
+def test_its_program_takes_no_code_from_the_folder_that_the_gateway_runs_in(place, tmp_path, monkeypatch) -> None:
+    (tmp_path / "gateway").mkdir()
+    (tmp_path / "gateway" / "__init__.py").write_text("raise SystemExit('a stranger has put this here')")
+    monkeypatch.chdir(tmp_path)
+    S3Bucket("vault", place).check()
+
+
 def test_the_first_version_counts_whatever_was_put_over_it_or_deleted(trail, close, place, server, tmp_path) -> None:
     close(3)
     witness = S3Bucket("vault", place)
