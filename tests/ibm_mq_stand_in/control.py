@@ -2,6 +2,7 @@
 
 import json
 import socket
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -102,13 +103,13 @@ class Control:
         """How many calls have come and are not answered: gets that wait, and what a fault delays."""
         return int(self._ask("calls_under_way"))
 
-    def calls(self) -> dict[str, int]:
-        """How many calls there were, by verb."""
-        return dict(self._ask("calls"))
+    def calls(self) -> Counter[str]:
+        """How many calls there were, by verb; 0 of one that has not come."""
+        return Counter(self._ask("calls"))
 
-    def reasons(self) -> dict[int, int]:
+    def reasons(self) -> Counter[int]:
         """How many calls ended with each reason."""
-        return {int(reason): count for reason, count in self._ask("reasons").items()}
+        return Counter({int(reason): count for reason, count in self._ask("reasons").items()})
 
     def trace(self) -> list[dict[str, Any]]:
         """The last calls in order: at_s, connection, verb, object_name, comp_code, reason."""
