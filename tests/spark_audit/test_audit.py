@@ -29,6 +29,7 @@ from spark_audit.policy import Policy
 from spark_audit.read import trail_files
 from spark_audit.report import html, print_summary
 from spark_audit.result import AuditResult, Verdict
+from tests.conftest import PROOF_VARIABLE
 from tests.spark_audit.conftest import audited, policy_of, policy_text_of
 
 AT = 1_795_158_000_000_000
@@ -43,6 +44,7 @@ MQRFH = bytes.fromhex("52464820 01000000 44000000 22020000 b8040000 202020202020
 )
 SUBSCRIBER = b"RFHB" + bytes(19) + b"\x01"
 SEGMENT = "000000000001-20261120T07.jsonl"
+IS_FULL = os.environ.get(PROOF_VARIABLE) == "full"
 
 
 def _notes() -> list[tuple[object, ...]]:
@@ -303,8 +305,9 @@ def test_lines_on_stderr_are_json_where_that_is_asked_for(tmp_path: Path, capsys
     assert told["event"].startswith("wrote ")
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("until", ["starting Spark", "reading 1 segment", "conversion.reperformance: "])
+@pytest.mark.parametrize("until", ["starting Spark", "reading 1 segment", *(["conversion.reperformance: "] * IS_FULL)])
 def test_an_interrupted_audit_ends_with_130_and_without_a_traceback(data: Path, tmp_path: Path, until: str) -> None:
     (tmp_path / "policy.toml").write_text(policy_text_of("conversion.reperformance"))
     command = [sys.executable, "-m", "spark_audit", "run", "--data", str(data), "--out", str(tmp_path / "report")]

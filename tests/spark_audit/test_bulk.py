@@ -1,8 +1,6 @@
 """Archives of messages converted on a real Spark: vectors of the specification in Parquet and in files."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -114,26 +112,15 @@ def test_parquet_becomes_parquet_in_many_batches(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.usefixtures("spark")
-def test_command_converts_a_folder_and_its_exit_code_tells_of_errors(tmp_path: Path) -> None:
+def test_command_converts_a_folder_and_its_exit_code_tells_of_errors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     source, target = tmp_path / "in", tmp_path / "out"
     source.mkdir()
     (source / "one.bin").write_bytes(PUBLISH + BODY)
     (source / "bad.bin").write_bytes(b"junk")
-    command = [
-        sys.executable,
-        "-m",
-        "spark_audit",
-        "convert",
-        "--to",
-        "mqrfh2",
-        "--in",
-        str(source),
-        "--out",
-        str(target),
-    ]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == 1, ended.stderr
-    assert ended.stdout == f"2 messages, 1 could not be converted, {target}\n"
+    code = main(["convert", "--to", "mqrfh2", "--in", str(source), "--out", str(target)])
+    assert (code, capsys.readouterr().out) == (1, f"2 messages, 1 could not be converted, {target}\n")
     assert list(target.glob("*.parquet"))
 
 

@@ -17,13 +17,17 @@ import pytest
 import spark_audit
 from spark_audit.java_classes import ARCHIVE, EMPTY_FOLDER, archive_is_there
 from spark_audit.spark_session import SparkPlace
+from tests.conftest import PROOF_VARIABLE
 from tests.spark_audit.conftest import policy_text_of
 
 SPARK_HOME = Path(pyspark.__file__).parent
 MAIN = Path(spark_audit.__file__).parent / "__main__.py"
 #: In the short form the controls that need Python workers, joins and digests; in full all of them.
 IN_SHORT = ("integrity.chain", "integrity.digests", "conversion.reperformance", "qos.1")
-POLICY = "" if os.environ.get("RFHBRIDGE_PROOF") == "full" else policy_text_of(*IN_SHORT)
+IS_FULL = os.environ.get(PROOF_VARIABLE) == "full"
+POLICY = "" if IS_FULL else policy_text_of(*IN_SHORT)
+#: In the short form spark-submit hands the audit to the cluster: both are tried, with half of the Javas.
+ALONE = pytest.mark.skipif(not IS_FULL, reason="in the short form spark-submit runs the audit on the cluster alone")
 IN = {"direction": "in", "client": "boiler", "session_epoch": 1, "packet_type": 3, "qos": 1}
 #: For every Java of a test: none lives long enough for its second compiler, and each may take classes from the archive.
 #: One with another class path, as that which only finds out the command of a Spark, does without and is silent.
@@ -65,19 +69,24 @@ def _found(tmp_path: Path) -> tuple[str, dict[str, int]]:
 EXPECTED = ("violations", {name: 2 if name == "qos.1" else 0 for name in IN_SHORT})
 
 
-@pytest.mark.proof
-@pytest.mark.timeout(1_800)
-@pytest.mark.usefixtures("spark")
-def test_spark_submit_runs_the_audit(arguments: list[str], tmp_path: Path) -> None:
-    command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "512m"]
+def _submitted(tmp_path: Path, arguments: list[str], *options: str) -> "subprocess.CompletedProcess[str]":
+    """An audit that spark-submit starts."""
     (tmp_path / "conf").mkdir()
-    run = subprocess.run(
-        [*command, str(MAIN), *arguments],
+    return subprocess.run(
+        [str(SPARK_HOME / "bin" / "spark-submit"), *options, "--driver-memory", "512m", str(MAIN), *arguments],
         capture_output=True,
         text=True,
         check=False,
         env=_environment(**_conf_dir(tmp_path / "conf")),
     )
+
+
+@ALONE
+@pytest.mark.proof
+@pytest.mark.timeout(1_800)
+@pytest.mark.usefixtures("spark")
+def test_spark_submit_runs_the_audit(arguments: list[str], tmp_path: Path) -> None:
+    run = _submitted(tmp_path, arguments, "--master", "local[2]")
     assert (run.returncode, _found(tmp_path)) == (1, EXPECTED), run.stderr
 
 
@@ -124,17 +133,36 @@ def cluster(tmp_path: Path) -> Iterator[str]:
         yield master
 
 
+#: The settings of an executor of the cluster.
+EXECUTOR = ("--conf", "spark.executor.memory=512m", "--conf", "spark.executor.cores=1")
+
+
+def _both_worked(tmp_path: Path) -> bool:
+    """Whether both workers of the cluster had an executor."""
+    return all(list((tmp_path / "cluster" / name).glob("app-*/*/stderr")) for name in ("one", "two"))
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(1_800)
+@pytest.mark.usefixtures("spark")
+def test_spark_submit_runs_the_audit_on_two_workers_of_a_cluster(
+    arguments: list[str], cluster: str, tmp_path: Path
+) -> None:
+    run = _submitted(tmp_path, arguments, "--master", cluster, *EXECUTOR)
+    assert (run.returncode, _found(tmp_path)) == (1, EXPECTED), run.stderr
+    assert _both_worked(tmp_path)
+
+
+@ALONE
 @pytest.mark.proof
 @pytest.mark.timeout(1_800)
 @pytest.mark.usefixtures("spark")
 def test_two_workers_of_a_cluster_run_the_audit(arguments: list[str], cluster: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "spark_audit", *arguments, "--master", cluster, "--memory", "512m"]
-    sizes = "--conf spark.executor.memory=512m --conf spark.executor.cores=1 pyspark-shell"
-    environment = _environment(PYSPARK_SUBMIT_ARGS=sizes)
+    environment = _environment(PYSPARK_SUBMIT_ARGS=" ".join((*EXECUTOR, "pyspark-shell")))
     run = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert (run.returncode, _found(tmp_path)) == (1, EXPECTED), run.stderr
-    executors = [list((tmp_path / "cluster" / name).glob("app-*/*/stderr")) for name in ("one", "two")]
-    assert all(executors), "both workers had an executor"
+    assert _both_worked(tmp_path)
 
 
 @pytest.mark.proof
