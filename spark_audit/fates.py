@@ -6,7 +6,8 @@ found by its delivery has no publisher here. Memory holds at most MOST_MESSAGES,
 
 A waiting copy does not name its client. Its CorrelId does, which the client's SUBSCRIBE told, or an earlier delivery.
 So a search for a client also reads what is older than its time, for CorrelIds alone. Other searches skip segments by
-the hour in their names.
+the hour in their names, in which the exporter wrote them: no record in them is younger than that. An exporter that lags
+writes old records in a late hour, so a late segment is skipped by the time of its first record.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -207,7 +208,7 @@ class _Search:
             hour_us, wanted = hour_of(entry.stem), self.wanted
             is_early = bool(hour_us) and hour_us + _SEGMENT_US <= wanted.since_us
             is_late = bool(wanted.until_us) and hour_us >= wanted.until_us
-            if (is_early and not wanted.clients) or (is_late and not self._waits()):
+            if (is_early and not wanted.clients) or (is_late and not self._waits() and self._begins_late(entry)):
                 self.skipped += 1
                 continue
             self.segments += 1
@@ -218,6 +219,15 @@ class _Search:
                 self.lines += contents.lines
                 self.has_keyed_clients |= contents.has_keyed_clients
                 self.has_keyed_topics |= contents.has_keyed_topics
+
+    def _begins_late(self, segment: SegmentFile) -> bool:
+        """Whether a segment's first record is behind the time. The exporter, whose hour the name has, may lag."""
+        with segment.open_file() as file:
+            block = next(segment.blocks(), b"")
+            file.seek(0)
+        first = parsed_record(block.partition(b"\n")[0])
+        at_us = None if first is None else first.get("at_us")
+        return isinstance(at_us, int) and at_us >= self.wanted.until_us
 
     def _may_tell(self, contents: "Contents") -> bool:
         """Whether a segment may tell of a message that is wanted or was found, or of a lane that leads to one."""

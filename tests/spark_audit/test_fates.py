@@ -227,10 +227,23 @@ def test_segments_of_another_time_are_not_read_and_later_ones_only_while_somethi
     trail.add("acknowledged", message_id=_id(100), packet_type=4, **PANEL)
     trail.add("confirmed", exchanges=[[7, 7]], packet_type=4, **PUMP)
     trail.write("000000000003-20261120T09.jsonl")
-    (folder / "000000000004-20261120T10.jsonl.gz").write_bytes(gzip.compress(b"{}\n"))
+    trail.lines.clear()
+    trail.add("stock", messages=0, at_us=SEVEN_US + 3 * HOUR_US)
+    (folder / "000000000004-20261120T10.jsonl.gz").write_bytes(gzip.compress(trail.lines[0]))
     found = fates_of(Wanted(since_us=SEVEN_US, until_us=SEVEN_US + HOUR_US), [TrailFolder(folder)])
     assert (found.segments, found.skipped, found.lines) == (2, 2, 6)
     assert [branch.state for fate in found.messages for branch in fate.branches] == [State.ACKNOWLEDGED]
+
+
+def test_what_an_exporter_wrote_hours_too_late_is_found(plant, trail) -> None:
+    plant.publishes(7)
+    trail.add("confirmed", exchanges=[[7, 7]], packet_type=4, **PUMP)
+    folder = trail.write("000000000001-20261120T07.jsonl")
+    trail.lines.clear()
+    plant.publishes(8)
+    trail.write("000000000002-20261120T11.jsonl")
+    found = fates_of(Wanted(since_us=SEVEN_US, until_us=SEVEN_US + HOUR_US), [TrailFolder(folder)])
+    assert ([each.message_id for each in found.messages], found.skipped) == ([_id(7), _id(8)], 0)
 
 
 def test_more_messages_or_copies_than_can_be_held_are_cut_and_it_says_so(plant, trail, monkeypatch) -> None:
