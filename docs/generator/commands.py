@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-import typer.main
-
 from docs.generator.markdown import block, code, table
 from gateway.cli.application import AuditExitCode, ExitCode
 from gateway.cli.commands import application
@@ -23,7 +21,7 @@ _TYPE: Final = re.compile(r" <(str|int range|float range|path)>")
 
 def lines() -> list[str]:
     """The page, without its title."""
-    root = typer.main.get_command(application)
+    root = application
     commands = list(_walk(root, ("rfhbridge",)))
     everywhere = _paragraphs(root.epilog)[-1].splitlines()[1:]
     return [

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 
 from gateway.access.access_list import AccessList
 from gateway.cli.commands import application
@@ -88,7 +87,7 @@ ENDS = {"|", "||", "&&", ";", "&", "(", ")", ">", ">>", "<", "2>", "2>&1"}
 
 @cache
 def _tree() -> Any:
-    return typer.main.get_command(application)
+    return application
 
 
 def _statements(text: str) -> Iterator[list[str]]:

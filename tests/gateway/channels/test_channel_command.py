@@ -3,17 +3,16 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from gateway.cli.commands import application
 from mq_adapters.embedded.socket.client import SocketClient
+from tests.command_line import command
 
 OUT = "CENTRAL.OUT.0"
 
 
 def channel(gateway, *arguments: str) -> tuple[int, str, str]:
-    ended = CliRunner().invoke(application, ["channel", *arguments, "--data", str(gateway.data)])
-    return ended.exit_code, ended.stdout, ended.stderr
+    ended = command("channel", *arguments, "--data", gateway.data)
+    return ended.exit_code, ended.text, ended.stderr
 
 
 def test_the_operator_lists_stops_resolves_and_starts_channels(gateway, central, until):
@@ -49,8 +48,8 @@ def test_dead_letters_for_the_target_go_back_to_it_with_the_same_msg_id(gateway,
         (letter,) = store.browse("SYSTEM.DEAD.LETTER.QUEUE")
     with SocketClient(central.data) as target:
         assert target.mqsc("ALTER QLOCAL(STOCK) MAXMSGL(100)").succeeded
-    command = ["queue", "redrive", "--reason", "2030", "--data", str(gateway.data)]
-    ended = CliRunner().invoke(application, [*command, "--dry-run", "--json"])
+    redrive = ("queue", "redrive", "--reason", "2030", "--data", gateway.data)
+    ended = command(*redrive, "--dry-run", "--json")
     assert json.loads(ended.stdout) == {
         "dry_run": True,
         "put_back": 1,
@@ -59,9 +58,9 @@ def test_dead_letters_for_the_target_go_back_to_it_with_the_same_msg_id(gateway,
         "queues": {"RFHBRIDGE.XMIT.CENTRAL.0": 1},
         "reasons": [],
     }
-    ended = CliRunner().invoke(application, command)
+    ended = command(*redrive)
     assert ended.exit_code == 0
-    assert ended.stdout.splitlines()[-1] == "put back: 1, cannot go back: 0, passed over: 0"
+    assert ended.text.splitlines()[-1] == "put back: 1, cannot go back: 0, passed over: 0"
     until(lambda: len(central.bodies()) == 2, "it arrives")
     with SocketClient(central.data) as target:
         _, again = target.browse("STOCK")
@@ -73,8 +72,8 @@ def test_a_running_channel_is_not_resolved_and_an_unknown_one_not_found(gateway)
     exit_code, _, errors = channel(gateway, "resolve", OUT, "--action", "backout")
     assert exit_code == 1
     assert "STOP CHANNEL" in errors
-    for command in (("show", "OTHER"), ("start", "OTHER"), ("stop", "OTHER")):
-        exit_code, _, errors = channel(gateway, *command)
+    for arguments in (("show", "OTHER"), ("start", "OTHER"), ("stop", "OTHER")):
+        exit_code, _, errors = channel(gateway, *arguments)
         assert exit_code == 1
         assert "OTHER" in errors
         assert errors.count("\n") == 1

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from gateway.cli.commands import application
 from mappings.commands.command import Dialect, RegisterSubscriber, write_command
 from mappings.commands.options import RegistrationOption
 from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.message import MQMT_DATAGRAM, MQPER_PERSISTENT, Message, MessageDescriptor
+from tests.command_line import command
 
 STEP_S = 60.0
 ORPHAN = b"RFHS" + b"\x77" * 20
@@ -51,9 +50,8 @@ def register_orphan(gateway) -> None:
 
 
 def sessions(gateway, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
-    command = ["sessions", *arguments, "--config", str(gateway.config)]
-    ended = CliRunner().invoke(application, command, input=stdin)
-    return ended.exit_code, ended.stdout, ended.stderr
+    ended = command("sessions", *arguments, "--config", gateway.config, stdin=stdin.encode())
+    return ended.exit_code, ended.text, ended.stderr
 
 
 def pump(gateway) -> dict[str, object]:

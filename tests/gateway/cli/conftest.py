@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
+from tests.command_line import Ended, command
 from tests.processes import forked
 
 MQRFH_LITTLE_ENDIAN = """
@@ -80,19 +80,6 @@ class Vectors:
     mqrfh2_two_folders: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """How a command ended."""
-
-    exit_code: int
-    stdout: bytes
-    stderr: str
-
-    @property
-    def text(self) -> str:
-        return self.stdout.decode()
-
-
 Command = Callable[..., Ended]
 
 
@@ -112,15 +99,7 @@ def vectors() -> Vectors:
 @pytest.fixture
 def rfhbridge() -> Command:
     """Runs a command in this process: `rfhbridge("queue", "list", stdin=b"")`."""
-    from gateway.cli.commands import application
-
-    runner = CliRunner()
-
-    def run(*arguments: str | Path, stdin: bytes = b"") -> Ended:
-        result = runner.invoke(application, [str(argument) for argument in arguments], input=stdin)
-        return Ended(exit_code=result.exit_code, stdout=result.stdout_bytes, stderr=result.stderr)
-
-    return run
+    return command
 
 
 @pytest.fixture

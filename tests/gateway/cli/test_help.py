@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-import typer.main
 
 from gateway.cli.commands import application
 
@@ -14,7 +13,7 @@ def commands() -> Iterator[tuple[str, ...]]:
         for name, child in getattr(command, "commands", {}).items():
             yield from walk(child, (*path, name))
 
-    yield from walk(typer.main.get_command(application), ())
+    yield from walk(application, ())
 
 
 TREE = list(commands())

@@ -12,8 +12,6 @@ from typing import Any, Final
 
 import ormsgpack
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from gateway.audit_trail.notes.acts import note_acts
 from gateway.audit_trail.notes.notes import NoteKind, pack_batch
@@ -30,6 +28,7 @@ from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.system_queues import DEAD_LETTER_QUEUE
 from spark_audit.record.notes import NOTES
+from tests.command_line import command as run_command
 from tests.gateway.bridge.conftest import World
 from tests.mq_adapters.adapters import GatewayThread
 from tests.mq_adapters.channel.faults import Connection
@@ -312,7 +311,7 @@ NOTHING_TO_DO: Final = ("queue verify", "sessions sweep")
 
 
 def test_each_command_of_the_command_line_is_in_the_table() -> None:
-    assert set(_leaves(typer.main.get_command(application))) == set(COMMANDS)
+    assert set(_leaves(application)) == set(COMMANDS)
     assert {act for told in COMMANDS.values() for act in told.acts if act.isupper()} <= {
         act for told in MQSC.values() for act in told.acts
     }
@@ -335,7 +334,7 @@ def test_each_command_on_a_store_without_a_gateway_tells_of_what_it_changes(data
 
 
 def _rfhbridge(data: Path, *arguments: str, given: bytes) -> None:
-    result = CliRunner().invoke(application, [*arguments, "--data", str(data)], input=given)
+    result = run_command(*arguments, "--data", data, stdin=given)
     assert result.exit_code == 0, result.stderr
 
 

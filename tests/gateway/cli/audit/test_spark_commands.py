@@ -12,7 +12,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import typer.main
 
 from gateway.cli.audit.spark_process import ended, let_end
 from gateway.cli.commands import application
@@ -417,7 +416,7 @@ def test_archive_whose_audit_left_no_result_is_not_judged(rfhbridge, spark, tmp_
 
 @pytest.mark.parametrize("name", ["run", "ingest", "stream", "bulk"])
 def test_a_spark_command_has_the_options_of_the_table_and_no_other(name):
-    command = typer.main.get_command(application).commands["audit"].commands[name]
+    command = application.commands["audit"].commands[name]
     shown = {option for parameter in command.params for option in parameter.opts}
     rows = {option.flag for option in COMMANDS[name].options}
     assert shown - {"--help"} == (rows | {"--config"} if "--data" in rows else rows)
