@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
+from gateway.audit_trail.compression import Compression
 from gateway.audit_trail.plan import TrailPlan, WitnessPlan
 from gateway.audit_trail.retention import ORDER, Retention
 from gateway.audit_trail.second_place import SecondPlace
@@ -58,11 +59,16 @@ class Keeping(Task, Protocol):
 
 
 class Housekeeper:
-    """Runs tasks in a thread of its own, the first one first; `idle_tasks` wait where the exporter is about to end."""
+    """Runs tasks in a thread of its own, those of `before` first and those of `after` last.
 
-    def __init__(self, tasks: Mapping[str, Task], idle_tasks: Mapping[str, Task] = _NONE) -> None:
-        self._tasks = tasks
-        self._idle_tasks = idle_tasks
+    Those two wait for the next start where the exporter is about to end.
+    """
+
+    def __init__(
+        self, tasks: Mapping[str, Task], *, before: Mapping[str, Task] = _NONE, after: Mapping[str, Task] = _NONE
+    ) -> None:
+        self._tasks = {**before, **tasks, **after}
+        self._can_wait = before.keys() | after.keys()
         self._failing: set[str] = set()
         self._woken = threading.Event()
         self._is_ending = False
@@ -87,17 +93,23 @@ class Housekeeper:
                 queue=plan.digest_queue,
                 connect=connect,
             )
+        compression = Compression(
+            folder,
+            digests,
+            after_hours=plan.compress_after_hours,
+            now_us=clock.now_us,
+            is_time_sure=lambda: clock.state is ClockState.SETTLED,
+        )
         retention = Retention(
             folder,
             digests,
-            compress_after_hours=plan.compress_after_hours,
             keep_days=plan.keep_days,
             may_remove=lambda number: all(place.has(number) for place in tasks.values()),
             now_us=clock.now_us,
             is_time_sure=lambda: clock.state is ClockState.SETTLED,
             tell=lambda segment, reason: _tell_removal(connect, segment, reason),
         )
-        housekeeper = cls(tasks, {"tending old segments": retention})
+        housekeeper = cls(tasks, before={"compressing segments": compression}, after={"removing segments": retention})
         housekeeper._witnesses = tuple(cls(task) for task in _witnessing(plan, trail))
         return housekeeper
 
@@ -110,9 +122,7 @@ class Housekeeper:
     def turn(self) -> None:
         """Does all that there is to do, and returns; the thread does it again and again."""
         for name, task in self._tasks.items():
-            self._carry_out(name, task)
-        for name, task in self._idle_tasks.items():
-            if not self._is_ending:
+            if not self._is_put_off(name):
                 self._carry_out(name, task)
 
     def __enter__(self) -> Self:
@@ -143,10 +153,13 @@ class Housekeeper:
             self._woken.wait(TURN_S)
             self._woken.clear()
 
+    def _is_put_off(self, name: str) -> bool:
+        return self._is_ending and name in self._can_wait
+
     def _carry_out(self, name: str, task: Task) -> None:
         """Every step that is due. The log hears of the first failure, and of the first success behind it."""
         try:
-            while task.step() and not (self._is_ending and name in self._idle_tasks):
+            while task.step() and not self._is_put_off(name):
                 continue
         except (OSError, StoreError, QueueManagerError) as error:
             if name not in self._failing:

@@ -13,6 +13,7 @@ from gateway.audit_trail.records import Chain
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.rights import EVERYTHING
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
+from tests.gateway.audit_trail.keeper import Keeper
 
 GATEWAY = "a" * 24
 NOON = datetime(2026, 11, 20, 12, 50, tzinfo=UTC)
@@ -103,3 +104,11 @@ def batches() -> Callable[[], tuple[bytes, str, str]]:
 
     source = numbers()
     return lambda: next(source)
+
+
+@pytest.fixture
+def keeper(folder: Path, clock: Clock, batches: Callable[[], tuple[bytes, str, str]]) -> Iterator[Keeper]:
+    """See Keeper."""
+    keeper = Keeper(folder, clock, batches)
+    yield keeper
+    keeper.trail.close()

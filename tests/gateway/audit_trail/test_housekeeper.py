@@ -2,14 +2,17 @@
 
 import logging
 import threading
+from contextlib import nullcontext
 
 import pytest
 
 from gateway.audit_trail.housekeeper import Housekeeper
 from gateway.audit_trail.plan import TrailPlan
 from gateway.audit_trail.segment import Trail
+from mq_adapters.embedded.direct import Direct
 from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
+from tests.gateway.audit_trail.conftest import NOTE_TAKER
 
 PATIENCE_S = 60.0
 
@@ -65,11 +68,11 @@ def test_a_failure_is_told_once_and_so_is_its_end(problem: Exception, caplog: py
 
 
 def test_whoever_ends_waits_for_copies_and_not_for_old_segments() -> None:
-    copies, old = Work(), Work()
-    with Housekeeper({"copying": copies}, {"tending": old}):
+    plain, copies, old = Work(), Work(), Work()
+    with Housekeeper({"copying": copies}, before={"compressing": plain}, after={"removing": old}):
         assert old.found_nothing.wait(PATIENCE_S)
-        copies.count, old.count = 5, 5
-    assert (copies.done, old.done) == (5, 0)
+        plain.count = copies.count = old.count = 5
+    assert (plain.done, copies.done, old.done) == (0, 5, 0)
 
 
 def test_a_second_place_that_hangs_holds_up_nobody(monkeypatch: pytest.MonkeyPatch, folder, clock, batches) -> None:
@@ -87,18 +90,19 @@ def test_a_second_place_that_hangs_holds_up_nobody(monkeypatch: pytest.MonkeyPat
     assert hanging.done == 1
 
 
-def test_a_plan_with_a_second_place_copies_what_is_closed(tmp_path, folder, clock, batches) -> None:
+def test_a_plan_with_a_second_place_copies_what_is_closed_compressed_and_removes_it_here(
+    tmp_path, folder, clock, batches
+) -> None:
     second = tmp_path / "second"
     second.mkdir()
-    plan = TrailPlan(signing_key=str(tmp_path / "trail-key.pem"), copy_folder=str(second))
-    with (
-        Trail.open(folder, now=clock) as trail,
-        Housekeeper.of(plan, trail, lambda: pytest.fail("no queue is named"), PlausibleClock()),
-    ):
-        trail.append(*batches())
-        trail.close_segment()
-    assert sorted(path.name for path in second.rglob("*")) == [
-        "000000000001-20261120T12.jsonl",
-        "000000000001.digest",
-        "digests",
-    ]
+    key = str(tmp_path / "trail-key.pem")
+    plan = TrailPlan(signing_key=key, copy_folder=str(second), keep_days=1e-9)
+    with Trail.open(folder, now=clock) as trail:
+        for _ in range(2):
+            trail.append(*batches())
+            trail.close_segment()
+        with Direct(tmp_path / "data", rights=NOTE_TAKER) as queue_manager:
+            Housekeeper.of(plan, trail, lambda: nullcontext(queue_manager), PlausibleClock()).turn()
+    both = ["000000000001-20261120T12.jsonl.zst", "000000000002-20261120T12.jsonl.zst"]
+    assert sorted(path.name for path in second.glob("0*")) == both
+    assert sorted(path.name for path in folder.glob("0*")) == both[1:]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.audit_trail.retention import Retention
+from gateway.audit_trail.compression import Compression
 from gateway.audit_trail.second_place import SecondPlace
 from gateway.audit_trail.segment import Trail
 from mq_adapters.reasons import StoreError
@@ -112,10 +112,7 @@ def test_a_segment_whose_digest_a_crash_held_up_is_not_copied_again_in_another_f
         _closed(trail, batches, 1)
         _copy_all(SecondPlace(folder, place, trail.digests))
         (place / "digests" / "000000000001.digest").unlink()
-        retention = Retention(
-            folder, trail.digests, compress_after_hours=0, keep_days=0, may_remove=lambda _number: False
-        )
-        assert retention.step()
+        assert Compression(folder, trail.digests, after_hours=0).step()
         _copy_all(SecondPlace(folder, place, trail.digests))
     (copied,) = closed_segments(place)
     assert [path.name for path in place.glob("0*")] == [f"{copied}.jsonl"]
