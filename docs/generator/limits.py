@@ -11,10 +11,10 @@ INTRODUCTION: Final = """
 Each limit is a key of `[mqtt]`, or of `[[listener]]` or `[access]` where that is said; the ranges stand in
 [Configuration](configuration.md). A limit without a key is fixed.
 
-A client of MQTT 5 is told the reason code and the Reason String, in the packets that are named. A client of
-MQTT 3.1.1 gets the return code of CONNACK or SUBACK; where its packets have no place for one, it is closed. So is a
-client of MQTT 3.1 whose filter is refused: its SUBACK has no return code for that.
-`rfhbridge_refusals_total` counts each refusal, by the label `limit` of this table.
+The packets that the table names tell a client of MQTT 5 the reason code and the Reason String. A client of
+MQTT 3.1.1 gets the return code of CONNACK or SUBACK. If neither packet is due, the gateway closes the connection
+("closed"). It also closes the connection of a client of MQTT 3.1 whose filter is refused, because a SUBACK of MQTT 3.1
+has no return code for that. `rfhbridge_refusals_total` counts each refusal, with the label `limit` of the last column.
 """.strip()
 
 
@@ -57,8 +57,9 @@ def _answers(limit: Limit) -> str:
 
 
 def _default(limit: Limit) -> str:
-    is_none = not limit.value.default and "0: no limit" in limit.value.meaning
-    return "0, no limit" if is_none else f"{limit.value.default:,} {limit.value.unit}"
+    if limit.value.default:
+        return f"{limit.value.default:,} {limit.value.unit}"
+    return "0, no limit" if "0: no limit" in limit.value.meaning else "0"
 
 
 def _answer(answer: LimitAnswer) -> str:

@@ -6,14 +6,14 @@ from gateway.config.limit_row import LimitAnswer, LimitRow, Scope
 
 _QUOTA: Final = (LimitAnswer("QUOTA_EXCEEDED", ("CONNACK",)),)
 _RATE: Final = (LimitAnswer("CONNECTION_RATE_EXCEEDED", ("CONNACK",)),)
-_AT_ONCE: Final = "after a quiet time those of ten seconds may come at once; 0: no limit"
+_AT_ONCE: Final = "after a quiet time as many as ten seconds allow may come at once; 0: no limit"
 
 CONNECTIONS: Final = LimitRow(
     key="maximum_connections",
     default=12_000,
     unit="connections",
-    meaning="connections at one time; further ones are refused; the last tenth is for networks (IPv4: one /16, IPv6:"
-    " one /48) that have less than a hundredth of them",
+    meaning="connections at one time; further ones are refused; the last tenth is kept for networks (IPv4: one /16,"
+    " IPv6: one /48) that have less than a hundredth of the limit",
     answers=_QUOTA,
     told="there are too many connections: try again later",
     where="limits.budgets",
@@ -56,7 +56,7 @@ WAITING_CONNECTIONS: Final = LimitRow(
     key="maximum_waiting_connections",
     default=2_000,
     unit="connections",
-    meaning="connections without a CONNECT; past it the one that waits longest is closed",
+    meaning="connections that have not sent a CONNECT; past the limit the one that waits longest is closed",
     answers=(LimitAnswer("SERVER_BUSY"),),
     where="limits.admission",
 )

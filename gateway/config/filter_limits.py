@@ -30,8 +30,8 @@ SHARED_GROUPS: Final = LimitRow(
     key="maximum_shared_groups",
     default=100,
     unit="groups of shared subscriptions",
-    meaning="groups of shared subscriptions ($share/GROUP/FILTER) whose member one session is: a message may come once"
-    " for each of them; further ones are refused in the SUBACK",
+    meaning="groups of shared subscriptions ($share/GROUP/FILTER) that one session is a member of: a message may come"
+    " once for each group; further groups are refused in the SUBACK",
     answers=SUBSCRIBE,
     told="the client is in too many groups of shared subscriptions: unsubscribe first",
     where="limits.budgets",
@@ -48,8 +48,9 @@ FILTER_SHAPES_IN_ALL: Final = LimitRow(
     key="maximum_filter_shapes_in_all",
     default=512,
     unit="shapes",
-    meaning="shapes of topic filters in all: the number of levels, the places of + and whether # ends it, once for"
-    " each eight levels begun; a known shape is always taken; the last quarter is for users with 8 or less",
+    meaning="shapes of topic filters in all; a shape is the number of levels, the places of + and whether # ends the"
+    " filter, and counts once for each eight levels begun; a known shape is always taken; the last quarter is kept for"
+    " users that have brought 8 or less",
     answers=SUBSCRIBE,
     told="there are too many shapes of topic filters: use one with the + of another filter",
     where="bridge.sessions.filter_shapes",
@@ -58,7 +59,7 @@ FILTER_SHAPES_IN_ALL: Final = LimitRow(
 FILTER_SHAPES_PER_USER: Final = FILTER_SHAPES_IN_ALL._replace(
     key="maximum_filter_shapes_per_user",
     default=64,
-    meaning="shapes that one user or MQ application has brought, or clients without a user in one network (IPv4"
-    " /24, IPv6 /48); the RegSub of an application is refused with 2102",
+    meaning="shapes of topic filters that one user or MQ application has brought, or the clients without a user in one"
+    " network (IPv4: one /24, IPv6: one /48); the RegSub of an application is refused with 2102",
     scope=Scope.USER,
 )

@@ -44,7 +44,10 @@ _WHOSE: Final = {
 #: sessions than that times `SESSIONS_OF_SHARE`, it has the budget of one client for each `SESSIONS_OF_SHARE` of them.
 LEAST_SHARES: Final = 16
 SESSIONS_OF_SHARE: Final = 20
-_SHARED: Final = f"{LEAST_SHARES} times that of one client, or 1/{SESSIONS_OF_SHARE} of it for each session if more"
+_SHARED: Final = (
+    f"as much as {LEAST_SHARES} clients may have; with more than {LEAST_SHARES * SESSIONS_OF_SHARE} sessions as much as"
+    f" one client for each {SESSIONS_OF_SHARE} sessions"
+)
 
 
 class LimitRow(NamedTuple):
@@ -74,8 +77,11 @@ class LimitRow(NamedTuple):
         """The key of the configuration, as pydantic declares it."""
         return Field(default=self.default, ge=self.least, le=self.most, description=self.meaning)
 
-    def of(self, scope: Scope, default: int = 0, *, without: str = _SHARED) -> "LimitRow":
-        """The same limit for a wider scope. `without`: what 0 means; of all clients together it means no limit."""
+    def of(self, scope: Scope, default: int = 0, *, without: str = _SHARED, told: str = "") -> "LimitRow":
+        """The same limit for a wider scope. `without`: what 0 means; of all clients together it means no limit.
+
+        `told`: the Reason String, where that of one client does not fit the scope.
+        """
         whose, who = _WHOSE[scope]
         meaning = f"{self.unit} {whose}; 0: {'no limit' if scope is Scope.ALL else without}"
         return self._replace(
@@ -83,7 +89,7 @@ class LimitRow(NamedTuple):
             default=default,
             least=0,
             meaning=meaning,
-            told=self.told.replace("the client", who),
+            told=told or self.told.replace("the client", who),
             where="limits.budgets",
             scope=scope,
         )
@@ -91,8 +97,8 @@ class LimitRow(NamedTuple):
 
 #: The treatment of a client past a rate.
 SLOWER: Final = (
-    "after a quiet time those of ten seconds come at once; past it the client is read more slowly, and one that is"
-    " still a minute ahead is disconnected; 0: no limit"
+    "after a quiet time as many as ten seconds allow may come at once; past the limit the client is read more slowly,"
+    " and a client that gets a minute ahead all the same is disconnected; 0: no limit"
 )
 #: The answers about a topic name and a topic filter.
 TOPIC: Final = (

@@ -40,14 +40,19 @@ class Limit(Enum):
         key="access.maximum_waiting_logins",
         default=256,
         unit="logins",
-        meaning="passwords that may wait for their check, which takes one core some 25 ms each; past it the network"
-        " with most wrong passwords or most waiting logins gives way, and is told that the server is busy",
+        meaning="passwords that may wait for their check, which takes about 25 ms of one core; past the limit the"
+        " gateway refuses a login of the network with the most wrong passwords or the most waiting logins, and says"
+        " that the server is busy",
         answers=(LimitAnswer("SERVER_BUSY", ("CONNACK",)),),
         told="too many logins wait for their check: try again later",
         where="access.hashing",
     )
     RECENT_LOGINS = LimitRow(
-        "", 65_536, "users", "users kept as logged in within 30 days, by 16 networks each", "access.recent_logins"
+        "",
+        65_536,
+        "users",
+        "users known to have logged in within 30 days, with at most 16 networks each",
+        "access.recent_logins",
     )
     REFUSED_LOGINS = LimitRow(
         "", 64, "records", "audit records of refused logins by network in five minutes", "access.refused_logins"
@@ -56,7 +61,7 @@ class Limit(Enum):
         "",
         64,
         "records",
-        "audit records of refused topics in five minutes: so many of first refusals, so many of counts",
+        "audit records of refused topics in five minutes: so many tell a first refusal, and so many count further ones",
         "access.refused_topics",
     )
     CONNECT_TIMEOUT = LimitRow(
@@ -73,14 +78,14 @@ class Limit(Enum):
         default=8_388_608,
         most=2_147_483_647,  # uvloop counts them in a C int
         unit="bytes",
-        meaning="bytes that may wait for one slow client; past it deliveries to that client pause",
+        meaning="bytes that may wait for one slow client; past the limit deliveries to that client pause",
         where="listener.tcp",
     )
     UNSENT_BYTES_IN_ALL = LimitRow(
         key="maximum_unsent_bytes_in_all",
         default=536_870_912,
         unit="bytes",
-        meaning="bytes that may wait for all clients; past it clients that read nothing are disconnected",
+        meaning="bytes that may wait for all clients; past the limit clients that read nothing are disconnected",
         answers=_DISCONNECT,
         told="the client does not read what is sent to it",
         where="limits.slow_clients",
@@ -89,7 +94,8 @@ class Limit(Enum):
         key="maximum_unfinished_bytes_in_all",
         default=536_870_912,
         unit="bytes",
-        meaning="bytes of incomplete packets and of waiting requests; past it the largest clients are disconnected",
+        meaning="bytes of incomplete packets and of waiting requests; past the limit the clients with the most are"
+        " disconnected",
         answers=_DISCONNECT,
         told="incomplete packets and waiting requests take too much memory: try again later",
         where="limits.slow_clients",
@@ -99,7 +105,7 @@ class Limit(Enum):
         default=60.0,
         least=None,
         unit="seconds",
-        meaning="seconds after which a client that reads nothing of what waits for it is disconnected",
+        meaning="seconds after which a client is disconnected that reads nothing of the bytes that wait for it",
         answers=_DISCONNECT,
         told="the client does not read what is sent to it",
         where="limits.slow_clients",
@@ -119,7 +125,8 @@ class Limit(Enum):
         default=100,
         most=MAXIMUM_PACKET_IDENTIFIERS,
         unit="messages",
-        meaning="PUBLISH packets of QoS 1 and 2 that one client may leave unanswered; past it its deliveries wait",
+        meaning="PUBLISH packets of QoS 1 and 2 that one client may leave unanswered; past the limit its deliveries"
+        " wait",
         where="mqtt.outgoing_flows",
     )
     RECEIVE_MAXIMUM = LimitRow(
@@ -163,8 +170,8 @@ class Limit(Enum):
         key="maximum_held_bytes",
         default=67_108_864,
         unit="bytes",
-        meaning="bytes of one client's QoS 2 messages between PUBLISH and PUBREL, 600 more for each; a single message"
-        " is always taken",
+        meaning="bytes of one client's QoS 2 messages between PUBLISH and PUBREL, and 600 bytes for each message; a"
+        " single message is always taken",
         answers=(LimitAnswer(_QUOTA, ("PUBREC",)),),
         told="too many bytes of QoS 2 wait for their PUBREL: send PUBREL first",
         where="bridge.sessions.session_limits",
@@ -173,8 +180,8 @@ class Limit(Enum):
         key="maximum_held_bytes_in_all",
         default=536_870_912,
         unit="bytes",
-        meaning="bytes of the QoS 2 messages between PUBLISH and PUBREL of all clients, and of their wills; past it a"
-        " client that holds nothing may still hold 65,536 bytes, until twice the limit is reached",
+        meaning="bytes of the QoS 2 messages between PUBLISH and PUBREL of all clients, and of their wills; past the"
+        " limit a client that holds nothing may still hold 65,536 bytes, until twice the limit is reached",
         answers=(LimitAnswer(_QUOTA, ("PUBREC", "CONNACK")),),
         told="QoS 2 messages and wills take too much memory: try again later",
         where="bridge.sessions.session_limits",
@@ -223,7 +230,9 @@ class Limit(Enum):
     SHARED_GROUPS_PER_USER = SHARED_GROUPS.of(Scope.USER)
     SHARED_GROUPS_PER_ADDRESS = SHARED_GROUPS.of(Scope.ADDRESS)
     SHARED_GROUPS_PER_PREFIX = SHARED_GROUPS.of(Scope.PREFIX)
-    SHARED_GROUPS_IN_ALL = SHARED_GROUPS.of(Scope.ALL, 100_000)
+    SHARED_GROUPS_IN_ALL = SHARED_GROUPS.of(
+        Scope.ALL, 100_000, told="there are too many groups of shared subscriptions: unsubscribe first"
+    )
     SUBSCRIPTION_CHARACTERS = filter_limits.SUBSCRIPTION_CHARACTERS
     FILTER_SHAPES_IN_ALL = filter_limits.FILTER_SHAPES_IN_ALL
     FILTER_SHAPES_PER_USER = filter_limits.FILTER_SHAPES_PER_USER
@@ -231,7 +240,7 @@ class Limit(Enum):
         key="maximum_sessions",
         default=100_000,
         unit="sessions",
-        meaning="sessions, connected or not; past it no new session may outlive its connection",
+        meaning="sessions, connected or not; past the limit no new session may outlive its connection",
         answers=_CONNECT,
         told="no further session may outlive its connection",
         where="limits.budgets",
@@ -255,17 +264,17 @@ class Limit(Enum):
         default=0,
         least=0,
         unit="bytes",
-        meaning="bytes of memory that all sessions of the store may need at a start, by an estimate; past it the"
-        " registrations of the largest stay in the store, and are read when a publication matches; 0: three quarters of"
-        " the free memory",
+        meaning="bytes of memory that all sessions of the store may need at a start, by an estimate; past the limit the"
+        " registrations of the largest sessions stay in the store, and the gateway reads them when a publication"
+        " matches; 0: three quarters of the free memory",
         where="daemon",
     )
     RETAINED_COPIES = LimitRow(
         key="maximum_retained_copy_bytes",
         default=67_108_864,
         unit="bytes of retained copies",
-        meaning="bytes of retained copies that wait for one session, beyond one copy of everything that is retained;"
-        " past it a filter that asks for more is refused in the SUBACK",
+        meaning="bytes of copies of retained messages that wait for one session, beyond one copy of each; past the"
+        " limit a filter that asks for more is refused in the SUBACK",
         answers=filter_limits.SUBSCRIBE,
         told="too many retained messages wait for the client: read them first",
         where="limits.budgets",
@@ -273,13 +282,15 @@ class Limit(Enum):
     RETAINED_COPIES_PER_USER = RETAINED_COPIES.of(Scope.USER)
     RETAINED_COPIES_PER_ADDRESS = RETAINED_COPIES.of(Scope.ADDRESS)
     RETAINED_COPIES_PER_PREFIX = RETAINED_COPIES.of(Scope.PREFIX)
-    RETAINED_COPIES_IN_ALL = RETAINED_COPIES.of(Scope.ALL, 8_589_934_592)
+    RETAINED_COPIES_IN_ALL = RETAINED_COPIES.of(
+        Scope.ALL, 8_589_934_592, told="too many retained messages wait for clients: read yours first"
+    )
     QUEUED_MESSAGES = LimitRow(
         key="maximum_queued_messages",
         default=1_000_000,
         least=0,
         unit="messages",
-        meaning="messages that wait for one session; past it the newest becomes a dead letter; 0: no limit",
+        meaning="messages that wait for one session; past the limit the newest becomes a dead letter; 0: no limit",
         answers=_SILENT,
         where="bridge.sessions.queue_limits",
     )
@@ -288,8 +299,8 @@ class Limit(Enum):
         default=4_294_967_296,
         least=0,
         unit="bytes of the messages that wait for the sessions",
-        meaning="bytes of the messages that wait for one session, with headers; past it the newest becomes a dead"
-        " letter; 0: no limit",
+        meaning="bytes of the messages that wait for one session, with headers; past the limit the newest becomes a"
+        " dead letter; 0: no limit",
         answers=_SILENT,
         where="bridge.sessions.queue_limits",
     )
@@ -302,7 +313,8 @@ class Limit(Enum):
         least=0,
         most=3_153_600_000,  # a hundred years
         unit="seconds",
-        meaning="seconds that a message waits for a session without connection; then it is a dead letter; 0: no limit",
+        meaning="seconds for which a message waits for a session without a connection; then it becomes a dead letter;"
+        " 0: no limit",
         answers=_SILENT,
         where="bridge.sessions.queue_limits",
     )
@@ -311,9 +323,9 @@ class Limit(Enum):
         default=100_000,
         least=0,
         unit="dead letters",
-        meaning="dead letters that one publisher or session may cause, at most half of their queue's MAXDEPTH, whose"
-        " last tenth is kept for users and networks that have at most a hundredth of it there; past it the publisher"
-        " waits, or the session keeps its messages; 0: no limit",
+        meaning="dead letters that one publisher or session may cause, and never more than half of the MAXDEPTH of"
+        " their queue; the last tenth of MAXDEPTH is kept for users and networks that have at most a hundredth of it;"
+        " past the limit the publisher waits, or the session keeps its messages; 0: no limit",
         answers=_SILENT,
         where="bridge.assembly",
     )
@@ -326,7 +338,7 @@ class Limit(Enum):
         least=0,
         unit="bytes of dead letters",
         meaning="bytes of the dead letters that one publisher or session may cause; a single letter is always taken;"
-        " past it the publisher waits, or the session keeps its messages, as at `maximum_dead_letters`; 0: no limit",
+        " past the limit the publisher waits, or the session keeps its messages; 0: no limit",
         answers=_SILENT,
         where="bridge.assembly",
     )
@@ -339,8 +351,8 @@ class Limit(Enum):
         least=0,
         most=99_999_999,  # MQMD.Expiry has tenths of a second, up to 999,999,999
         unit="seconds",
-        meaning="seconds that a dead letter is kept if no header can carry the client's message, so that it would be"
-        " refused again; the trail records its end; other dead letters never expire; 0: for ever",
+        meaning="seconds for which a dead letter is kept that can never go back, because no header can carry the"
+        " client's message; the trail records its end; other dead letters never expire; 0: for ever",
         where="bridge.assembly",
     )
     MESSAGE_RATE = LimitRow(
@@ -374,8 +386,8 @@ class Limit(Enum):
         default=60_000,
         least=0,
         unit="new topics a minute",
-        meaning="topics a minute that one client publishes on and that are not among the last 10,000 of all clients;"
-        f" {SLOWER}",
+        meaning="new topics a minute that one client publishes on; a topic is new if it is not among the last 10,000"
+        f" topics of all clients; {SLOWER}",
         answers=_TOO_FAST,
         told="the client publishes on too many new topics: send more slowly",
         where="limits.budgets",
@@ -388,8 +400,8 @@ class Limit(Enum):
         default=134_217_728,  # nearly 100,000 small publications: some connections gather those of many sensors
         least=0,
         unit="bytes of the trail a second",
-        meaning="bytes a second of the audit trail that one client causes, by an estimate: a PUBLISH of 5"
-        f" bytes makes 1,400; an MQ application counts as a user, and is only read more slowly; {SLOWER}",
+        meaning="bytes of the audit trail a second that one client causes, by an estimate: a PUBLISH of 5 bytes causes"
+        f" 1,400; an MQ application counts as a user, and is only read more slowly; {SLOWER}",
         answers=_TOO_FAST,
         told="the client causes too many audit records: send more slowly",
         where="limits.budgets",

@@ -116,7 +116,7 @@ class TargetSettings(Table):
     hold_bytes: int = Field(
         default=10_737_418_240,
         ge=1,
-        description="bytes that may wait here for the target; past it publishers to the target wait",
+        description="bytes that may wait here for the target; past the limit publishers to the target wait",
     )
     grace_s: Seconds = Field(
         default=60.0,
