@@ -37,7 +37,7 @@ def check(
     ] = 30,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Name risks that only this machine reaches too; end with 1 for any risk."),
+        typer.Option("--strict", help="Name every risk, by its name; exit code 1 if there is one."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the effective settings as one JSON object.")] = False,
 ) -> None:
@@ -115,7 +115,8 @@ def _missing_extras(settings: Settings) -> Iterator[str]:
     """A sentence for each part of the trail whose library is not installed."""
     for witness in settings.audit.witness:
         if witness.type == "s3" and find_spec("botocore") is None:
-            yield f"witness {witness.name}: botocore is not installed (pip install 'rfhbridge[s3]')"
+            how = "pip install '.[s3]' in a clone of the repository"
+            yield f"witness {witness.name}: botocore is not installed ({how})"
 
 
 def _missing_libraries(settings: Settings) -> Iterator[str]:

@@ -83,7 +83,9 @@ def duck_engine(scratch: Path, memory: str) -> Iterator["Engine"]:
 
         from spark_audit.engines.duck import DuckEngine
     except ImportError as error:
-        raise EngineFailed(f"DuckDB is not there: {error} (install rfhbridge[audit])") from None
+        raise EngineFailed(
+            f"DuckDB is not installed: {error} (pip install '.[audit]' in a clone of the repository)"
+        ) from None
     folder = Path(tempfile.mkdtemp(dir=scratch))
     try:
         with closing(DuckEngine(folder, memory)) as engine:

@@ -174,7 +174,7 @@ def _client(place: Bucket) -> Any:
         from botocore.config import Config
         from botocore.session import Session
     except ImportError:
-        raise BucketError("botocore is not installed: pip install 'rfhbridge[s3]'") from None
+        raise BucketError("botocore is not installed (pip install '.[s3]' in a clone of the repository)") from None
     with _ours():
         session = Session()
         if place.credentials_file:

@@ -33,7 +33,9 @@ _STOP_WAIT_S: Final = 10.0
 def spark_environment(remote: str = "") -> dict[str, str]:
     """The environment of the Spark process. Raises CommandFailed if PySpark is missing, or Java without a remote."""
     if importlib.util.find_spec("pyspark") is None:
-        raise CommandFailed("PySpark is not installed (make audit installs it, or: pip install 'rfhbridge[audit]')")
+        raise CommandFailed(
+            "PySpark is not installed (make audit, or pip install '.[audit]', in a clone of the repository)"
+        )
     environment = _safe_environment()
     noted = Path(sys.prefix) / _JAVA_HOME_NOTE
     if "JAVA_HOME" not in environment and noted.is_file():
@@ -49,7 +51,9 @@ def spark_environment(remote: str = "") -> dict[str, str]:
 def duckdb_environment() -> dict[str, str]:
     """The environment of an audit on DuckDB, which needs no Java. Raises CommandFailed if DuckDB is missing."""
     if importlib.util.find_spec("duckdb") is None:
-        raise CommandFailed("DuckDB is not installed (make audit installs it, or: pip install 'rfhbridge[audit]')")
+        raise CommandFailed(
+            "DuckDB is not installed (make audit, or pip install '.[audit]', in a clone of the repository)"
+        )
     return _safe_environment()
 
 

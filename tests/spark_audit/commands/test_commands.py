@@ -274,8 +274,8 @@ def test_missing_duckdb_is_told_in_one_line(tmp_path: Path, trail, monkeypatch, 
     command = [*_command("run", tmp_path), "--engine", "duckdb", "--json", "--trail", str(trail.write())]
     assert main(command) == 2
     reason = json.loads(capsys.readouterr().out)["reason"]
-    assert reason.startswith("DuckDB is not there: ")
-    assert reason.endswith("(install rfhbridge[audit])")
+    assert reason.startswith("DuckDB is not installed: ")
+    assert reason.endswith("(pip install '.[audit]' in a clone of the repository)")
 
 
 def test_a_segment_that_cannot_be_decompressed_is_not_evaluable(tmp_path: Path, trail, capsys) -> None:
