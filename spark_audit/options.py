@@ -89,7 +89,7 @@ _SPARK: Final = (
     Option(
         "memory",
         Kind.SIZE,
-        "Memory of Spark's driver, or on this machine of all of Spark; or of DuckDB's tables.",
+        "Memory of Spark's driver; without --master and --remote that of all of Spark; with DuckDB that of its tables.",
         default=MEMORY,
     ),
 )
@@ -118,7 +118,7 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
             _REPORT,
             _POLICY,
             Option(
-                "from", Kind.MOMENT, "Findings from this time on (ISO 8601 with its zone).", destination="from_time"
+                "from", Kind.MOMENT, "Findings from this time on (ISO 8601, with a time zone).", destination="from_time"
             ),
             Option("until", Kind.MOMENT, "Findings before this time.", destination="until_time"),
             PUBLIC_KEY,
@@ -127,7 +127,7 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
             Option(
                 "engine",
                 Kind.TEXT,
-                "What runs the controls: spark, or duckdb, which needs no Java and one machine.",
+                "Engine that runs the controls: spark, or duckdb, which runs on this machine and needs no Java.",
                 choices=("spark", "duckdb"),
                 default="spark",
             ),

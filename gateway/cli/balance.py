@@ -27,8 +27,8 @@ def balance(
 ) -> None:
     """Show the fate of all messages, and how many are missing.
 
-    The command works with or without a running gateway. Exit code 0 it adds up, 1 it does not add up or the store went
-    back to an earlier state, 2 there is nothing to judge.
+    The command works with or without a running gateway. Exit code 0: it adds up; 1: it does not add up, or the store
+    went back to an earlier state; 2: there is nothing to judge.
     """
     found = _read(data, config)
     _check_not_gone_back(settings_for(config, data).data)

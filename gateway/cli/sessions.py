@@ -187,8 +187,8 @@ def sweep(
     """End registrations without a session.
 
     Without options the command looks at the embedded broker. It cannot ask the broker of a target, so --registrations
-    names a file with that broker's registrations. Only registrations with a queue of the gateway belong to it. For a
-    target, a DeregSub for each waits in the transmission queue.
+    names a file with that broker's registrations. The command ends only registrations with a queue of the gateway. For
+    a target, it puts a DeregSub for each on the transmission queue.
     """
     from gateway.operations.sweep import (
         NoRegistrations,

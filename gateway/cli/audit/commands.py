@@ -13,7 +13,7 @@ from gateway.cli.audit.verify import verify
 from gateway.cli.examples import epilog
 
 audit = typer.Typer(
-    help="Prove from its trail what the gateway did. Exit code 0 clean, 1 violations, 2 not evaluable, 3 wrong use.",
+    help="Prove by the trail what the gateway did. Exit code 0: clean; 1: violations; 2: not evaluable; 3: wrong use.",
     epilog=epilog("rfhbridge audit run --data var --out report", "rfhbridge audit verify --data var"),
     rich_markup_mode=None,
 )

@@ -16,18 +16,19 @@ def fetch(
     place: Annotated[str, typer.Argument(metavar="s3://BUCKET/PREFIX", help="Bucket and prefix of the witness.")],
     to: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for the digests; those in it stay as they are.")],
     endpoint: Annotated[
-        str, typer.Option("--endpoint", metavar="URL", help="Address of the server. Default: as the environment says.")
+        str, typer.Option("--endpoint", metavar="URL", help="Address of the server. Default: that of the environment.")
     ] = "",
     credentials: Annotated[
         Path | None,
-        typer.Option("--credentials", metavar="FILE", help="Credentials. Default: as the environment says."),
+        typer.Option("--credentials", metavar="FILE", help="File of credentials. Default: those of the environment."),
     ] = None,
 ) -> None:
     """Copy the digests that a witness of type s3 has.
 
     Of each digest the command takes the earliest version, the one that nobody could replace; `aws s3 sync` takes the
     latest. Give the folder to `audit verify --digests`. Use your own account, not the gateway's. Without --credentials
-    the environment and the files of Amazon's tools say who asks. Exit code 0 copied, 2 not copied, 3 wrong use.
+    the command takes the credentials from the environment, or from the files of Amazon's tools. Exit code 0: copied; 2:
+    not copied; 3: wrong use.
     """
     from gateway.audit_trail.witnesses.s3_objects import Bucket, BucketError, fetch_digests
 

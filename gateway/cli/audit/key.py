@@ -33,7 +33,7 @@ def show(data: DataOption = None, config: ConfigOption = None) -> None:
 
     It is one line of hex, for `audit verify --public-key`. Keep it where the gateway cannot write. Each digest has a
     key of its own. So if you have this key from before a break-in, nobody can rewrite what was signed before it. Exit
-    code 0 printed, 2 there is no key, 3 wrong use.
+    code 0: printed; 2: there is no key; 3: wrong use.
     """
     from gateway.audit_trail.keys.key_chain import living_key
     from spark_audit.digest import DIGEST_FOLDER, anchor_key_of
@@ -50,8 +50,8 @@ def rotate(data: DataOption = None, config: ConfigOption = None) -> None:
     """Hand over to a new configured key.
 
     The old key countersigns the hand-over in the trail; a running gateway does this itself. The file of the old key is
-    replaced. The command prints the new public key. The key that `key show` prints stays the same. Exit code 0 done,
-    2 not done, 3 wrong use.
+    replaced. The command prints the new public key. The key that `key show` prints stays the same. Exit code 0: done;
+    2: not done; 3: wrong use.
     """
     from gateway.audit_trail.digests import key_in_force
     from gateway.audit_trail.keys.signing_key import make_next_key

@@ -33,8 +33,8 @@ def pack(
 
     The archive holds trail, digests, public key, policy, every file of the report, and a README that says how to check
     them without this program. A report that is of another trail, or was changed, is refused. The same files give the
-    same bytes; the command prints their SHA-256. `audit verify FILE` checks the archive. Exit code 0 written, 2 not
-    written, 3 wrong use.
+    same bytes; the command prints their SHA-256. `audit verify FILE` checks the archive. Exit code 0: written; 2: not
+    written; 3: wrong use.
     """
     from spark_audit.pack import PackContents, PackError, lacks, write_pack
 

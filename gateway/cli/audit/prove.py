@@ -48,7 +48,7 @@ def prove(
     The proof has the records of the message, of its publication's acceptance, of its copies, their deliveries and what
     was acknowledged, their paths to the Merkle roots of their segments, and the signed digests. `audit verify --proof
     FILE --public-key FILE` checks it without the trail, and says in words what is proved and what is not in it. Exit
-    code 0 written, 1 the trail contradicts its digests, 2 there is nothing to prove yet, 3 wrong use.
+    code 0: written; 1: the trail contradicts its digests; 2: there is nothing to prove yet; 3: wrong use.
     """
     from spark_audit.verify.proof import BrokenSegment
 

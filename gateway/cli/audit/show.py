@@ -82,11 +82,11 @@ def show(
 ) -> None:
     """Print records of a trail as JSON lines.
 
-    Each line is printed as it stands in the trail, whether its file is open, closed or compressed. Records must fit all
-    that is asked for; --segment and --kind may come several times. With --personal-key encrypted fields are in clear,
-    so `hash` is not that of the printed line. Standard error tells what is no record and what was changed.
-    Exit code 0 shown, 1 violation: a record was changed, or a line is none, 2 not evaluable: there is no such record,
-    or no trail, 3 wrong use.
+    Each line is printed as it stands in the trail, whether its file is open, closed or compressed. The command prints
+    only records that fit all options; --segment and --kind may come several times. With --personal-key encrypted fields
+    are in clear, so `hash` is not that of the printed line. Lines that are no records, and records that were changed,
+    are named on standard error. Exit code 0: shown; 1: a record was changed, or a line is no record; 2: not evaluable,
+    because there is no such record, or no trail; 3: wrong use.
     """
     key = personal_key_in(personal_key)
     selection = Selection(

@@ -37,8 +37,8 @@ def run(values: Values) -> int:
 
     The audit performs every conversion again. It writes result.json, report.html, junit.xml, audit.sarif, and every
     violation to exceptions.parquet. First it writes notes that wait on the audit queue to the trail; a running gateway
-    does this itself. With a period the audit also reads the day before and after, and reports open cases at the edges
-    as pending. Exit code 0 clean, 1 violations, 2 not evaluable, 3 wrong use.
+    does this itself. With a period the audit also reads the day before and the day after, and reports cases that are
+    open at its edges as pending. Exit code 0: clean; 1: violations; 2: not evaluable; 3: wrong use.
     """
     is_on_duckdb = values["engine"] == "duckdb"
     environment = duckdb_environment() if is_on_duckdb else spark_environment(values["remote"])
@@ -58,8 +58,8 @@ def ingest(values: Values) -> int:
     """Bring closed segments into Parquet, each once.
 
     The files are by date and gateway, sorted by sequence; `audit run --parquet DIR` audits them. A segment that is
-    there already is read and compared, and not ingested again. Exit code 0 done, 1 violation: a segment was changed
-    after it was ingested, 2 not evaluable: there was nothing to ingest, 3 wrong use.
+    there already is read and compared, and not ingested again. Exit code 0: done; 1: a segment was changed after it was
+    ingested; 2: not evaluable, because there was nothing to ingest; 3: wrong use.
     """
     environment = spark_environment(values["remote"])
     folders = _data_folders(values)
@@ -73,8 +73,8 @@ def stream(values: Values) -> int:
     """Judge each closed segment when it comes, on Spark.
 
     The controls are those of `audit run`. Each batch gets DIR/NNNNNNNN/findings.jsonl and result.json. After a restart
-    or a kill the same command continues, and reports nothing twice. Exit code 0 no violation, 1 violations, 2 not
-    evaluable, 3 wrong use.
+    or a kill the same command continues, and reports nothing twice. Exit code 0: no violation; 1: violations; 2: not
+    evaluable; 3: wrong use.
     """
     environment = spark_environment(values["remote"])
     folders = _data_folders(values)
@@ -89,7 +89,7 @@ def bulk(values: Values) -> int:
     These messages never passed the gateway. The audit names, with IBM's reason codes, messages that are malformed, that
     the other format cannot express, or that would lose fields there. It performs conversions again, compares them byte
     for byte, and writes the same files as `audit run`. An archive that is empty, half written or without messages is
-    not evaluable. Exit code 0 clean, 1 violations, 2 not evaluable, 3 wrong use.
+    not evaluable. Exit code 0: clean; 1: violations; 2: not evaluable; 3: wrong use.
     """
     environment = spark_environment(values["remote"])
     return audited(spark_command("bulk", values), environment, values["out"])

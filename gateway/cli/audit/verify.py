@@ -42,7 +42,7 @@ def verify(
             "--keep-at-least",
             parser=seconds_of,
             metavar="TIME",
-            help="Report segments that retention removed earlier than this after their last record: 365d.",
+            help="Report each segment that retention removed sooner than this after its last record: 365d.",
         ),
     ] = None,
     not_older_than_s: Annotated[
@@ -70,8 +70,8 @@ def verify(
     The command checks every hash, link, number, digest and signature, and names missing records and changed lines. The
     verdict is `anchored` if you give --public-key or --digests that were kept elsewhere, else `consistent, not
     anchored`. It is `restored` if the trail itself records a gap that the policy does not name. --keep-at-least and
-    --not-older-than apply your own rule, whatever the gateway announced. Exit code 0 anchored or consistent, 1 violated
-    or restored, 2 not evaluable, 3 wrong use.
+    --not-older-than apply your own rule, whatever the gateway announced. Exit code 0: anchored or consistent; 1:
+    violated or restored; 2: not evaluable; 3: wrong use.
     """
     from spark_audit.verify import Anchor, UnusableAnchor
 

@@ -36,7 +36,7 @@ def lint(
     """Show a broker's answer to a message.
 
     Each finding names the reason code, the program that would return it, the field and its offset, and what to do. Exit
-    code 0 the broker would take the message, 1 there are findings, 2 wrong use.
+    code 0: a broker would take the message; 1: there are findings; 2: wrong use.
     """
     findings = lint_message(
         read_input(message),

@@ -89,7 +89,7 @@ def accept_rollback(
     is_forced: Annotated[
         bool,
         typer.Option(
-            "--force", help="Accept it even if nothing in the data folder shows it, because the whole folder went back."
+            "--force", help="Accept it although nothing in the data folder shows it: the whole folder went back."
         ),
     ] = False,
     as_json: JsonOption = False,

@@ -301,8 +301,7 @@ def test_process_is_interrupted_only_when_it_listens():
 @pytest.mark.parametrize("command", [(), ("run",), ("verify",), ("ingest",), ("stream",), ("explain",)], ids=str)
 def test_help_names_every_exit_code(rfhbridge, command):
     text = " ".join(rfhbridge("audit", *command, "--help").text.split())
-    assert "Exit code 0 " in text
-    for code in ("1 viola", "2 not evaluable", "3 wrong use"):
+    for code in ("Exit code 0: ", "1: ", "2: not evaluable", "3: wrong use"):
         assert code in text
 
 
