@@ -1,4 +1,4 @@
-"""The signed digest: what the gateway swears to of a segment, of a quiet time, of a new key, of what it removed.
+"""The signed digest, which vouches for a closed segment, a quiet time, a new key, or a removal.
 
 `digests/NNNNNNNNNNNN.digest` in the trail, numbered from 1 without gaps: one JSON object with the fields of Digest in
 alphabetical order, without blanks, in UTF-8, with a line feed behind it. `previous` is the SHA-256 of the bytes of the
@@ -8,7 +8,7 @@ digest before (64 zeros in the first), so the last one pins all of them.
     interval   a time in which nothing was written
     rotation   `new_public_key` countersigns from the next digest on
     retention  this segment and all older ones are removed; written before the first of them is
-    renewal    a new chain of keys begins, because the key that was to sign is not there any more
+    renewal    a new chain of keys begins, because the key for the next digest is lost
 
 Version 2: each digest has a key of its own. `signature` is Ed25519 (RFC 8032) by `public_key` over the object without
 `signature` and without the line feed. `next_public_key` signs the next digest. Its private half is made before this
@@ -16,16 +16,16 @@ digest is signed, signs once, and is then destroyed. So nobody can sign a digest
 
 `countersigner` is the public key of the configured signing key. It signs the object without `signature` and
 `countersignature`: the first digest of a chain of keys, every rotation (by the old key) and the first digest behind it
-(by the new one), and each digest whose `until_us` is an hour or more behind that of the last one that has a
-countersignature, or before it. Elsewhere `countersignature` is "". Keys and signatures have the forms of
+(by the new one), and each digest whose `until_us` is an hour or more later than that of the last digest with a
+countersignature, or earlier. Elsewhere `countersignature` is "". Keys and signatures have the forms of
 spark_audit/signature.py.
 
 `clock_state` and both errors are what the kernel said of its wall clock when the digest was signed, by the words of
-adjtimex(2): ok, ins, del, oop and wait (of a leap second) mean that something like NTP steers it; error means that
-nothing does; unknown, with errors of 0, that the kernel could not be asked.
+adjtimex(2). ok, and ins, del, oop and wait (of a leap second), mean that a program such as an NTP client steers the
+clock; error means that none does; unknown, with errors of 0, means that the kernel could not be asked.
 
 Version 1: `public_key` is the configured signing key, and signs every digest up to its rotation. There is no
-`next_public_key`, `countersigner`, `countersignature`, `keep_us`, `allowed_by`, nothing of the clock, and no renewal.
+`next_public_key`, `countersigner`, `countersignature`, `keep_us` and `allowed_by`, no field of the clock, no renewal.
 A trail may change from version 1 to 2, and not back: the first digest of version 2 is countersigned by the key that
 was to sign.
 """

@@ -1,10 +1,10 @@
-"""Signatures and public keys, in hex, and the signer behind which a private key lies.
+"""Signatures and public keys, in hex, and the signer that holds a private key.
 
     Ed25519 (RFC 8032)                          key of 32 bytes; signature of 64 bytes
     ECDSA with P-256 and SHA-256 (FIPS 186-5)   key of 33 bytes, the compressed point (02 or 03 first, SEC 1 section
                                                 2.3.3); signature of 64 bytes, r and s, 32 bytes each, big-endian
 
-The length of a key says which of both it is. P-256 is for tokens that lack Ed25519.
+The length of a key says which of the two it is. P-256 is for tokens that lack Ed25519.
 """
 
 import re

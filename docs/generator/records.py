@@ -27,11 +27,11 @@ The trail is the folder `trail` of the data folder. Its segments are files of li
 segment](../pictures/the-trails-chain.svg)
 """.strip()
 ORDERS: Final = f"""
-What operators and MQ applications can order, over the socket and without a gateway, and the records that tell of it.
-An order that destroys or takes messages counts them all, and lists the MsgIds of the first {MOST_MESSAGE_IDS} of each
-unit of work. The audit reports an `operated` record as a warning. For a message that an order destroyed it has the
-`dropped` record, so the message is not lost, but cleared. An `mqget` says who has a message now, and an `mqput` where
-it came from; no control reads these two yet.
+The table has every order of an operator or an MQ application, over the socket or without a gateway, and its records.
+The record of an order that destroys or takes messages counts them all, and lists the MsgIds of the first
+{MOST_MESSAGE_IDS} of each unit of work. The audit reports each `operated` record as a warning. A message that an order
+destroyed also has a `dropped` record, so the audit does not call it lost. An `mqput` says where a message came from,
+and an `mqget` who has it now. The control `custody.queues` counts both.
 """.strip()
 #: The upper bound of a number that has none of its own: 64 bits with a sign.
 LARGEST: Final = 2**63 - 1
@@ -103,8 +103,8 @@ def lines() -> list[str]:
 
 #: What a program does that checks a trail without any of ours.
 STEPS: Final = """
-[`trail_reader.py`](trail_reader.py) does what follows, but for step 7 and countersignatures, in 100 lines of Python
-without any code of rfhbridge.
+[`trail_reader.py`](trail_reader.py) does these steps in 100 lines of Python, without any code of rfhbridge. It leaves
+out step 7 and the countersignatures.
 
 1. Read the lines of all segments in the order of their names. Each line has the hash of its own bytes without
    `,"hash":"..."`, and the hash of the line before.
@@ -112,7 +112,7 @@ without any code of rfhbridge.
    file before, its line feed included.
 3. Take `signature` out of the object, and write the rest with sorted keys, without blanks, in UTF-8: `public_key`
    signed these bytes. Take `countersignature` out too: `countersigner` signed those, where there is a countersignature.
-4. In version 2, `public_key` is the `next_public_key` of the digest before, but in the first digest and in a renewal.
+4. In version 2, `public_key` is the `next_public_key` of the digest before, except in the first digest and a renewal.
    A renewal needs a reason from outside. In version 1, `public_key` is that of the digest before, or its
    `new_public_key`. No version 1 stands behind version 2.
 5. `countersigner` is that of the digest before, or its `new_public_key`; behind version 1 it is the key that would have
@@ -237,7 +237,8 @@ def _orders() -> list[str]:
             ),
         ),
         "",
-        f"These change nothing that lasts, and have no record: {reading}.",
+        "These have no record of their own. They change nothing that lasts, or carry orders that have records above:",
+        f"{reading}.",
         "",
     ]
 

@@ -161,7 +161,9 @@ FIELDS: Final = (
     Field("granted_qos", Form.NUMBER, "QoS granted to the subscription", "", _QOS),
     Field("retain", Form.FLAG, "RETAIN flag of the packet"),
     Field("duplicate", Form.FLAG, "DUP flag of the packet"),
-    Field("topic", Form.NAME, "topic name; topic filter of a subscription; of a refused one 1,000 characters"),
+    Field(
+        "topic", Form.NAME, "topic name; topic filter of a subscription; of a refused topic the first 1,000 characters"
+    ),
     Field("command", Form.TEXT, "publish/subscribe command (Publish, RegSub, ...); in `operated` the operator's order"),
     Field("queue", Form.TEXT, "queue of the message; in `forwarded` the queue at the target"),
     Field("message_id", Form.MESSAGE_ID, "MQMD.MsgId of the message that the record is about", digits=48),
@@ -192,7 +194,7 @@ FIELDS: Final = (
         "how the stream is named: 'queue' (in MQRFH), 'message_broker' or 'queue_manager' (as prefix of the topic)",
     ),
     Field("topic_filters", Form.NAMES, "topic filters that the routes to the target make of the packet's filter"),
-    Field("user", Form.NAME, "MQTT user: that the header carries; in other records the client's user"),
+    Field("user", Form.NAME, "MQTT user that the header carries; in other records the user of the client"),
     Field("source_client", Form.NAME, "client that the target's publication names; the gateway cannot check it"),
     Field("source_exchange", Form.NUMBER, "exchange that the target's publication names; the gateway cannot check it"),
     Field("target", Form.TEXT, "header format that the conversion service was asked for: 'mqrfh' or 'mqrfh2'"),
@@ -227,7 +229,7 @@ FIELDS: Final = (
     Field(
         "messages",
         Form.NUMBER,
-        "messages that the operator's order destroyed, took or moved; that were dropped; in `stock` those that wait",
+        "messages that the operator's order destroyed, took or moved, or that were dropped; in `stock` those that wait",
         "messages",
         _COUNTED,
     ),
@@ -258,7 +260,13 @@ FIELDS: Final = (
         "what refused a topic: 'line N' or 'rule#N' of the access list, 'no rule' of it, 'topic object', a key of the"
         " configuration, a limit, or a reason of MQ",
     ),
-    Field("since_us", Form.NUMBER, "time of the first of them", _MICROSECONDS, bounds=(0, _LAST_TIME_US)),
+    Field(
+        "since_us",
+        Form.NUMBER,
+        "time of the first refusal that the record counts",
+        _MICROSECONDS,
+        bounds=(0, _LAST_TIME_US),
+    ),
     Field(
         "proof",
         Form.TEXT,
@@ -276,7 +284,7 @@ FIELDS: Final = (
         " 'public_key': SHA-256 of the public key (SubjectPublicKeyInfo, DER) of the file's private key",
         values=tuple(HashedBy),
     ),
-    Field("file_hash", Form.HEX, "what came of that", digits=64),
+    Field("file_hash", Form.HEX, "hash of the file or the key, as `hashed_by` says", digits=64),
     Field("certificate_subject", Form.NAME, "subject of the client's certificate (RFC 4514)"),
     Field("code_version", Form.TEXT, "version of the program"),
     Field("table_version", Form.TEXT, "version of the field-mapping table"),

@@ -152,7 +152,8 @@ KINDS: Final = (
     ),
     RecordKind(
         Kind.LOGINS_REFUSED,
-        "Clients were not let in: so many of one network and class of user, for one reason, in at most five minutes.",
+        "Logins were refused. The record counts those of one network and class of user, for one reason, in at most five"
+        " minutes.",
         ("event", "user_class", "logins", "since_us"),
         {
             "wrong_credentials": "the user name, the password, the token or the certificate was wrong",
@@ -169,18 +170,19 @@ KINDS: Final = (
     ),
     RecordKind(
         Kind.STOCK,
-        "What is on the queues when all records before are true, and none behind. Its records are of one batch.",
+        "Messages that are on the queues after the records before this one. All records of a count are in one batch.",
         ("event", "messages"),
         {
-            "queues": "on how many queues there are messages, and how many in all; the deepest follow",
+            "queues": "the number of queues with messages, and of their messages; records of the deepest queues follow",
             "queue": "one queue",
-            "subscribers": "subscribers of the queue before, those with the most messages first",
+            "subscribers": "subscribers of the queue of the record before; those with the most messages come first",
         },
     ),
     RecordKind(
         Kind.TOPICS_REFUSED,
-        "A client was refused a topic. The first refusal by a rule is told with its topic; of further ones, how many of"
-        " a client by a rule in at most five minutes. Without a client: all others together.",
+        "A client was refused a topic. The first refusal of a client by a rule has the topic. Later records count the"
+        " further refusals of a client by a rule in at most five minutes; one without a client counts those of all"
+        " other clients.",
         ("event", "refusals", "since_us"),
         {
             "publish": "a PUBLISH was refused",
@@ -190,33 +192,34 @@ KINDS: Final = (
     ),
     RecordKind(
         Kind.FILE_READ,
-        "A file decides from now on: configuration, access list, users, keys, certificates, mapping tables, and the"
-        " keys of the trail.",
+        "The gateway goes by a file from now on: configuration, access list, users, keys, certificates, mapping tables,"
+        " and the keys of the trail.",
         ("event", "setting", "file", "hashed_by", "file_hash"),
         {
             "started": "the gateway started with it",
             "changed": "the gateway took up a change of it while it ran; a key of the trail was made or replaced",
-            "removed": "a key of the trail is no longer there; the hash is that of the key which was",
+            "removed": "a key of the trail was removed; the hash is that of the removed key",
         },
     ),
     RecordKind(
         Kind.MQPUT,
-        "An MQ application put a message, or asked for the report that the queue manager put for it: here the message"
-        " comes from. A put that the broker took at once is `commanded` instead.",
+        "An MQ application put a message, or asked for a report that the queue manager then put for it. A put that the"
+        " broker took at once is `commanded` instead.",
         ("message_id", "queue", "payload_sha256"),
         _NO_EVENTS,
     ),
     RecordKind(
         Kind.MQGET,
-        "An MQ application got a message and has it now: for the gateway it ends here. What an operator's order took is"
-        " in `operated`; a browse takes nothing and has no record.",
+        "An MQ application got a message: for the gateway the message ends here. `operated` has the messages that an"
+        " operator's order took. A browse takes nothing and has no record.",
         ("message_id", "queue", "payload_sha256"),
         _NO_EVENTS,
     ),
     RecordKind(
         Kind.INVENTORY,
-        "What lasts: once a day, and when old segments are removed. Each entry is true at its place in the trail, and"
-        " what changes later has a record of its own. An audit that begins at `begun` knows the state at `complete`.",
+        "The lasting state: sessions, filters, registrations and retained publications. The gateway writes it once a"
+        " day, and when it removes old segments. Each entry is true at its place in the trail, and each later change"
+        " has a record of its own. An audit that begins at `begun` knows the whole state at `complete`.",
         ("event", "entries"),
         {
             "begun": "an inventory begins",
@@ -224,7 +227,7 @@ KINDS: Final = (
             "filters": "topic filters of sessions",
             "registrations": "subscriptions of the broker",
             "retained": "retained publications",
-            "complete": "nothing is left to tell; without this record the gateway ended first",
+            "complete": "the inventory is complete; if this record is missing, the gateway ended first",
         },
     ),
 )
