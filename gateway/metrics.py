@@ -142,18 +142,20 @@ class GatewayCollector(Collector):
         yield _counters("refusals", "Refusals, by the limit and the reason code", ("limit", "reason"), refused)
         budgets = self._bridge.sessions.budgets
         used = (((amount.name.lower(),), budgets.everybody.amounts[amount]) for amount in Amount)
-        yield _gauges("budget_used", "What all clients together have of each amount with a budget", ("amount",), used)
+        yield _gauges(
+            "budget_used", "Amount that all clients together use, of each amount that has a budget", ("amount",), used
+        )
         yield _gauge("budget_accounts", "Clients, users, addresses and networks that have a budget", len(budgets))
         slowed = budgets.slowed
         yield _counters(
             "slow_reads",
-            "Times that a client was read more slowly, by whose rate was used up",
+            "Times that a client was read more slowly, by the scope whose rate was used up",
             ("of",),
             (((scope.name.lower(),), slowed[scope]) for scope in RATES),
         )
         reasons = (((reason,), count) for reason, count in self._bridge.counts.totals.items())
         yield _counters(
-            "not_carried_on", "Messages that the gateway did not carry on, by the reason", ("reason",), reasons
+            "not_carried_on", "Messages that the gateway dropped or refused, by the reason", ("reason",), reasons
         )
 
         unlet = (((code.name.lower(),), self._socket_refusals.get(code, 0)) for code in _SOCKET_REASONS)
@@ -227,7 +229,7 @@ class GatewayCollector(Collector):
         missing = [(("messages", name), queue.difference) for name, queue in queues.items()]
         missing += [(("messages", ""), sum(count for _, count in missing))]
         missing += [(("publications", ""), publications.difference)]
-        meaning = "Messages and publications that are missing from the balance: 0 is right; no queue: in all"
+        meaning = "Messages and publications that are missing from the balance; an empty queue: in all"
         yield _gauges("balance_difference", meaning, ("of", "queue"), missing)
 
     def _audit(self) -> Iterator[Metric]:

@@ -1,7 +1,7 @@
 """The page of the library: a table of its names, then what autodoc says of each."""
 
 import inspect
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import rfhbridge
 from docs.generator.markdown import block, code, table
@@ -33,8 +33,16 @@ def lines() -> list[str]:
         "",
         "## Constants",
         "",
-        *table(["Name", "Value"], ((code(name), code(repr(each))) for name, each in constants.items())),
+        *table(["Name", "Value"], ((code(name), _value(each)) for name, each in constants.items())),
     ]
+
+
+def _value(constant: Any) -> str:
+    """A constant. A cell keeps no blanks at the end of a name, so their number is said."""
+    if isinstance(constant, bytes):
+        return f"{code(repr(constant.rstrip()))}, with blanks up to {len(constant)} bytes"
+    members = get_args(constant)
+    return " or ".join(code(each.__name__) for each in members) if members else code(repr(constant))
 
 
 def _is_error(thing: Any) -> bool:

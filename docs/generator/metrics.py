@@ -15,10 +15,10 @@ from gateway.config import Settings
 from gateway.daemon import Daemon
 
 INTRODUCTION: Final = """
-`GET /metrics` answers these where `[http] enabled = true`, in the text format of Prometheus or in OpenMetrics.
-The name of a counter ends with `_total`, as Prometheus wants it. Those of the process (`process_cpu_seconds_total`,
-`process_resident_memory_bytes`, `process_open_fds` and the like) come with them. No client identifier and no topic is
-a label, so the number of lines follows from the configuration alone.
+With `[http] enabled = true`, `GET /metrics` answers these metrics, in the text format of Prometheus or in OpenMetrics.
+It also answers metrics of the process, such as `process_cpu_seconds_total`, `process_resident_memory_bytes` and
+`process_open_fds`. The name of a counter ends with `_total`, as Prometheus wants it. No client identifier and no topic
+is a label, so the number of lines follows from the configuration alone.
 """.strip()
 
 

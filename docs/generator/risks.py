@@ -6,10 +6,11 @@ from docs.generator.markdown import code, sentence, table
 from gateway.cli.risks import RISKS
 
 INTRODUCTION: Final = """
-`rfhbridge check` warns of each risk that it finds. `rfhbridge check --strict` names each by its name here, and ends
-with 1 where there is any. `--json` has them under `risks`, each with what to do.
+`rfhbridge check` warns of each risk that it finds. With `--strict` it puts the name in front of each, and ends with
+exit code 1 if it finds one. `--json` has the risks under `risks`, each with what to do.
 
-Some count only where another machine reaches a port; `--strict` names these on a gateway of this machine alone too.
+The last column says when `rfhbridge check` without `--strict` names a risk: always, or only if other machines reach a
+port of the gateway. With `--strict` it always names all of them.
 """.strip()
 
 
@@ -21,7 +22,7 @@ def lines() -> list[str]:
             sentence(row.looks_at),
             row.meaning,
             row.what_to_do,
-            "with a port for other machines" if row.counts_on_networks else "always",
+            "if other machines reach a port" if row.counts_on_networks else "always",
         )
         for row in RISKS
     ]
