@@ -40,6 +40,7 @@ from typing import Any, Final, Self
 import orjson
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from spark_audit.location import Location
 from spark_audit.merkle import MerkleTree
 from spark_audit.signature import PUBLIC_KEY, SIGNATURE, Signer, is_signature_of, public_key_of
 
@@ -240,7 +241,7 @@ def digest_number(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def digest_numbers(folder: Path) -> list[int]:
+def digest_numbers(folder: Location) -> list[int]:
     """The numbers of the digests in a folder, ascending; none where the folder is not there. Raises OSError."""
     if not folder.is_dir():
         return []
@@ -252,7 +253,7 @@ def stamp_name(number: int) -> str:
     return f"{number:012d}.tsr"
 
 
-def stamp_numbers(folder: Path) -> list[int]:
+def stamp_numbers(folder: Location) -> list[int]:
     """The numbers of the digests that have a time-stamp in a folder, ascending. Raises OSError."""
     names = (path.name for path in folder.iterdir()) if folder.is_dir() else ()
     return sorted(int(found[1]) for name in names if (found := _STAMP_NAME.fullmatch(name)))

@@ -18,7 +18,8 @@ MEMORY: Final = "2g"
 class Kind(Enum):
     """The kind of an option's value."""
 
-    FOLDER = "DIR"
+    FOLDER = "DIR"  # of this machine
+    LOCATION = "DIR|URI"  # a folder of this machine, or a place that a URI names
     FILE = "FILE"
     TEXT = "TEXT"
     MOMENT = "TIME"  # ISO 8601
@@ -62,8 +63,10 @@ class SparkCommand:
 
 _FORMATS: Final = ("mqrfh", "mqrfh2")
 DATA: Final = Option("data", Kind.FOLDER, "Data folder of a gateway; repeat it for several.", repeats=True)
-TRAIL: Final = Option("trail", Kind.FOLDER, "Folder of segments that were copied; repeat it for several.", repeats=True)
-_REPORT: Final = Option("out", Kind.FOLDER, "Folder for result.json and the reports.", is_required=True)
+TRAIL: Final = Option(
+    "trail", Kind.LOCATION, "Folder of segments that were copied; repeat it for several.", repeats=True
+)
+_REPORT: Final = Option("out", Kind.LOCATION, "Folder for result.json and the reports.", is_required=True)
 _POLICY: Final = Option("policy", Kind.FILE, "Scope, thresholds and severities of the controls (TOML).")
 PERSONAL_KEY: Final = Option(
     "personal-key", Kind.FILE, "Key that opens personal data, for a trail that has it encrypted."
@@ -114,7 +117,7 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
         (
             DATA,
             TRAIL,
-            Option("parquet", Kind.FOLDER, "Folder that `audit ingest` made, in place of trails."),
+            Option("parquet", Kind.LOCATION, "Folder that `audit ingest` made, in place of trails."),
             _REPORT,
             _POLICY,
             Option(
@@ -141,7 +144,7 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
         (
             DATA,
             TRAIL,
-            Option("to", Kind.FOLDER, "Folder for the Parquet alone.", is_required=True),
+            Option("to", Kind.LOCATION, "Folder for the Parquet alone.", is_required=True),
             Option("compact", Kind.FLAG, "Merge small files of one date and gateway from two on, not from eight on."),
             *_SPARK,
             Option("json", Kind.FLAG, "Print the result as one JSON object.", destination="as_json"),
@@ -205,6 +208,8 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
         ),
     ),
 }
+#: The variable of the environment that names a file, which `run` and `bulk` make when they have written their result.
+RECEIPT: Final = "RFHBRIDGE_AUDIT_RECEIPT"
 #: Options without an effect on the result.
 _OF_THE_RUN: Final = frozenset({"memory", "as_json", "readable_by"})
 

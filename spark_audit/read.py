@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from spark_audit.digest import DIGEST_FOLDER, digest_numbers
+from spark_audit.location import Location
 from spark_audit.period import EVERYTHING, Period
 from spark_audit.verify.segment_forms import CLOSED, OPEN, SEGMENT_NAME, stored_bytes
 
@@ -24,8 +25,8 @@ class TrailFiles:
     search for segments, 0 for none. So digests that a gateway signs later do not count.
     """
 
-    folder: Path
-    segments: tuple[Path, ...]
+    folder: Location
+    segments: tuple[Location, ...]
     torn: tuple[str, ...]
     is_cut: bool = False
     last_digest: int = 0
@@ -47,19 +48,22 @@ class TrailFiles:
         return sum(size * (_RATIO if is_compressed else 1) for size, is_compressed in measured)
 
 
-def trail_files(trail_dir: Path, scratch: Path, *, period: Period = EVERYTHING, with_open: bool = True) -> TrailFiles:
+def trail_files(
+    trail_dir: Location, scratch: Path, *, period: Period = EVERYTHING, with_open: bool = True
+) -> TrailFiles:
     """The files of a trail. Raises OSError if the folder cannot be read. A gateway may close a segment meanwhile.
 
     `scratch` takes the copy of an open segment. If workers cannot see that folder, leave the open segment out.
     """
     last_digest = max(digest_numbers(trail_dir / DIGEST_FOLDER), default=0)
-    names = sorted(path.name for path in trail_dir.iterdir())
+    found = {path.name: path for path in trail_dir.iterdir()}
+    names = sorted(found)
     closed = {name.partition(".")[0]: name for name in reversed(names) if _is_closed(name)}
     every = {**{name.partition(".")[0]: name for name in names if with_open and _is_open(name)}, **closed}
     stems = sorted(every)
     to_read = stems if period.is_everything else period.to_read(stems)
     folder = Path(tempfile.mkdtemp(dir=scratch))
-    segments = [_whole_lines(trail_dir / every[stem], folder) for stem in to_read]
+    segments = [_whole_lines(found[every[stem]], folder) for stem in to_read]
     return TrailFiles(
         folder=trail_dir,
         segments=tuple(segments),
@@ -69,7 +73,7 @@ def trail_files(trail_dir: Path, scratch: Path, *, period: Period = EVERYTHING, 
     )
 
 
-def closed_segments(trail_dir: Path) -> list[Path]:
+def closed_segments(trail_dir: Location) -> list[Location]:
     """The files of closed segments in a folder, in any order; none if it cannot be read."""
     try:
         return [path for path in trail_dir.iterdir() if _is_closed(path.name)]
@@ -77,7 +81,7 @@ def closed_segments(trail_dir: Path) -> list[Path]:
         return []
 
 
-def _whole_lines(path: Path, folder: Path) -> Path:
+def _whole_lines(path: Location, folder: Path) -> Location:
     """A closed segment, or a copy of an open one up to its last line feed.
 
     If it was closed just now, the closed one.
@@ -86,12 +90,20 @@ def _whole_lines(path: Path, folder: Path) -> Path:
         return path
     copy = folder / path.name
     try:
-        shutil.copyfile(path, copy)
+        _copy(path, copy)
     except FileNotFoundError:
-        return path.with_suffix(CLOSED)
+        return path.with_name(f"{copy.stem}{CLOSED}")
     with copy.open("r+b") as file:
         file.truncate(_end_of_last_line(file))
     return copy
+
+
+def _copy(path: Location, copy: Path) -> None:
+    if isinstance(path, Path):
+        shutil.copyfile(path, copy)
+        return
+    with path.open("rb") as original, copy.open("wb") as file:
+        shutil.copyfileobj(original, file, _BLOCK_BYTES)
 
 
 def _end_of_last_line(file: BinaryIO) -> int:

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from spark_audit.commands.terminal import USAGE
+from spark_audit.location import Location, UnknownLocation
 from spark_audit.options import COMMANDS, Kind, Option
 from spark_audit.period import moment_of, moment_text
+from spark_audit.remote_location import location_of
 
 _PROGRAM: Final = "python -m spark_audit"
 #: Commands that print one result and have no log.
@@ -44,7 +46,7 @@ def _add(parser: argparse.ArgumentParser, option: Option) -> None:
     if option.kind is Kind.FLAG:
         parser.add_argument(option.flag, dest=option.key, action="store_true", help=option.help)
         return
-    is_path = option.kind in (Kind.FOLDER, Kind.FILE)
+    is_path = option.kind in (Kind.FOLDER, Kind.LOCATION, Kind.FILE)
     parser.add_argument(
         option.flag,
         dest=option.key,
@@ -56,6 +58,21 @@ def _add(parser: argparse.ArgumentParser, option: Option) -> None:
         metavar=None if option.choices else option.metavar or option.kind.value,
         help=option.help,
     )
+
+
+def _location(text: str) -> Location:
+    try:
+        return location_of(text)
+    except UnknownLocation as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _folder(text: str) -> Path:
+    """A folder of this machine. pathlib would make one named `s3:` of a URI."""
+    found = _location(text)
+    if not isinstance(found, Path):
+        raise argparse.ArgumentTypeError("a folder of this machine is needed here, not a URI")
+    return found
 
 
 def _size(text: str) -> str:
@@ -82,7 +99,8 @@ def _count(text: str) -> int:
 
 
 _TYPES: Final[dict[Kind, Callable[[str], object]]] = {
-    Kind.FOLDER: Path,
+    Kind.FOLDER: _folder,
+    Kind.LOCATION: _location,
     Kind.FILE: Path,
     Kind.TEXT: str,
     Kind.MOMENT: _moment,

@@ -2,6 +2,7 @@
 
 import argparse
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_audit.commands.engines import EngineFailed, place_of, scratch_folder, spark_session
@@ -9,7 +10,7 @@ from spark_audit.commands.report import show_result
 from spark_audit.commands.terminal import USAGE, Tell, not_written, tell_of
 from spark_audit.interruption import Interruption
 from spark_audit.options import repeatable
-from spark_audit.report import check_report_folder
+from spark_audit.report.destination import destination_of
 from spark_audit.result import AuditResult, Subject, counted
 
 if TYPE_CHECKING:
@@ -23,16 +24,17 @@ def bulk(options: argparse.Namespace, interruption: Interruption) -> int:
         if folder is not None and not folder.is_dir():
             tell(f"{folder} is not a folder", "error")
             return USAGE
-    try:
-        check_report_folder(options.out)
-    except OSError as error:
-        return not_written(options.out, error, tell)
-    command = repeatable("bulk", vars(options))
-    result = replace(_result(options, tell, interruption), subject=Subject.ARCHIVE, command=command)
-    return show_result(result, options, tell)
+    with destination_of(options.out) as destination:
+        try:
+            destination.check()
+        except OSError as error:
+            return not_written(options.out, error, tell)
+        command = repeatable("bulk", vars(options))
+        result = _result(options, destination.folder, tell, interruption)
+        return show_result(replace(result, subject=Subject.ARCHIVE, command=command), destination, options, tell)
 
 
-def _result(options: argparse.Namespace, tell: Tell, interruption: Interruption) -> AuditResult:
+def _result(options: argparse.Namespace, out: Path, tell: Tell, interruption: Interruption) -> AuditResult:
     """The result. It is `not evaluable` if the archive cannot be read, or is no archive."""
     from spark_audit.archive.audit import ArchiveToAudit
     from spark_audit.archive.files import ArchiveError
@@ -40,7 +42,7 @@ def _result(options: argparse.Namespace, tell: Tell, interruption: Interruption)
 
     try:
         archive = ArchiveToAudit.of(options.source, options.converted)
-        return _audited(options, archive, tell, interruption)
+        return _audited(options, archive, out, tell, interruption)
     except (ArchiveError, EngineFailed) as error:
         return not_evaluable(str(error))
     except OSError as error:
@@ -48,7 +50,7 @@ def _result(options: argparse.Namespace, tell: Tell, interruption: Interruption)
 
 
 def _audited(
-    options: argparse.Namespace, archive: "ArchiveToAudit", tell: Tell, interruption: Interruption
+    options: argparse.Namespace, archive: "ArchiveToAudit", out: Path, tell: Tell, interruption: Interruption
 ) -> AuditResult:
     from spark_audit.archive.audit import audit_archive
     from spark_audit.reperform.captured import AskedConversion
@@ -58,4 +60,4 @@ def _audited(
         tell("starting Spark")
         with spark_session(scratch, archive.size_bytes, place_of(options), interruption) as spark:
             tell(f"reading {counted(archive.messages.count, 'file')}, {archive.size_bytes / 1e6:.1f} MB")
-            return audit_archive(spark, archive, asked, tell, options.out)
+            return audit_archive(spark, archive, asked, tell, out)

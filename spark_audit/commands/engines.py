@@ -4,11 +4,12 @@ Spark is stopped at the end, unless killed. DuckDB runs in this process.
 """
 
 import argparse
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from spark_audit.interruption import Interruption
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
     from spark_audit.engines.engine import Engine
     from spark_audit.spark_session import SparkPlace
+
+
+#: A place that a worker could not use, in the text of Spark's error.
+_OURS: Final = re.compile(r"^spark_audit\.location\.LocationFailed: (.+)$", re.MULTILINE)
 
 
 class EngineFailed(Exception):
@@ -108,7 +113,9 @@ def _errors_of_spark(*others: type[Exception]) -> tuple[type[Exception], ...]:
 def _reason(error: Exception) -> str:
     """The words of an error before its many lines of Java.
 
-    An error of Java names the call first, and then the cause.
+    An error of Java names the call first, and then the cause. One of ours in a worker stands behind its traceback.
     """
+    if found := _OURS.search(str(error)):
+        return found[1]
     lines = str(error).strip().split("\n")
     return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])

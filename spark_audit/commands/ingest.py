@@ -3,7 +3,6 @@
 import argparse
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
@@ -20,6 +19,7 @@ from spark_audit.commands.terminal import (
     tell_of,
 )
 from spark_audit.interruption import Interruption
+from spark_audit.location import Location, LocationFailed
 from spark_audit.result import counted
 from spark_audit.verify.segment_forms import DamagedSegment
 from spark_audit.verify.source import LineTooLong
@@ -65,6 +65,8 @@ def ingest(options: argparse.Namespace, interruption: Interruption) -> int:
         return _ended(tell, f"a segment cannot be read to its end: {error} (audit verify names it)", NOT_EVALUABLE)
     except (NotATrail, Damaged, InUse, UnusableManifest, EngineFailed) as error:
         return _ended(tell, str(error), NOT_EVALUABLE)
+    except LocationFailed as error:
+        return _ended(tell, str(error), NOT_EVALUABLE)
     except OSError as error:
         return not_written(options.to, error, tell, "--to")
     if options.as_json:
@@ -85,7 +87,7 @@ def _ingested(options: argparse.Namespace, tell: Tell, interruption: Interruptio
     from spark_audit.ingest.segments import Measuring
     from spark_audit.ingest.warehouse import writing_to
 
-    folder: Path = options.to
+    folder: Location = options.to
     folders = trail_folders(options)
     with writing_to(folder) as before:
         measuring = Measuring()

@@ -2,6 +2,7 @@
 
 import argparse
 import getpass
+import os
 import socket
 import sys
 from collections.abc import Callable, Iterable
@@ -12,7 +13,9 @@ from typing import Final
 from rich.console import Console
 
 from spark_audit.commands.terminal import Tell, not_written
+from spark_audit.options import RECEIPT
 from spark_audit.report import print_summary, write_report
+from spark_audit.report.destination import Destination
 from spark_audit.result import AuditResult
 
 #: Characters of a line without a terminal.
@@ -21,15 +24,20 @@ _PIPE_COLUMNS: Final = 160
 
 def show_result(
     result: AuditResult,
+    destination: Destination,
     options: argparse.Namespace,
     tell: Tell,
     seal: Callable[[Iterable[Path]], None] = lambda _files: None,
 ) -> int:
     """Writes the report, has its files sealed, and shows the result; returns the exit code."""
     result = replace(result, auditor=_auditor())
+    folder = destination.folder
     try:
-        files = write_report(result, options.out)
-        seal([*files, *(options.out / name for name in (result.exceptions,) if name)])
+        files = write_report(result, folder)
+        seal([*files, *(folder / name for name in (result.exceptions,) if name)])
+        destination.publish()
+        if receipt := os.environ.get(RECEIPT):
+            Path(receipt).touch()
     except OSError as error:
         return not_written(options.out, error, tell)
     names = (*(file.name for file in files), *filter(None, (result.exceptions,)))

@@ -3,18 +3,20 @@
 import argparse
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from spark_audit.commands.engines import EngineFailed, duck_engine, place_of, scratch_folder, spark_engine
 from spark_audit.commands.report import show_result
-from spark_audit.commands.terminal import USAGE, Tell, not_written, tell_of
+from spark_audit.commands.terminal import NOT_EVALUABLE, USAGE, Tell, not_written, tell_of
 from spark_audit.interruption import Interruption
+from spark_audit.location import Location, LocationFailed
 from spark_audit.options import repeatable
 from spark_audit.period import Period, moment_of
 from spark_audit.personal import PersonalKey, UnusablePersonalKey
-from spark_audit.report import check_report_folder
+from spark_audit.report.destination import destination_of
 from spark_audit.report.integrity import integrity_of_all
 from spark_audit.result import AuditResult, Integrity, Verdict, counted
 from spark_audit.seal import SealedTrail, write_seal
@@ -50,28 +52,28 @@ class WrongUse(Exception):
 def run(options: argparse.Namespace, interruption: Interruption) -> int:
     """Runs the command; returns the exit code."""
     tell = tell_of("run", options.log_format)
-    try:
-        command = _Run(options, tell, interruption)
-    except (WrongUse, UnusableAnchor) as error:
-        tell(str(error), "error")
-        return USAGE
-    except OSError as error:
-        tell(f"{error.filename} cannot be read: {error.strerror}", "error")
-        return USAGE
-    try:
-        check_report_folder(options.out)  # now, and not after Spark's work
-    except OSError as error:
-        return not_written(options.out, error, tell)
-    result = command.result()
-    return show_result(result, options, tell, command.seal)
+    with destination_of(options.out) as destination:
+        try:
+            command = _Run(options, destination.folder, tell, interruption)
+        except (WrongUse, UnusableAnchor) as error:
+            tell(str(error), "error")
+            return USAGE
+        except OSError as error:
+            tell(f"{error.filename} cannot be read: {error.strerror}", "error")
+            return NOT_EVALUABLE if isinstance(error, LocationFailed) else USAGE
+        try:
+            destination.check()  # now, and not after Spark's work
+        except OSError as error:
+            return not_written(options.out, error, tell)
+        return show_result(command.result(), destination, options, tell, command.seal)
 
 
-def trail_folders(options: argparse.Namespace) -> tuple[Path, ...]:
-    """The folders of the named trails. Raises WrongUse if one does not exist, or is named twice."""
-    named = (*options.data, *options.trail)
+def trail_folders(options: argparse.Namespace) -> tuple[Location, ...]:
+    """The folders of the named trails. Raises WrongUse if one does not exist, or is named twice; LocationFailed."""
+    named: tuple[Location, ...] = (*options.data, *options.trail)
     for folder in named:
         if not folder.is_dir():
-            raise WrongUse(f"{folder} is not a folder")
+            raise WrongUse(f"{folder} is not a folder" + ("" if isinstance(folder, Path) else ", or holds nothing"))
     folders = tuple(folder / TRAIL_FOLDER for folder in options.data) + tuple(options.trail)
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise WrongUse("a trail is named twice")
@@ -81,8 +83,8 @@ def trail_folders(options: argparse.Namespace) -> tuple[Path, ...]:
 class _Run:
     """One audit, whose inputs are read and checked. Raises an error that says why one cannot be used."""
 
-    def __init__(self, options: argparse.Namespace, tell: Tell, interruption: Interruption) -> None:
-        self.options, self.tell, self.interruption = options, tell, interruption
+    def __init__(self, options: argparse.Namespace, out: Path, tell: Tell, interruption: Interruption) -> None:
+        self.options, self.out, self.tell, self.interruption = options, out, tell, interruption
         self.folders = trail_folders(options)
         self.period = Period(from_us=_moment_us(options.from_time), until_us=_moment_us(options.until_time))
         self.place = place_of(options)
@@ -107,14 +109,18 @@ class _Run:
 
     def seal(self, files: Iterable[Path]) -> None:
         """Says of which trails the files are, and signs it where a key was named. Raises OSError."""
-        write_seal(self.options.out, files, map(SealedTrail.of, self.verifications), self.signer)
+        write_seal(self.out, files, map(SealedTrail.of, self.verifications), self.signer)
 
-    def _files(self) -> set[Path]:
+    def _files(self) -> set[Location]:
         """The present files of closed segments, or those of Parquet."""
         from spark_audit.read import closed_segments
 
         if self.options.parquet:
-            return set(self.options.parquet.rglob("*.parquet"))
+            from spark_audit.ingest.warehouse import parquet_files
+
+            with suppress(OSError):
+                return set(parquet_files(self.options.parquet))
+            return set()
         return {path for folder in self.folders for path in closed_segments(folder)}
 
     def _once(self, scratch: Path) -> AuditResult:
@@ -130,6 +136,8 @@ class _Run:
             result = self._judged(scratch, *source)
         except (NothingToRead, EngineFailed) as error:
             result = not_evaluable(str(error))
+        except OSError as error:
+            result = not_evaluable(f"{error.filename or 'a file'} cannot be read: {error.strerror or error}")
         integrity = integrity_of_all(tuple(map(str, self.folders)), verifications)
         is_unruly = any(each.of_rule for each in verifications)
         return replace(
@@ -158,7 +166,7 @@ class _Run:
         from spark_audit.ingest.manifest import UnusableManifest
         from spark_audit.ingest.warehouse import Damaged
 
-        folder: Path = self.options.parquet
+        folder: Location = self.options.parquet
         try:
             selection = selected(folder, self.period)
             made = input_of_parquet(folder, selection)
@@ -179,7 +187,7 @@ class _Run:
                 audit_input,
                 self.tell,
                 policy=self.policy,
-                report_folder=self.options.out,
+                report_folder=self.out,
                 personal_key=self.personal_key,
             )
 
@@ -197,7 +205,7 @@ def _with_integrity(result: AuditResult, integrity: Integrity) -> str:
     return f"{result.reason}; the trail as a whole does not hold: {integrity.reason}"
 
 
-def _files_of(folder: Path, scratch: Path, period: Period, *, with_open: bool) -> "TrailFiles":
+def _files_of(folder: Location, scratch: Path, period: Period, *, with_open: bool) -> "TrailFiles":
     """The files to read of a trail. Raises NothingToRead."""
     from spark_audit.read import trail_files
 

@@ -5,7 +5,6 @@ import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import orjson
@@ -22,6 +21,7 @@ from spark_audit.commands.terminal import (
     tell_of,
 )
 from spark_audit.interruption import Interruption
+from spark_audit.location import Location, LocationFailed
 from spark_audit.result import AuditResult, Verdict
 from spark_audit.verify.segment_forms import DamagedSegment
 from spark_audit.verify.source import LineTooLong
@@ -54,7 +54,7 @@ def stream(options: argparse.Namespace, interruption: Interruption) -> int:
         reason, exit_code = str(error), USAGE
     except ChangedSegment as error:
         reason, exit_code = str(error), VIOLATIONS
-    except (Damaged, InUse, UnusableManifest, EngineFailed) as error:
+    except (Damaged, InUse, UnusableManifest, EngineFailed, LocationFailed) as error:
         reason, exit_code = str(error), NOT_EVALUABLE
     except OSError as error:
         return not_written(options.out, error, tell, "--out or --checkpoint")
@@ -71,7 +71,7 @@ class _Streaming:
     interruption: Interruption
     resources: ExitStack
     stream: "Stream"
-    folders: tuple[Path, ...]
+    folders: tuple[Location, ...]
     manifest: "Manifest"
     reported: "Reported"
     measuring: "Measuring"

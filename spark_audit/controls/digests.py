@@ -11,7 +11,6 @@ digest, and makes the table of findings that its rule asks.
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from spark_audit.digest import (
     is_countersignature_due,
     parse_digest,
 )
+from spark_audit.location import Location
 from spark_audit.period import Period
 from spark_audit.record import ZERO_HASH
 
@@ -71,12 +71,12 @@ class DigestFile:
     is_signed: bool = False
 
 
-def read_digests(folder: Path, last_number: int = sys.maxsize) -> tuple[DigestFile, ...]:
+def read_digests(folder: Location, last_number: int = sys.maxsize) -> tuple[DigestFile, ...]:
     """Every digest in a folder up to a number; none where it is not there. Nothing in a file makes this fail."""
     return tuple(_read(folder, number) for number in digest_numbers(folder) if number <= last_number)
 
 
-def _read(folder: Path, number: int) -> DigestFile:
+def _read(folder: Location, number: int) -> DigestFile:
     with (folder / digest_name(number)).open("rb") as file:
         content = file.read(LARGEST_DIGEST_BYTES + 1)
     if len(content) > LARGEST_DIGEST_BYTES:

@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from spark_audit.engines.engine import MakeTable, Row
+from spark_audit.engines.engine import MakeTable, Row, write_partitioned
 from spark_audit.facts.pieces import Piece
 from spark_audit.facts.reader import FactReader, Reading
 from spark_audit.facts.tables import TABLES, schema_of
@@ -109,10 +109,7 @@ class DuckEngine:
 
     def write(self, query: str, folder: Path) -> None:
         """See Engine."""
-        shutil.rmtree(folder, ignore_errors=True)
-        rows = self._database.sql(query).to_arrow_reader(_ROWS)
-        partitioning = ds.partitioning(pa.schema([("control", pa.string())]), flavor="hive")
-        ds.write_dataset(rows, folder, format="parquet", partitioning=partitioning)
+        write_partitioned(self._database.sql(query).to_arrow_reader(_ROWS), folder)
 
     def close(self) -> None:
         """See Engine."""

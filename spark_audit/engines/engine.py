@@ -1,10 +1,12 @@
 """What an audit asks of an engine: to read facts, to keep tables, to answer queries, to write findings."""
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 
 from spark_audit.facts.pieces import Piece
 from spark_audit.facts.reader import Reading
@@ -75,3 +77,10 @@ class Engine(Protocol):
     def close(self) -> None:
         """Lets go of all tables."""
         ...
+
+
+def write_partitioned(rows: pa.RecordBatchReader, folder: Path) -> None:
+    """Writes rows as Engine.write does."""
+    shutil.rmtree(folder, ignore_errors=True)
+    partitioning = ds.partitioning(pa.schema([("control", pa.string())]), flavor="hive")
+    ds.write_dataset(rows, folder, format="parquet", partitioning=partitioning)

@@ -8,15 +8,16 @@ left too little to sort with, in 2 GB.)
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from spark_audit.engines.engine import MakeTable, Row
+from spark_audit.engines.engine import MakeTable, Row, write_partitioned
 from spark_audit.facts.pieces import Piece
 from spark_audit.facts.reader import FactReader, Reading
 from spark_audit.facts.tables import TABLES
@@ -32,6 +33,8 @@ _FEW_BYTES: Final = 1024 * 1024
 _FEW_ROWS: Final = 10_000
 #: Text that one task reads.
 _TASK_BYTES: Final = 16 * 1024 * 1024
+#: Rows that come here together.
+_ROWS: Final = 2_000
 _ON_DISK: Final = StorageLevel.DISK_ONLY
 
 
@@ -110,14 +113,26 @@ class SparkEngine:
         return (row.asDict() for row in self._spark.sql(query).toLocalIterator())
 
     def write(self, query: str, folder: Path) -> None:
-        """See Engine. The folder must be one that all workers see."""
-        self._spark.sql(query).write.mode("overwrite").partitionBy("control").parquet(str(folder))
+        """See Engine. Workers on other machines write nothing: their rows come here."""
+        frame = self._spark.sql(query)
+        if str(self._spark.conf.get("spark.master", "")).startswith("local"):
+            frame.write.mode("overwrite").partitionBy("control").parquet(str(folder))
+        else:
+            write_partitioned(_batches_of(frame), folder)
 
     def close(self) -> None:
         """See Engine."""
         for frame in self._kept:
             frame.unpersist()
         self._kept.clear()
+
+
+def _batches_of(frame: DataFrame) -> pa.RecordBatchReader:
+    """The rows of a frame, a part of them at a time."""
+    schema = to_arrow_schema(frame.schema)
+    rows = (row.asDict() for row in frame.toLocalIterator())
+    parts = iter(lambda: list(islice(rows, _ROWS)), [])
+    return pa.RecordBatchReader.from_batches(schema, (pa.RecordBatch.from_pylist(part, schema) for part in parts))
 
 
 def _read(

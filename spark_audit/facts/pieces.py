@@ -8,13 +8,14 @@ that form. Memory holds a block and the longest line.
 import io
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Protocol
 
 import pyarrow.parquet as pq
 
 from spark_audit.facts.lines import Line, hash_of, parsed, shown
+from spark_audit.location import Location, LocationFailed
 from spark_audit.record import FIELDS
+from spark_audit.remote_location import RemoteLocation
 from spark_audit.verify.segment_forms import DamagedSegment, Readable, open_segment, stored_bytes, text_of
 from spark_audit.verify.source import BLOCK_BYTES, LONGEST_LINE_BYTES
 
@@ -38,7 +39,7 @@ class SegmentPiece:
     """Bytes `start` to `end` of a segment of text; of a compressed one all. `end` 0: to the end."""
 
     trail: str
-    path: Path
+    path: Location
     start: int = 0
     end: int = 0
 
@@ -51,7 +52,10 @@ class SegmentPiece:
             yield Line(self.trail, segment, self.start, place, record, hash_of(data), text)
 
     def _raw(self) -> Iterator[bytes]:
-        opened, ending = open_segment(self.path)
+        try:
+            opened, ending = open_segment(self.path)
+        except FileNotFoundError:
+            raise LocationFailed(str(self.path), "it was removed while the trail was read (audit once more)") from None
         with opened as file:
             try:
                 with text_of(file, ending) as text:
@@ -60,7 +64,7 @@ class SegmentPiece:
                 yield f"what follows cannot be decompressed: {error}".encode()
 
 
-def pieces_of(trail: str, paths: Iterable[Path], piece_bytes: int = PIECE_BYTES) -> list[SegmentPiece]:
+def pieces_of(trail: str, paths: Iterable[Location], piece_bytes: int = PIECE_BYTES) -> list[SegmentPiece]:
     """The pieces of segments. Raises OSError."""
     pieces: list[SegmentPiece] = []
     for path in paths:
@@ -112,6 +116,13 @@ def _lines_of(blocks: Iterator[bytes]) -> Iterator[tuple[bytes, int]]:
         yield b"".join(held), length
 
 
+def parquet_file(location: Location) -> pq.ParquetFile:
+    """Opens a file of Parquet. Raises OSError, ArrowInvalid."""
+    if isinstance(location, RemoteLocation):
+        return pq.ParquetFile(location.open("rb", buffering=0), pre_buffer=True)
+    return pq.ParquetFile(location)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetPiece:
     """A file of lines that `ingest` made, and of each trail the first and last segment (stems) that are read.
@@ -119,13 +130,13 @@ class ParquetPiece:
     `is_named`: several trails are read, and lines bear the name of theirs.
     """
 
-    path: Path
+    path: Location
     segments: Mapping[str, tuple[str, str]]
     is_named: bool
 
     def lines(self) -> Iterator[Line]:
         """See Piece."""
-        with pq.ParquetFile(self.path) as file:
+        with parquet_file(self.path) as file:
             there = set(file.schema_arrow.names)
             fields = [name for name in _FIELD_NAMES if name in there]
             for batch in file.iter_batches(batch_size=_ROWS, columns=[*fields, *_PLACED]):

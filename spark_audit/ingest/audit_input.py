@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 from spark_audit.audit_input import ALONE, AuditInput
@@ -12,6 +11,7 @@ from spark_audit.digest import DIGEST_FOLDER
 from spark_audit.facts.pieces import ParquetPiece
 from spark_audit.ingest.manifest import DataFile, Manifest
 from spark_audit.ingest.warehouse import Damaged, check_files
+from spark_audit.location import Location
 from spark_audit.period import AROUND_US, Period, hour_of
 
 #: The file beside the manifest that marks the history of a stream.
@@ -31,7 +31,7 @@ class Selection:
     text_bytes: int
 
 
-def selected(folder: Path, period: Period) -> Selection:
+def selected(folder: Location, period: Period) -> Selection:
     """The selection of a folder for a period, with unchanged files. Raises Damaged, UnusableManifest, OSError."""
     if (folder / STREAM_FILE).exists():
         raise Damaged(f"{folder} is the checkpoint of a stream, which forgets what is old: ingest into a folder")
@@ -74,7 +74,7 @@ def _is_later(first_read: str, first_there: str) -> bool:
     return first_read != first_there or int(first_there[:_SEGMENT_NUMBER]) > 1
 
 
-def input_of_parquet(folder: Path, selection: Selection) -> AuditInput:
+def input_of_parquet(folder: Location, selection: Selection) -> AuditInput:
     """The audit input of a selection. Raises OSError."""
     several = len(selection.segments) > 1
     pieces = (

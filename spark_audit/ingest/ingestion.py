@@ -1,7 +1,7 @@
 """New segments to Parquet, in batches, each whole or not at all; then small files to large ones.
 
-A batch is written to the staging folder, its files are moved into place, and the manifest that names them comes last. A
-kill at any point leaves the earlier manifest, and files that it does not name. The next ingest removes those files.
+The files of a batch are brought to their place, and the manifest that names them comes last. A kill at any point leaves
+the earlier manifest, and files that it does not name. The next ingest removes those files.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,8 +25,10 @@ from spark_audit.digest import (
 )
 from spark_audit.facts.pieces import Piece, pieces_of
 from spark_audit.ingest.manifest import DataFile, IngestedSegment, Manifest
+from spark_audit.ingest.parquet_files import read_files, write_files
 from spark_audit.ingest.segments import MeasuredSegment, Measuring
-from spark_audit.ingest.warehouse import STAGING, Damaged, bring_into_place, read_files
+from spark_audit.ingest.warehouse import Damaged
+from spark_audit.location import Location
 from spark_audit.schema import batches_of, ingested_schema
 
 #: Bytes of text of one batch. A kill loses at most one batch, and Spark sorts one at a time.
@@ -61,13 +63,13 @@ class NewSegments:
     """
 
     trail: str
-    folder: Path
+    folder: Location
     segments: tuple[MeasuredSegment, ...]
     known: int
     stems: frozenset[str]
 
 
-def new_segments(folder: Path, manifest: Manifest, measuring: Measuring) -> NewSegments:
+def new_segments(folder: Location, manifest: Manifest, measuring: Measuring) -> NewSegments:
     """The new segments of a trail. Raises ChangedSegment, NotATrail, OSError, DamagedSegment, LineTooLong."""
     measured = list(measuring.closed_segments(folder))
     gateways = [segment.gateway for segment in measured if segment.gateway]
@@ -115,12 +117,14 @@ def is_plain_name(gateway: str) -> bool:
     return len(gateway) == _NAME_CHARACTERS and not gateway.strip("0123456789abcdef")
 
 
-def copy_digests(folder: Path, new: NewSegments) -> None:
+def copy_digests(folder: Location, new: NewSegments) -> None:
     """Copies the digests of a trail beside its lines, up to that of a segment which was not closed when they were
     measured: so a digest without lines is that of a segment which is missing. Raises ChangedSegment, OSError.
     """
     target = folder / DIGEST_FOLDER / new.trail
-    target.mkdir(parents=True, exist_ok=True)
+    if isinstance(target, Path):
+        target.mkdir(parents=True, exist_ok=True)
+    copied = set(digest_numbers(target))
     numbers = digest_numbers(new.folder / DIGEST_FOLDER)
     to_come = {path.name.partition(".")[0] for path in new.folder.iterdir()} - new.stems
     for number in numbers:
@@ -128,12 +132,19 @@ def copy_digests(folder: Path, new: NewSegments) -> None:
         data = original.read_bytes()
         if _segment_of(data) in to_come:
             return
-        if copy.exists() and copy.read_bytes() != data:
+        if number not in copied:
+            _add(copy, data)
+        elif copy.read_bytes() != data:
             raise ChangedSegment(f"{original} was changed after it was ingested")
-        if not copy.exists():
-            unfinished = copy.with_suffix(".part")
-            unfinished.write_bytes(data)
-            unfinished.replace(copy)
+
+
+def _add(copy: Location, data: bytes) -> None:
+    if not isinstance(copy, Path):
+        copy.write_bytes(data)
+        return
+    unfinished = copy.with_suffix(".part")
+    unfinished.write_bytes(data)
+    unfinished.replace(copy)
 
 
 def _segment_of(data: bytes) -> str:
@@ -147,7 +158,7 @@ def _segment_of(data: bytes) -> str:
 
 def ingested(
     spark: SparkSession,
-    folder: Path,
+    folder: Location,
     manifest: Manifest,
     news: Iterable[NewSegments],
     batch_bytes: int = BATCH_BYTES,
@@ -160,9 +171,8 @@ def ingested(
     """
     for new in news:
         for batch in _batches(new.segments, batch_bytes):
-            staged = folder / STAGING / f"{manifest.next_number:08d}"
-            _write(_partitioned(_lines_of(spark, new, batch)), staged, files=_files_for(batch))
-            files = bring_into_place(folder, staged, manifest.next_number)
+            lines = _partitioned(_lines_of(spark, new, batch))
+            files = _write(lines, folder, manifest.next_number, files=_files_for(batch))
             _check_rows(files, sum(segment.lines for segment in batch))
             manifest = manifest.with_more(tuple(_named(new.trail, segment) for segment in batch), files)
             manifest.save(folder)
@@ -214,12 +224,10 @@ def _date() -> Column:
     return sf.coalesce(noted, named)
 
 
-def _write(lines: DataFrame, staged: Path, *, files: int) -> None:
+def _write(lines: DataFrame, folder: Location, number: int, *, files: int) -> tuple[DataFile, ...]:
     """Writes lines sorted by sequence within each date and gateway, in about so many files."""
     spread = lines.repartitionByRange(files, *_ORDER) if files > 1 else lines.coalesce(1)
-    ordered = spread.sortWithinPartitions(*_ORDER)
-    writer = ordered.write.mode("overwrite").option("compression", "zstd")
-    writer.partitionBy("date", "gateway_id").parquet(str(staged))
+    return write_files(spread.sortWithinPartitions(*_ORDER), folder, number)
 
 
 def _check_rows(files: Sequence[DataFile], lines: int) -> None:
@@ -263,11 +271,9 @@ def _filled(files: Sequence[DataFile]) -> Iterator[tuple[DataFile, ...]]:
     yield tuple(group)
 
 
-def compacted(spark: SparkSession, folder: Path, manifest: Manifest, group: tuple[DataFile, ...]) -> Manifest:
+def compacted(spark: SparkSession, folder: Location, manifest: Manifest, group: tuple[DataFile, ...]) -> Manifest:
     """Merges files into one. The old ones are removed when the manifest names the new one."""
-    staged = folder / STAGING / f"{manifest.next_number:08d}"
-    _write(_partitioned(read_files(spark, folder, group)), staged, files=1)
-    files = bring_into_place(folder, staged, manifest.next_number)
+    files = _write(_partitioned(read_files(spark, folder, group)), folder, manifest.next_number, files=1)
     _check_rows(files, sum(file.rows for file in group))
     manifest = manifest.with_others(group, files)
     manifest.save(folder)

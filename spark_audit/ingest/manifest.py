@@ -13,6 +13,8 @@ from typing import Any, Final, Self
 
 import orjson
 
+from spark_audit.location import Location
+
 MANIFEST_VERSION: Final = 1
 MANIFEST_FILE: Final = "manifest.json"
 
@@ -67,12 +69,12 @@ class Manifest:
         self._known.update({(segment.trail, segment.stem): segment for segment in self.segments})
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
+    def load(cls, folder: Location) -> Self:
         """The manifest in a folder. Raises UnusableManifest, FileNotFoundError and other OSErrors."""
         return cls._parsed((folder / MANIFEST_FILE).read_bytes(), folder)
 
     @classmethod
-    def _parsed(cls, data: bytes, folder: Path) -> Self:
+    def _parsed(cls, data: bytes, folder: Location) -> Self:
         try:
             values: dict[str, Any] = orjson.loads(data)
             if values["version"] != MANIFEST_VERSION:
@@ -85,16 +87,30 @@ class Manifest:
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
             raise UnusableManifest(f"{folder / MANIFEST_FILE} is no manifest: {error}") from None
 
-    def save(self, folder: Path) -> None:
-        """Replaces the manifest. It is on the disk when this returns. Raises OSError."""
+    def save(self, folder: Location) -> None:
+        """Replaces the manifest. It is on the disk when this returns. Raises UnusableManifest, OSError."""
         values = {name: value for name, value in asdict(self).items() if not name.startswith("_")}
+        data = orjson.dumps(values, option=orjson.OPT_INDENT_2)
+        if not isinstance(folder, Path):
+            self._check_only_writer(folder)
+            (folder / MANIFEST_FILE).write_bytes(data)
+            return
         unfinished = folder / f"{MANIFEST_FILE}.part"
         with unfinished.open("wb") as file:
-            file.write(orjson.dumps(values, option=orjson.OPT_INDENT_2))
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(folder / MANIFEST_FILE)
         sync_folder(folder)
+
+    def _check_only_writer(self, folder: Location) -> None:
+        """Each change raises `next_number` by one, so the manifest that is there is the one before."""
+        try:
+            there = self.load(folder).next_number
+        except FileNotFoundError:
+            there = 1
+        if there != self.next_number - 1:
+            raise UnusableManifest(f"another process ingested into {folder} meanwhile: ingest once more")
 
     def segment(self, trail: str, stem: str) -> IngestedSegment | None:
         """The ingested segment of a trail with that name."""

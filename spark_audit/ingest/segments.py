@@ -8,6 +8,7 @@ from pathlib import Path
 
 import orjson
 
+from spark_audit.location import Location, Status
 from spark_audit.record import Kind
 from spark_audit.verify.segment_forms import OPEN
 from spark_audit.verify.source import SegmentFile, TrailFolder, each_segment
@@ -20,7 +21,7 @@ class MeasuredSegment:
     `begins_late` is the hash of that record if it says why a trail begins late, else "".
     """
 
-    path: Path
+    path: Location
     stem: str
     gateway: str
     sha256: str
@@ -33,18 +34,17 @@ class Measuring:
     """Measures closed segments. It does not read a segment again whose name, size and time of change are the same."""
 
     def __init__(self) -> None:
-        self._measured: dict[Path, tuple[tuple[int, int], MeasuredSegment]] = {}
+        self._measured: dict[Location, tuple[tuple[int, int], MeasuredSegment]] = {}
 
-    def closed_segments(self, trail_dir: Path) -> Iterator[MeasuredSegment]:
+    def closed_segments(self, trail_dir: Location) -> Iterator[MeasuredSegment]:
         """The closed segments of a trail in order. Raises OSError, DamagedSegment, LineTooLong."""
         for segment in each_segment(TrailFolder(trail_dir)):
             if segment.ending != OPEN:
                 yield self._known_or_measured(trail_dir, segment)
 
-    def _known_or_measured(self, trail_dir: Path, segment: SegmentFile) -> MeasuredSegment:
+    def _known_or_measured(self, trail_dir: Location, segment: SegmentFile) -> MeasuredSegment:
         path = trail_dir / segment.name
-        with segment.open_file() as file:
-            status = os.fstat(file.fileno())
+        status = _status(path, segment)
         looks, measured = self._measured.get(path, ((0, 0), None))
         if measured is None or looks != (status.st_size, status.st_mtime_ns):
             measured = _measured(trail_dir, segment)
@@ -52,7 +52,15 @@ class Measuring:
         return measured
 
 
-def _measured(trail_dir: Path, segment: SegmentFile) -> MeasuredSegment:
+def _status(path: Location, segment: SegmentFile) -> Status:
+    """What is known of the file without reading it; here of the one that is open, which may just be compressed."""
+    if not isinstance(path, Path):
+        return path.stat()
+    with segment.open_file() as file:
+        return os.fstat(file.fileno())
+
+
+def _measured(trail_dir: Location, segment: SegmentFile) -> MeasuredSegment:
     digest = hashlib.sha256()
     size_bytes = lines = 0
     gateway = begins_late = ""

@@ -1,29 +1,29 @@
-"""The folder of ingested lines: one writer at a time, the remains of a kill, and files brought into place."""
+"""The place of ingested lines: one writer at a time, the remains of a kill, and files brought into place.
+
+A folder of this machine is locked. An object store has no locks, so there the manifest is compared before it is
+replaced: of two ingests at the same time one fails, and what it wrote is removed by the next.
+"""
 
 import fcntl
 import hashlib
 import os
-import re
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow.parquet as pq
 
 from spark_audit.digest import DIGEST_FOLDER
 from spark_audit.ingest.manifest import MANIFEST_FILE, DataFile, Manifest, sync_folder
-from spark_audit.schema import ingested_schema
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from spark_audit.location import Location
+from spark_audit.remote_location import RemoteLocation
 
 RECORDS: Final = "records"
+#: Where Spark writes files in a folder of this machine, before they are brought into place.
 STAGING: Final = "staging"
 _LOCK: Final = "lock"
-#: What Spark takes for a pattern in a path.
-_GLOB_CHARACTERS: Final = re.compile(r"([\\{}\[\]*?])")
 _OURS: Final = frozenset({_LOCK, RECORDS, STAGING, DIGEST_FOLDER, f"{MANIFEST_FILE}.part"})
 _BLOCK_BYTES: Final = 1024 * 1024
 
@@ -37,40 +37,44 @@ class Damaged(Exception):
 
 
 @contextmanager
-def writing_to(folder: Path) -> Iterator[Manifest]:
+def writing_to(folder: Location) -> Iterator[Manifest]:
     """The manifest, for the only writer. Removes files that it does not name.
 
     Raises InUse, UnusableManifest, OSError.
     """
+    if not isinstance(folder, Path):
+        yield _swept(folder)
+        return
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / _LOCK).open("ab") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InUse(f"another process ingests into {folder}: wait for its end") from None
-        manifest = _manifest_of(folder)
-        _sweep(folder, manifest)
-        yield manifest
+        yield _swept(folder)
 
 
-def _manifest_of(folder: Path) -> Manifest:
+def _manifest_of(folder: Location) -> Manifest:
     """The manifest; an empty one if the folder is empty."""
     try:
         return Manifest.load(folder)
     except FileNotFoundError:
-        others = {path.name for path in folder.iterdir()} - _OURS
-        if others:
-            raise Damaged(f"{folder} holds {min(others)!r} and no manifest: name a folder of its own") from None
+        with suppress(FileNotFoundError):
+            if others := {path.name for path in folder.iterdir()} - _OURS:
+                raise Damaged(f"{folder} holds {min(others)!r} and no manifest: name a folder of its own") from None
         return Manifest()
 
 
-def _sweep(folder: Path, manifest: Manifest) -> None:
-    """Removes the remains of an ingest that was killed."""
-    shutil.rmtree(folder / STAGING, ignore_errors=True)
-    named = {file.path for file in manifest.files}
-    for path in (folder / RECORDS).rglob("*.parquet"):
-        if str(path.relative_to(folder)) not in named:
+def _swept(folder: Location) -> Manifest:
+    """The manifest, after the remains of an ingest that was killed were removed."""
+    manifest = _manifest_of(folder)
+    if isinstance(folder, Path):
+        shutil.rmtree(folder / STAGING, ignore_errors=True)
+    named = {folder / file.path for file in manifest.files}
+    for path in parquet_files(folder / RECORDS):
+        if path not in named:
             path.unlink()
+    return manifest
 
 
 def bring_into_place(folder: Path, staged: Path, number: int) -> tuple[DataFile, ...]:
@@ -97,8 +101,11 @@ def _described(folder: Path, path: Path) -> DataFile:
     )
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Location, data: bytes) -> None:
     """Writes a file as a whole. It is on the disk when this returns. Raises OSError."""
+    if not isinstance(path, Path):
+        path.write_bytes(data)
+        return
     unfinished = path.with_name(f"{path.name}.part")
     with unfinished.open("wb") as file:
         file.write(data)
@@ -108,13 +115,15 @@ def replace_file(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
-def read_files(spark: "SparkSession", folder: Path, files: Iterable[DataFile]) -> "DataFrame":
-    """The lines in these files. Fields that an earlier version did not know are null in its files."""
-    paths = (_GLOB_CHARACTERS.sub(r"\\\1", str(folder / file.path)) for file in files)
-    return spark.read.schema(ingested_schema()).parquet(*paths)
+def parquet_files(folder: Location) -> Iterator[Location]:
+    """The files of Parquet below a folder. Raises OSError."""
+    if isinstance(folder, Path):
+        return folder.rglob("*.parquet")
+    assert isinstance(folder, RemoteLocation)
+    return (path for path in folder.files_below() if path.name.endswith(".parquet"))
 
 
-def check_files(folder: Path, files: tuple[DataFile, ...]) -> None:
+def check_files(folder: Location, files: tuple[DataFile, ...]) -> None:
     """Raises Damaged if a file is missing, or has changed since it was written."""
     for file in files:
         path = folder / file.path
@@ -126,7 +135,7 @@ def check_files(folder: Path, files: tuple[DataFile, ...]) -> None:
             raise Damaged(f"{path} is not as it was written (ingest into a new folder)")
 
 
-def _sha256(path: Path) -> str:
+def _sha256(path: Location) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(_BLOCK_BYTES):

@@ -20,15 +20,14 @@ are the checksum, and its window is at most 8 MiB. A file in gzip has one member
 segment in two forms, both have the same text.
 """
 
-import errno
 import gzip
-import os
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import BinaryIO, Final, Protocol
+
+from spark_audit.location import Location, gone
 
 OPEN: Final = ".open"
 CLOSED: Final = ".jsonl"
@@ -95,23 +94,31 @@ _READERS: Final[Mapping[str, Callable[[BinaryIO], Readable]]] = {
 }
 
 
-def open_segment(path: Path) -> tuple[BinaryIO, str]:
+def open_segment(path: Location) -> tuple[BinaryIO, str]:
     """A segment's file, opened, and its ending: another one where it was closed or compressed meanwhile.
 
     Raises OSError, FileNotFoundError where it is there in no form.
     """
-    stem = path.name.partition(".")[0]
-    for ending in (path.name.removeprefix(stem), CLOSED, *COMPRESSED):
+    for form, ending in _forms(path):
         with suppress(FileNotFoundError):
-            return path.with_name(stem + ending).open("rb"), ending
-    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+            return form.open("rb"), ending
+    raise gone(path)
 
 
-def stored_bytes(path: Path) -> tuple[int, bool]:
+def stored_bytes(path: Location) -> tuple[int, bool]:
     """How many bytes a segment's file has, and whether it is compressed. Raises OSError."""
-    file, ending = open_segment(path)
-    with file:
-        return os.fstat(file.fileno()).st_size, ending in COMPRESSED
+    for form, ending in _forms(path):
+        with suppress(FileNotFoundError):
+            return form.stat().st_size, ending in COMPRESSED
+    raise gone(path)
+
+
+def _forms(path: Location) -> Iterator[tuple[Location, str]]:
+    """The file of a segment, and those in which it may be found later."""
+    stem, _, ending = path.name.partition(".")
+    yield path, f".{ending}"
+    for other in (CLOSED, *COMPRESSED):
+        yield path.with_name(stem + other), other
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
-from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 
 from spark_audit.digest import (
@@ -21,6 +20,7 @@ from spark_audit.digest import (
     digest_numbers,
     parse_digest,
 )
+from spark_audit.location import Location
 from spark_audit.verify.digests import segment_number
 from spark_audit.verify.segment_forms import CLOSED, SEGMENT_NAME, Readable, open_segment, text_of
 
@@ -84,7 +84,7 @@ class TrailFolder:
     `gone` are the segments that were removed before they could be read; known when `entries` has ended.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Location) -> None:
         self._folder = folder
         self.gone: list[str] = []
         self._digests = digest_numbers(folder / DIGEST_FOLDER)

@@ -1,10 +1,10 @@
 """A trail, whole: one pass over its digests and segments, held against an anchor where there is one."""
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Final
 
 from spark_audit.digest import DIGEST_FOLDER, digest_name
+from spark_audit.location import Location
 from spark_audit.record import RECORD_VERSION
 from spark_audit.result import counted
 from spark_audit.verify.anchor import Anchor
@@ -28,7 +28,7 @@ _NO_ANCHOR: Final = Anchor()
 
 
 def verify(
-    trail_dir: Path,
+    trail_dir: Location,
     anchor: Anchor = _NO_ANCHOR,
     *,
     accepted: frozenset[str] = frozenset(),
@@ -68,14 +68,14 @@ def not_evaluable(reason: str) -> Verification:
     return _Check(_NO_ANCHOR).result(Verdict.NOT_EVALUABLE, reason, ())
 
 
-def _verify_folder(trail_dir: Path, anchor: Anchor, accepted: frozenset[str], rule: AuditorsRule) -> Verification:
+def _verify_folder(trail_dir: Location, anchor: Anchor, accepted: frozenset[str], rule: AuditorsRule) -> Verification:
     try:
         return verify_source(TrailFolder(trail_dir), anchor, accepted, rule)
     except OSError as error:
         return not_evaluable(f"{error.filename or trail_dir} cannot be read: {error.strerror}")
 
 
-def _names(folder: Path) -> list[str]:
+def _names(folder: Location) -> list[str]:
     """What is in a trail's folder and in that of its digests."""
     try:
         return sorted(path.name for place in (folder, folder / DIGEST_FOLDER) for path in place.iterdir())

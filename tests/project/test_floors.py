@@ -76,6 +76,7 @@ ALLOWED = {
     "spark_audit/segment_index.py": "import spark_audit.life",
     "spark_audit/seal.py": "import spark_audit.verify",
     "spark_audit/signature.py": "",
+    "spark_audit/location.py": "",
     "spark_audit/verify.py": "import spark_audit.record",
     "spark_audit/bulk.py": "import mappings.headers.mqrfh2",
     "spark_audit/read.py": "import pyspark",

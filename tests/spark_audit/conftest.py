@@ -18,6 +18,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pyspark.sql import SparkSession
 
+from spark_audit import remote_location
 from spark_audit.audit import audit
 from spark_audit.audit_input import AuditInput, input_of_trails
 from spark_audit.controls.catalogue import CONTROLS
@@ -30,6 +31,7 @@ from spark_audit.policy import Policy
 from spark_audit.read import trail_files
 from spark_audit.result import AuditResult
 from spark_audit.spark_session import SparkPlace, start_session
+from tests.spark_audit.s3_server import ENVIRONMENT, Bucket, running_server
 
 GATEWAY = "0102030405060708090a0b0c"
 SEGMENT = "000000000001-20261120T07.jsonl"
@@ -294,7 +296,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         pytest.skip("Spark needs Java 17 or 21: neither java on PATH nor JAVA_HOME is there (make test installs it)")
     mask = os.umask(0o077)  # as a command starts it
     try:
-        session = start_session(tmp_path_factory.mktemp("spark"), trail_bytes=0, place=SparkPlace(memory="1g"))
+        with pytest.MonkeyPatch.context() as environment:  # that of workers, who find keys in it
+            for name, value in ENVIRONMENT.items():
+                environment.setenv(name, value)
+            session = start_session(tmp_path_factory.mktemp("spark"), trail_bytes=0, place=SparkPlace(memory="1g"))
     finally:
         os.umask(mask)
     gc.collect()
@@ -355,6 +360,23 @@ def read(tmp_path: Path) -> Iterator[Callable[..., Facts]]:
             return Facts(engine, input_of_trails([trail_files(folder, scratch) for folder in folders]))
 
         yield facts
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[Bucket]:
+    """One S3 server for all tests."""
+    with running_server() as bucket:
+        yield bucket
+
+
+@pytest.fixture
+def bucket(s3_server: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    """Its bucket, which the environment names as that of a cloud would be named."""
+    for name, value in (ENVIRONMENT | {"AWS_ENDPOINT_URL": s3_server.endpoint}).items():
+        monkeypatch.setenv(name, value)
+    remote_location.forget_file_systems()
+    yield s3_server
+    remote_location.forget_file_systems()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,10 +6,12 @@ import pytest
 
 from spark_audit.commands.arguments import parsed
 from spark_audit.options import COMMANDS, Kind, Option, repeatable, words_of
+from spark_audit.remote_location import location_of
 
 #: One value of each kind that is no default.
 VALUES = {
     Kind.FOLDER: Path("folder"),
+    Kind.LOCATION: location_of("s3a://bucket/folder?region=eu-west-1"),
     Kind.FILE: Path("file"),
     Kind.TEXT: "text",
     Kind.MOMENT: "2026-11-20T07:00:00Z",

@@ -14,7 +14,7 @@ import typer
 
 from gateway.cli.audit.pending_notes import export_pending
 from gateway.cli.audit.spark_process import audited, duckdb_environment, exit_code_of, spark_command, spark_environment
-from gateway.cli.audit.trails import CONFIGURED, data_folders, trail_of
+from gateway.cli.audit.trails import CONFIGURED, data_folders, location, trail_of
 from gateway.cli.settings_options import ConfigOption, data_folder
 from spark_audit.options import COMMANDS, Kind, Option
 
@@ -50,8 +50,7 @@ def run(values: Values) -> int:
     for folder in folders:
         export_pending(folder)
     report_folder = values["out"] or folders[0] / _REPORT_FOLDER
-    command = spark_command("run", {**values, "data": folders, "out": report_folder})
-    return audited(command, environment, report_folder)
+    return audited(spark_command("run", {**values, "data": folders, "out": report_folder}), environment)
 
 
 def ingest(values: Values) -> int:
@@ -92,7 +91,7 @@ def bulk(values: Values) -> int:
     not evaluable. Exit code 0: clean; 1: violations; 2: not evaluable; 3: wrong use.
     """
     environment = spark_environment(values["remote"])
-    return audited(spark_command("bulk", values), environment, values["out"])
+    return audited(spark_command("bulk", values), environment)
 
 
 def _data_folders(values: Values) -> tuple[Path, ...]:
@@ -121,8 +120,8 @@ def command_of(work: Callable[[Values], int]) -> Callable[..., None]:
 def _parameter(option: Option, default: str) -> Parameter:
     """A row as a parameter; `default` describes the gateway's default in words."""
     shown: dict[str, Any] = {"help": f"{option.help} Default: {default}." if default else option.help}
-    if option.repeats:
-        shown["parser"] = data_folder
+    if option.repeats or option.kind is Kind.LOCATION:
+        shown["parser"] = location if option.kind is Kind.LOCATION else data_folder
     if option.kind is Kind.COUNT:
         shown["min"] = 1
     if option.kind is not Kind.FLAG and not option.choices:
@@ -144,6 +143,8 @@ def _type_of(option: Option) -> tuple[Any, Any]:
             return bool, False
         case Kind.COUNT:
             return int, option.default
+        case Kind.LOCATION:
+            return list[str] if option.repeats else str, None
         case Kind.FOLDER | Kind.FILE:
             return list[Path] if option.repeats else Path, None
         case _:

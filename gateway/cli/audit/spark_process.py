@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
@@ -17,14 +18,12 @@ from typing import Final
 
 from gateway import log
 from gateway.cli.application import INTERRUPTED, AuditExitCode, CommandFailed
-from spark_audit.options import words_of
+from spark_audit.options import RECEIPT, words_of
 
 #: The file in which the set-up of this project notes the Java that it installed.
 _JAVA_HOME_NOTE: Final = "java-home"
 #: With this option neither the audit nor Spark's workers import anything from the working folder.
 _SAFE_PATH: Final = "PYTHONSAFEPATH"
-#: The file that an audit writes last.
-_RESULT: Final = "result.json"
 #: Seconds for an interrupted audit to end by itself, and again after it was told to. Spark needs about one.
 _TERMINAL_WAIT_S: Final = 2.0
 _STOP_WAIT_S: Final = 10.0
@@ -67,18 +66,17 @@ def spark_command(name: str, values: Mapping[str, object]) -> list[str]:
     return [*command, "--log-format", "json"] if log.is_json() else command
 
 
-def audited(command: list[str], environment: dict[str, str], report_folder: Path) -> int:
+def audited(command: list[str], environment: dict[str, str]) -> int:
     """Runs the Spark process.
 
-    Its exit code counts only with a new result, because a failing Python also ends with 1.
+    Its exit code counts only if it wrote a result, because a failing Python also ends with 1.
     """
-    result = report_folder / _RESULT
-    before_ns = result.stat().st_mtime_ns if result.exists() else 0
-    exit_code = exit_code_of(command, environment)
-    after_ns = result.stat().st_mtime_ns if result.exists() else 0
-    if exit_code in (AuditExitCode.CLEAN, AuditExitCode.VIOLATIONS) and after_ns == before_ns:
-        raise CommandFailed(f"the audit wrote no new {result} (its lines above say why)")
-    return exit_code
+    with tempfile.TemporaryDirectory(prefix="rfhbridge-audit-") as folder:
+        receipt = Path(folder) / "receipt"
+        exit_code = exit_code_of(command, environment | {RECEIPT: str(receipt)})
+        if exit_code in (AuditExitCode.CLEAN, AuditExitCode.VIOLATIONS) and not receipt.exists():
+            raise CommandFailed("the audit wrote no new result (its lines above say why)")
+        return exit_code
 
 
 def exit_code_of(command: list[str], environment: dict[str, str]) -> int:

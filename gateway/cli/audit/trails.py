@@ -1,5 +1,6 @@
 """The trails that an audit command reads: those of data folders (`--data`), or folders of segments (`--trail`)."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -8,6 +9,7 @@ import typer
 from gateway.cli.application import CommandFailed
 from gateway.cli.audit.pending_notes import export_pending
 from gateway.cli.settings_options import data_folder, settings_for
+from spark_audit.location import UnknownLocation, local_path
 from spark_audit.options import DATA, TRAIL
 
 #: The data folder if neither data folders nor trails are named.
@@ -50,12 +52,25 @@ def trail_of(folder: Path) -> Path:
     return trail
 
 
-def data_folders(data: list[Path] | None, trails: list[Path] | None, config: Path | None) -> tuple[Path, ...]:
-    """The named data folders; the configured one if no folder and no trail is named. Raises CommandFailed."""
+def data_folders(data: list[Path] | None, trails: Sequence[Path | str] | None, config: Path | None) -> tuple[Path, ...]:
+    """The named data folders; the configured one if no folder and no trail is named. Raises CommandFailed.
+
+    Trails on other machines are not looked for here.
+    """
     named = tuple(data or (() if trails else (settings_for(config, None).data,)))
     _check_there(named, "data folder", "name the gateway's with --data")
-    _check_there(tuple(trails or ()), "trail", "name a folder of segments with --trail")
+    here = (local_path(str(trail)) for trail in trails or ())
+    _check_there(tuple(path for path in here if path is not None), "trail", "name a folder of segments with --trail")
     return named
+
+
+def location(text: str) -> str:
+    """The path of a folder, or a URI. An empty one is an error, like that of a data folder."""
+    try:
+        here = local_path(text if text else str(data_folder(text)))
+    except UnknownLocation as error:
+        raise typer.BadParameter(str(error)) from None
+    return text if here is None else str(here)
 
 
 def _check_there(folders: tuple[Path, ...], noun: str, what_to_do: str) -> None:

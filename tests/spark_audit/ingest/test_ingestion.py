@@ -1,6 +1,7 @@
 """Trails to Parquet: every line once, whatever a kill leaves behind, and nothing changed is read in silence."""
 
 import gzip
+import hashlib
 import json
 from contextlib import closing
 from dataclasses import replace
@@ -16,10 +17,10 @@ from spark_audit.audit_input import ALONE, input_of_trails
 from spark_audit.controls import digests
 from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.engines.duck import DuckEngine
-from spark_audit.ingest import ingestion, warehouse
+from spark_audit.ingest import ingestion, parquet_files
 from spark_audit.ingest.audit_input import input_of_parquet, selected
 from spark_audit.ingest.ingestion import ChangedSegment, NotATrail, compacted, copy_digests, new_segments, small_files
-from spark_audit.ingest.manifest import Manifest, UnusableManifest
+from spark_audit.ingest.manifest import DataFile, Manifest, UnusableManifest
 from spark_audit.ingest.segments import Measuring
 from spark_audit.ingest.warehouse import Damaged, InUse, writing_to
 from spark_audit.period import EVERYTHING, Period
@@ -109,15 +110,19 @@ def test_a_changed_segment_or_digest_is_not_read_again(spark, signed: SignedTrai
     assert Manifest.load(tmp_path / "to") == before
 
 
-@pytest.mark.parametrize("step", ["_write", "bring_into_place", "_check_rows", "save"])
-def test_a_kill_at_any_step_leaves_every_line_once(spark, trail, tmp_path: Path, monkeypatch, step: str) -> None:
+@pytest.mark.parametrize(
+    ("owner", "step"),
+    [(ingestion, "_write"), (parquet_files, "bring_into_place"), (ingestion, "_check_rows"), (Manifest, "save")],
+)
+def test_a_kill_at_any_step_leaves_every_line_once(
+    spark, trail, tmp_path: Path, monkeypatch, owner: Any, step: str
+) -> None:
     """The step is carried out, and the process ends right after it."""
     folder, to = _segments(trail, 2), tmp_path / "to"
 
     class Killed(BaseException):
         pass
 
-    owner = Manifest if step == "save" else ingestion
     original = getattr(owner, step)
 
     def killed(*values: object, **named: object) -> None:
@@ -211,7 +216,9 @@ def test_parquet_of_an_earlier_version_is_read_beside_that_of_this_one(spark, tr
     (file,) = _ingest(spark, to, folder).files
     pq.write_table(pq.read_table(to / file.path).drop_columns(["operator", "messages"]), to / file.path)
     with writing_to(to) as manifest:
-        replace(manifest, files=(warehouse._described(to, to / file.path),)).save(to)
+        data = (to / file.path).read_bytes()
+        described = replace(file, size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+        replace(manifest, files=(described,)).save(to)
     trail.add("operated", command="CLEAR QLOCAL", operator="anna", messages=3)
     trail.write(SECOND)
     manifest = _ingest(spark, to, folder)
@@ -315,12 +322,12 @@ def test_segments_that_are_compressed_while_spark_works_are_found(spark, trail, 
     folder, to, write = _segments(trail, 2, 1), tmp_path / "to", ingestion._write
     to_compress = [SECOND, FIRST]
 
-    def compressed_meanwhile(*values: Any, **named: Any) -> None:
+    def compressed_meanwhile(*values: Any, **named: Any) -> tuple[DataFile, ...]:
         if to_compress:
             path = folder / to_compress.pop()
             path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
             path.unlink()
-        write(*values, **named)
+        return write(*values, **named)
 
     new = new_segments(folder, Manifest(), Measuring())
     monkeypatch.setattr(ingestion, "_write", compressed_meanwhile)

@@ -17,7 +17,7 @@ from gateway.cli.audit.spark_process import ended, let_end
 from gateway.cli.commands import application
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.reasons import StoreError
-from spark_audit.options import COMMANDS
+from spark_audit.options import COMMANDS, RECEIPT
 
 
 @pytest.fixture
@@ -43,10 +43,8 @@ def spark(monkeypatch, java):
 
         def ended(self, command, environment):
             self.command, self.java_home = tuple(command), environment["JAVA_HOME"]
-            if self.writes_result and "--out" in command:
-                out = Path(command[command.index("--out") + 1])
-                out.mkdir(parents=True, exist_ok=True)
-                (out / "result.json").write_text("{}")
+            if self.writes_result and RECEIPT in environment:
+                Path(environment[RECEIPT]).touch()
             return self.exit_code
 
     stand_in = Spark()
@@ -117,6 +115,24 @@ def test_parquet_takes_the_place_of_trails(rfhbridge, spark, tmp_path):
     assert list(spark.command[4:]) == ["run", "--parquet", str(tmp_path), "--out", str(out)]
     assert rfhbridge("audit", "run", "--parquet", tmp_path, "--data", tmp_path, "--out", out).exit_code == 3
     assert rfhbridge("audit", "run", "--parquet", tmp_path).exit_code == 3
+
+
+def test_places_of_other_machines_are_passed_on_as_they_are(rfhbridge, spark, tmp_path):
+    told = ["--trail", "s3a://trails/north?region=eu-west-1", "--out", "abfss://reports@account/north"]
+    assert rfhbridge("audit", "run", *told).exit_code == 0
+    assert list(spark.command[4:]) == ["run", *told]
+    (tmp_path / "trail").mkdir()
+    assert rfhbridge("audit", "run", "--trail", f"file://{tmp_path}/trail", "--out", "gs://reports/x").exit_code == 0
+    assert list(spark.command[4:]) == ["run", "--trail", f"{tmp_path}/trail", "--out", "gs://reports/x"]
+    ingest = ["--trail", "s3://trails/north", "--to", "s3://lake"]
+    assert rfhbridge("audit", "ingest", *ingest).exit_code == 0
+    assert list(spark.command[4:]) == ["ingest", *ingest]
+
+
+@pytest.mark.parametrize("place", ["file://other/trail", ""])
+def test_a_place_that_nobody_could_find_is_wrong_use(rfhbridge, spark, place):
+    assert rfhbridge("audit", "run", "--trail", place, "--out", "s3://reports").exit_code == 3
+    assert spark.command == ()
 
 
 def test_report_of_several_gateways_needs_a_place(rfhbridge, spark, tmp_path):

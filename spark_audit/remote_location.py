@@ -1,0 +1,394 @@
+"""Places of other machines: S3 and what speaks like it, Azure, Google Cloud Storage and HDFS, through pyarrow.
+
+    s3://BUCKET/PREFIX, s3a://...      ?region=, ?endpoint_override=, ?scheme= (http or https)
+    abfss://CONTAINER@ACCOUNT.../...   abfs:// is the same
+    gs://BUCKET/PREFIX                 ?endpoint_override=, ?scheme=
+    hdfs://HOST:PORT/FOLDER            needs Hadoop's libhdfs on this machine and on Spark's workers
+
+Credentials come from the environment or the files of each cloud's own library, in every process that reads. A URI
+stands in lists of processes and in reports, so one with a password is refused. S3 takes its endpoint also from
+AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, and its region from AWS_REGION or AWS_DEFAULT_REGION.
+
+A file is written as a whole under its name, because object stores do not rename. Each request has bounded time.
+"""
+
+import io
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, Self, cast
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
+
+from spark_audit.location import Location, LocationFailed, UnknownLocation, gone, local_path, scheme_of
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileInfo, FileSystem
+
+#: Seconds for a connection, and for the next byte of an answer.
+CONNECT_S: Final = 10
+REQUEST_S: Final = 20
+#: How often a request is made before it has failed.
+ATTEMPTS: Final = 3
+#: Bytes that are fetched together, because each request costs a way there and back.
+_FETCHED_BYTES: Final = 4 * 1024 * 1024
+_AWS_REGION: Final = "us-east-1"
+#: Bytes of what pyarrow says of an error.
+_LONGEST_REASON: Final = 300
+
+
+def location_of(text: str) -> Location:
+    """The place that a text names. Nothing is looked for yet. Raises UnknownLocation."""
+    path = local_path(text)
+    return path if path is not None else RemoteLocation.of(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a listing tells of a file."""
+
+    st_size: int
+    st_mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteLocation:
+    """A place that a URI names, with the methods of Location. Processes hand it to each other, without credentials.
+
+    `path` begins with the bucket or container where there is one. `query` is that of the URI.
+    """
+
+    scheme: str
+    authority: str
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+    _status: Status | None = None
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """The place of a URI. Raises UnknownLocation."""
+        kind = _KINDS.get(scheme_of(text))
+        if kind is None:
+            raise UnknownLocation(f"{text}: name a folder of this machine, or a URI of {', '.join(_KINDS)} or file")
+        parts = urlsplit(text)
+        _check(text, parts, kind)
+        path = "/".join(filter(None, unquote(parts.path).split("/")))
+        query = tuple(parse_qsl(parts.query, keep_blank_values=True))
+        return cls(scheme_of(text), parts.netloc, path, query)
+
+    # a listing's knowledge of a file is no part of its identity
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemoteLocation) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[object, ...]:
+        return _KINDS[self.scheme], self.authority, self.path, self.query
+
+    def __str__(self) -> str:
+        """The URI."""
+        place = f"{self.scheme}://{self.authority}/{quote(self.path, safe='/=')}".rstrip("/")
+        return f"{place}?{urlencode(self.query, safe=':/')}" if self.query else place
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def parent(self) -> Self:
+        return replace(self, path=self.path.rpartition("/")[0], _status=None)
+
+    def __truediv__(self, key: str, /) -> Self:
+        return replace(self, path=f"{self.path}/{key}" if self.path else key, _status=None)
+
+    def with_name(self, name: str, /) -> Self:
+        return self.parent / name
+
+    def resolve(self) -> Self:
+        """The same: links are for disks."""
+        return self
+
+    def relative_to(self, folder: "RemoteLocation") -> str:
+        """The path of what lies below a folder, within it."""
+        return self.path.removeprefix(folder.path).lstrip("/")
+
+    # -- what is there -------------------------------------------------------------------------------------------------
+
+    def iterdir(self) -> Iterator[Self]:
+        """What a folder holds. Raises FileNotFoundError, LocationFailed."""
+        return (each for each, _is_file in self._listed())
+
+    def files_below(self) -> Iterator[Self]:
+        """The files in a folder and in those below it; none if it is not there. Raises LocationFailed."""
+        return (each for each, is_file in self._listed(is_recursive=True) if is_file)
+
+    def _listed(self, *, is_recursive: bool = False) -> Iterator[tuple[Self, bool]]:
+        from pyarrow.fs import FileSelector, FileType
+
+        place = self._place()
+        with self._told():
+            selector = FileSelector(place, recursive=is_recursive, allow_not_found=is_recursive)
+            found: list[FileInfo] = self._files().get_file_info(selector)
+        for info in found:
+            path = self.path + info.path[len(place.rstrip("/")) :]
+            status = Status(info.size or 0, info.mtime_ns or 0)
+            yield replace(self, path=path.strip("/"), _status=status), info.type == FileType.File
+
+    def _info(self) -> "FileInfo":
+        with self._told():
+            return self._files().get_file_info(self._place())
+
+    def exists(self) -> bool:
+        """Raises LocationFailed."""
+        from pyarrow.fs import FileType
+
+        return bool(self._info().type != FileType.NotFound)
+
+    def is_dir(self) -> bool:
+        """Raises LocationFailed."""
+        from pyarrow.fs import FileType
+
+        return bool(self._info().type == FileType.Directory)
+
+    def stat(self) -> Status:
+        """Raises FileNotFoundError, LocationFailed."""
+        if self._status is not None:
+            return self._status
+        from pyarrow.fs import FileType
+
+        info = self._info()
+        if info.type == FileType.NotFound:
+            raise gone(self)
+        return Status(info.size or 0, info.mtime_ns or 0)
+
+    # -- bytes ---------------------------------------------------------------------------------------------------------
+
+    def open(self, mode: Literal["rb"], /, buffering: int = _FETCHED_BYTES) -> BinaryIO:
+        """A file, for reading. Raises FileNotFoundError, LocationFailed, also while it is read."""
+        with self._told():
+            opened = _RemoteFile(self, self._files().open_input_file(self._place()))
+        return cast(BinaryIO, io.BufferedReader(opened, buffering) if buffering else opened)
+
+    def read_bytes(self) -> bytes:
+        """Raises FileNotFoundError, LocationFailed."""
+        with self.open("rb") as file:
+            return file.read()
+
+    def write_bytes(self, data: bytes, /) -> int:
+        """Writes a file as a whole. It is there when this returns. Raises LocationFailed."""
+        with self.writing() as file:
+            file.write(data)
+        return len(data)
+
+    @contextmanager
+    def writing(self) -> Iterator[Any]:
+        """A file of pyarrow that is there as a whole at the end. Raises LocationFailed."""
+        with self._told():
+            self._make_folder()
+            with self._files().open_output_stream(self._place(), compression=None) as file:
+                yield file
+
+    def unlink(self) -> None:
+        """Raises FileNotFoundError, LocationFailed."""
+        with self._told():
+            self._files().delete_file(self._place())
+
+    def _make_folder(self) -> None:
+        """Makes the folder of a file where folders are real."""
+        if _KINDS[self.scheme].has_folders:
+            self._files().create_dir(self.parent._place(), recursive=True)
+
+    # -- pyarrow -------------------------------------------------------------------------------------------------------
+
+    def _files(self) -> "FileSystem":
+        return _file_system(self.scheme, self.authority, self.query)
+
+    def _place(self) -> str:
+        return _KINDS[self.scheme].place(self.authority, self.path)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turns errors of pyarrow into ours."""
+        try:
+            yield
+        except LocationFailed:
+            raise
+        except FileNotFoundError:
+            raise gone(self) from None
+        except (OSError, ValueError, NotImplementedError, ImportError) as error:
+            raise LocationFailed(str(self), _reason(error, _KINDS[self.scheme])) from None
+
+
+class _RemoteFile(io.RawIOBase):
+    """A file of pyarrow as one of Python, whose errors name the place."""
+
+    def __init__(self, location: RemoteLocation, file: Any) -> None:
+        self._location, self._file = location, file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        with self._location._told():
+            return int(self._file.readinto(buffer))
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+# -- kinds of places ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """What is common to the places of some schemes: how a file system is made, and what an operator may mend."""
+
+    name: str
+    make: Callable[[str, Mapping[str, str]], "FileSystem"]
+    #: Where it looks for credentials.
+    credentials: str
+    parameters: frozenset[str] = frozenset()
+    #: Whether paths begin with the authority.
+    has_bucket: bool = True
+    has_folders: bool = False
+
+    def place(self, authority: str, path: str) -> str:
+        """A path as pyarrow takes it."""
+        if not self.has_bucket:
+            return f"/{path}"
+        bucket = authority.partition("@")[0]
+        return f"{bucket}/{path}" if path else bucket
+
+
+def _check(text: str, parts: SplitResult, kind: _Kind) -> None:
+    """Refuses what would tell a secret, or what nobody would heed."""
+    if parts.password is not None or (parts.username is not None and kind is not _AZURE):
+        raise UnknownLocation(
+            f"a place of {kind.name} with a user or a password before @ cannot be named: everybody could read it"
+            f" (credentials come from {kind.credentials})"
+        )
+    if not parts.netloc:
+        raise UnknownLocation(f"{text} names no {'bucket' if kind.has_bucket else 'host'}: write {parts.scheme}://...")
+    unknown = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True) if name not in kind.parameters]
+    if unknown or parts.fragment:
+        known = ", ".join(sorted(kind.parameters)) or "none"
+        raise UnknownLocation(f"a place of {kind.name} takes these parameters: {known}")
+
+
+def _s3(_authority: str, query: Mapping[str, str]) -> "FileSystem":
+    from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
+
+    environment = os.environ.get
+    endpoint = query.get("endpoint_override") or environment("AWS_ENDPOINT_URL_S3") or environment("AWS_ENDPOINT_URL")
+    region = query.get("region") or environment("AWS_REGION") or environment("AWS_DEFAULT_REGION")
+    if not region:
+        region = _AWS_REGION if endpoint else _region_of(_authority)
+    return S3FileSystem(
+        region=region,
+        endpoint_override=endpoint,
+        scheme=query.get("scheme"),
+        connect_timeout=CONNECT_S,
+        request_timeout=REQUEST_S,
+        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+    )
+
+
+def _region_of(bucket: str) -> str:
+    from pyarrow.fs import resolve_s3_region
+
+    return str(resolve_s3_region(bucket))
+
+
+def _gcs(_authority: str, query: Mapping[str, str]) -> "FileSystem":
+    from pyarrow.fs import GcsFileSystem
+
+    return GcsFileSystem(
+        endpoint_override=query.get("endpoint_override"),
+        scheme=query.get("scheme"),
+        retry_time_limit=timedelta(seconds=ATTEMPTS * REQUEST_S),
+    )
+
+
+def _azure(authority: str, _query: Mapping[str, str]) -> "FileSystem":
+    from pyarrow.fs import FileSystem
+
+    return FileSystem.from_uri(f"abfss://{authority}/")[0]
+
+
+def _hdfs(authority: str, _query: Mapping[str, str]) -> "FileSystem":
+    from pyarrow.fs import FileSystem
+
+    return FileSystem.from_uri(f"hdfs://{authority}/")[0]
+
+
+_S3: Final = _Kind(
+    name="S3",
+    make=_s3,
+    parameters=frozenset(("region", "endpoint_override", "scheme")),
+    credentials="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile of AWS, or the machine's role",
+)
+_AZURE: Final = _Kind(
+    name="Azure",
+    make=_azure,
+    credentials="AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET, `az login`, or the machine's identity",
+)
+_GCS: Final = _Kind(
+    name="Google Cloud Storage",
+    make=_gcs,
+    parameters=frozenset(("endpoint_override", "scheme")),
+    credentials="GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth`, or the machine's account",
+)
+_HDFS: Final = _Kind(
+    name="HDFS",
+    make=_hdfs,
+    has_bucket=False,
+    has_folders=True,
+    credentials="Hadoop's configuration and Kerberos tickets",
+)
+_KINDS: Final[Mapping[str, _Kind]] = {
+    "s3": _S3,
+    "s3a": _S3,
+    "abfss": _AZURE,
+    "abfs": _AZURE,
+    "gs": _GCS,
+    "hdfs": _HDFS,
+}
+
+
+@lru_cache(maxsize=16)
+def _file_system(scheme: str, authority: str, query: tuple[tuple[str, str], ...]) -> "FileSystem":
+    return _KINDS[scheme].make(authority, dict(query))
+
+
+def forget_file_systems() -> None:
+    """Makes the next use look at the environment anew."""
+    _file_system.cache_clear()
+
+
+#: What pyarrow says of an error, and what to do.
+_ADVICE: Final = {
+    "NO_SUCH_BUCKET": "check the name of the bucket",
+    "NETWORK_CONNECTION": "check the endpoint and the network",
+    "Timeout": "check the endpoint and the network",
+    "NO_SUCH_UPLOAD": "try again",
+}
+
+
+def _reason(error: Exception, kind: _Kind) -> str:
+    """What failed and what to do, in a line."""
+    said = " ".join(str(error).partition("(Request ID")[0].split())[:_LONGEST_REASON].rstrip(" :;.")
+    advice = next((advice for words, advice in _ADVICE.items() if words in said), f"check {kind.credentials}")
+    return f"{said} ({advice})"
