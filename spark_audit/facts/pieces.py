@@ -54,8 +54,8 @@ class SegmentPiece:
     def _raw(self) -> Iterator[bytes]:
         try:
             opened, ending = open_segment(self.path)
-        except FileNotFoundError:
-            raise LocationFailed(str(self.path), "it was removed while the trail was read (audit once more)") from None
+        except FileNotFoundError as error:  # Spark hands on only the text of an error
+            raise LocationFailed(str(self.path), str(error.strerror)) from None
         with opened as file:
             try:
                 with text_of(file, ending) as text:

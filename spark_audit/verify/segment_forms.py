@@ -20,6 +20,7 @@ are the checksum, and its window is at most 8 MiB. A file in gzip has one member
 segment in two forms, both have the same text.
 """
 
+import errno
 import gzip
 import re
 import zlib
@@ -27,7 +28,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, Final, Protocol
 
-from spark_audit.location import Location, gone
+from spark_audit.location import Location
 
 OPEN: Final = ".open"
 CLOSED: Final = ".jsonl"
@@ -102,7 +103,7 @@ def open_segment(path: Location) -> tuple[BinaryIO, str]:
     for form, ending in _forms(path):
         with suppress(FileNotFoundError):
             return form.open("rb"), ending
-    raise gone(path)
+    raise _removed(path)
 
 
 def stored_bytes(path: Location) -> tuple[int, bool]:
@@ -110,7 +111,12 @@ def stored_bytes(path: Location) -> tuple[int, bool]:
     for form, ending in _forms(path):
         with suppress(FileNotFoundError):
             return form.stat().st_size, ending in COMPRESSED
-    raise gone(path)
+    raise _removed(path)
+
+
+def _removed(path: Location) -> FileNotFoundError:
+    """The error of a segment that was listed, and is there in no form."""
+    return FileNotFoundError(errno.ENOENT, "it was removed while the trail was read (read it once more)", str(path))
 
 
 def _forms(path: Location) -> Iterator[tuple[Location, str]]:

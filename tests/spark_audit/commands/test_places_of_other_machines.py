@@ -9,7 +9,7 @@ import pytest
 
 from spark_audit import remote_location, spark_session
 from spark_audit.__main__ import main
-from spark_audit.facts.pieces import SegmentPiece
+from spark_audit.facts.pieces import SegmentPiece, pieces_of
 from spark_audit.ingest.manifest import Manifest
 from spark_audit.options import RECEIPT
 from spark_audit.remote_location import location_of
@@ -238,6 +238,53 @@ def test_a_worker_that_cannot_reach_a_trail_says_so(
     reason = json.loads(capsys.readouterr().out)["reason"]
     assert f"{uri}/{signed.segments[0]}.jsonl" in reason
     assert reason.endswith("(check the endpoint and the network)")
+
+
+@pytest.mark.usefixtures("in_this_spark")
+@pytest.mark.parametrize(("engine", "is_here"), [("duckdb", True), ("duckdb", False), ("spark", False)])
+def test_segments_that_vanish_each_time_the_trail_is_read_are_told(
+    signed, bucket: Bucket, tmp_path: Path, policy: str, capsys, monkeypatch, engine: str, *, is_here: bool
+) -> None:
+    for _segment in range(3):
+        signed.records(2), signed.close()
+    uri = str(signed.folder) if is_here else bucket.for_workers(bucket.upload(signed.folder, f"vanishing-{engine}"))
+    to_vanish = [location_of(uri) / f"{stem}.jsonl" for stem in signed.segments]
+    gone = list(to_vanish)
+
+    def vanishing(trail: str, paths: Any) -> list[SegmentPiece]:
+        pieces = pieces_of(trail, paths)
+        to_vanish.pop(0).unlink()
+        return pieces
+
+    monkeypatch.setattr("spark_audit.audit_input.pieces_of", vanishing)
+    command = ["run", "--engine", engine, "--policy", policy, "--trail", uri, "--out", str(tmp_path / "out"), "--json"]
+    assert main(command) == 2
+    told = capsys.readouterr()
+    result = json.loads(told.out)
+    assert f"{gone[2]}" in result["reason"]
+    assert "it was removed while the trail was read (read it once more)" in result["reason"]
+    assert told.err.count("removed meanwhile: once more") == 2
+
+
+def test_a_segment_that_vanished_once_is_missed_by_its_digest(
+    signed, tmp_path: Path, policy: str, capsys, monkeypatch
+) -> None:
+    for _segment in range(3):
+        signed.records(2), signed.close()
+    segment = signed.folder / f"{signed.segments[1]}.jsonl"
+
+    def vanishing(trail: str, paths: Any) -> list[SegmentPiece]:
+        pieces = pieces_of(trail, paths)
+        segment.unlink(missing_ok=True)
+        return pieces
+
+    monkeypatch.setattr("spark_audit.audit_input.pieces_of", vanishing)
+    command = ["run", "--engine", "duckdb", "--policy", policy, "--trail", str(signed.folder), "--json"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 1
+    told = capsys.readouterr()
+    assert told.err.count("removed meanwhile: once more") == 1
+    found = {each["identifier"]: each["violations"] for each in json.loads(told.out)["controls"]}
+    assert found["integrity.digests"] == 1
 
 
 @pytest.mark.parametrize(
