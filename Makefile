@@ -76,7 +76,7 @@ setup: ## set up everything for tests and work on the code
 	@$(MAKE) -j 2 $(beside_others)
 
 # What tests alone need, each in a folder of its own; the one that takes longest comes first.
-beside_others := $(addprefix setup-,clients java-classes mqtt-js ibm-mq-stand-in mosquitto-clients crash-points)
+beside_others := $(addprefix setup-,clients java-classes mqtt-js ibm-mq-stand-in mosquitto-clients softhsm crash-points)
 .PHONY: $(beside_others)
 $(beside_others): setup-%:
 	@deploy/setup/$*.sh

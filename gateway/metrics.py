@@ -38,7 +38,7 @@ from mq_adapters.embedded.group_commit import BOUNDS_S
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.reasons import ReasonCode
 from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE
-from spark_audit.verify.witness_note import ages_s
+from spark_audit.verify.witness_note import ages_s, countersignature_age_s
 
 _PREFIX: Final = "rfhbridge_"
 _VERSIONS: Final = {0: "none"} | {number: level.version for number, level in LEVELS.items()}
@@ -78,6 +78,7 @@ class GatewayCollector(Collector):
         audit = settings.audit
         self._trail = settings.data / TRAIL_FOLDER
         self._witnesses = tuple(witness.name for witness in audit.witness if audit.enabled)
+        self._has_token = audit.enabled and bool(audit.signing_token.type)
 
     def collect(self) -> Iterator[Metric]:
         """Every metric, as it is now."""
@@ -248,6 +249,9 @@ class GatewayCollector(Collector):
         ages = ages_s(self._trail, self._witnesses, self._engine.now_us()).items()
         meaning = "Age of the last digest that a witness of the trail has; +Inf: it has none"
         yield _gauges("audit_witness_age_seconds", meaning, ("witness",), [((name,), age) for name, age in ages])
+        age_s = countersignature_age_s(self._trail, self._engine.now_us()) if self._has_token else 0.0
+        meaning = "Age of the last countersignature by a token or agent; +Inf: there is none; 0: the key is in a file"
+        yield _gauge("audit_countersignature_age_seconds", meaning, age_s)
 
     def _lag_s(self, queue: Queue) -> float:
         oldest = next(iter(self._engine.browse(queue)), None)

@@ -9,6 +9,8 @@ digest before (64 zeros in the first), so the last one pins all of them.
     rotation   `new_public_key` countersigns from the next digest on
     retention  this segment and all older ones are removed; written before the first of them is
     renewal    a new chain of keys begins, because the key for the next digest is lost
+    countersignature
+               the configured key has countersigned digest `countersigned_number` after it was written
 
 Version 2: each digest has a key of its own. `signature` is Ed25519 (RFC 8032) by `public_key` over the object without
 `signature` and without the line feed. `next_public_key` signs the next digest. Its private half is made before this
@@ -20,14 +22,19 @@ digest is signed, signs once, and is then destroyed. So nobody can sign a digest
 countersignature, or earlier. Elsewhere `countersignature` is "". Keys and signatures have the forms of
 spark_audit/signature.py.
 
+Version 3: `key_place` says where the configured key lies. A key in a token or behind an agent may be away, and no
+digest waits for it. A countersignature that is due then comes later, in a digest of kind countersignature. It is over
+an object in the form of a digest, with `countersigned_number`, the number of a digest before, and `digest`, the SHA-256
+of that file. It speaks for all digests up to that number. How late it may come: spark_audit/verify/countersigning.py.
+
 `clock_state` and both errors are what the kernel said of its wall clock when the digest was signed, by the words of
 adjtimex(2). ok, and ins, del, oop and wait (of a leap second), mean that a program such as an NTP client steers the
 clock; error means that none does; unknown, with errors of 0, means that the kernel could not be asked.
 
 Version 1: `public_key` is the configured signing key, and signs every digest up to its rotation. There is no
 `next_public_key`, `countersigner`, `countersignature`, `keep_us` and `allowed_by`, no field of the clock, no renewal.
-A trail may change from version 1 to 2, and not back: the first digest of version 2 is countersigned by the key that
-was to sign.
+A trail may change from version 1 to a later one, and not back: the first digest behind it is countersigned by the key
+that was to sign. A key of versions 1 and 2 lies in a file.
 """
 
 import hashlib
@@ -45,7 +52,9 @@ from spark_audit.merkle import MerkleTree
 from spark_audit.signature import PUBLIC_KEY, SIGNATURE, Signer, is_signature_of, public_key_of
 
 #: Raised when a field changes its meaning; readers refuse what they do not know.
-DIGEST_VERSION: Final = 2
+DIGEST_VERSION: Final = 3
+#: The version that knows keys in files alone.
+SECOND_VERSION: Final = 2
 #: The version whose digests one key signs, until it is rotated.
 FIRST_VERSION: Final = 1
 DIGEST_FOLDER: Final = "digests"
@@ -62,6 +71,9 @@ _GATEWAY: Final = re.compile(r"[0-9a-f]{24}")
 CLOCK_ERROR: Final = "error"
 CLOCK_UNKNOWN: Final = "unknown"
 _CLOCK_STATE: Final = re.compile(f"ok|ins|del|oop|wait|{CLOCK_ERROR}|{CLOCK_UNKNOWN}")
+#: A key that countersigns in the place; the others, named as the configuration names them, countersign later.
+KEY_IN_A_FILE: Final = "file"
+_KEY_PLACE: Final = re.compile(f"{KEY_IN_A_FILE}|pkcs11|ssh-agent")
 #: How long a chain of keys may go on without a countersignature.
 COUNTERSIGNED_EVERY_US: Final = 3_600_000_000
 _LARGEST_NUMBER: Final = 2**63 - 1
@@ -84,13 +96,14 @@ class DigestKind(StrEnum):
     ROTATION = "rotation"
     RETENTION = "retention"
     RENEWAL = "renewal"
+    COUNTERSIGNATURE = "countersignature"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
     """One digest. Hashes and keys are lower-case hex; what does not apply to the kind is "" or 0."""
 
-    #: 2; 1 in the first edition.
+    #: 3; 2 before there were tokens, 1 in the first edition.
     version: int = DIGEST_VERSION
     #: From 1, without gaps.
     number: int
@@ -137,8 +150,12 @@ class Digest:
     next_public_key: str = ""
     #: The configured signing key, 32 bytes, or 33 where it is of P-256.
     countersigner: str = ""
-    #: 64 bytes, by `countersigner`; "" where none is due.
+    #: Where its private half lies: file, pkcs11 or ssh-agent.
+    key_place: str = KEY_IN_A_FILE
+    #: 64 bytes, by `countersigner`; "" where none is due, or it comes later.
     countersignature: str = ""
+    #: countersignature: the number of the digest that it is over.
+    countersigned_number: int = 0
     #: rotation: the configured signing key from the next digest on, 32 or 33 bytes.
     new_public_key: str = ""
     #: 64 bytes, by `public_key`.
@@ -170,9 +187,14 @@ class Digest:
         """Whether the signature is that of a public key (hex)."""
         return is_signature_of(public_key, self.signature, self.signing_input())
 
-    def is_countersigned(self) -> bool:
-        """Whether the countersignature is that of the key that it names."""
-        return is_signature_of(self.countersigner, self.countersignature, self.countersigning_input())
+    def is_countersigned(self, earlier: str = "") -> bool:
+        """Whether the countersignature is that of the key that it names.
+
+        `earlier`: for kind countersignature the SHA-256 (hex) of the file of digest `countersigned_number`.
+        """
+        is_late = self.kind == DigestKind.COUNTERSIGNATURE
+        over = late_input(self.countersigned_number, earlier) if is_late else self.countersigning_input()
+        return is_signature_of(self.countersigner, self.countersignature, over)
 
     @property
     def countersigned_us(self) -> int | None:
@@ -190,8 +212,13 @@ class Digest:
         return self.new_public_key or self.countersigner or self.public_key
 
     def _bytes_without(self, *names: str) -> bytes:
-        left_out = {*names, *(() if self.version == DIGEST_VERSION else SINCE_2)}
-        return _canonical({name: value for name, value in asdict(self).items() if name not in left_out})
+        return _canonical(
+            {
+                name: value
+                for name, value in asdict(self).items()
+                if name not in names and SINCE.get(name, FIRST_VERSION) <= self.version
+            }
+        )
 
 
 class SegmentMeasure:
@@ -259,6 +286,11 @@ def stamp_numbers(folder: Location) -> list[int]:
     return sorted(int(found[1]) for name in names if (found := _STAMP_NAME.fullmatch(name)))
 
 
+def late_input(number: int, sha256: str) -> bytes:
+    """What a countersignature is over that comes later: number of a digest, and SHA-256 (hex) of its file."""
+    return _canonical({"countersigned_number": number, "digest": sha256})
+
+
 def digest_hash(data: bytes) -> str:
     """What the next digest names as `previous`: SHA-256 of the bytes of a digest's file."""
     return hashlib.sha256(data).hexdigest()
@@ -277,9 +309,10 @@ def parse_digest(data: bytes) -> Digest:
         raise MalformedDigest(f"it is not JSON: {error}") from None
     if not isinstance(values, dict):
         raise MalformedDigest("it is not a JSON object")
-    if values.get("version") not in (FIRST_VERSION, DIGEST_VERSION):
-        known = f"{FIRST_VERSION} and {DIGEST_VERSION}"
-        raise UnknownDigestVersion(f"it has version {values.get('version')!r}; this program reads {known}")
+    if values.get("version") not in _VERSIONS:
+        raise UnknownDigestVersion(
+            f"it has version {values.get('version')!r}; this program reads 1 to {DIGEST_VERSION}"
+        )
     _check_values(values)
     digest = Digest(**values)
     if digest.to_bytes() != data:
@@ -307,7 +340,7 @@ def anchor_key_of(folder: Path) -> str:
 
 
 def is_countersignature_due(kind: str, until_us: int, last_us: int | None) -> bool:
-    """Whether a digest of version 2 needs a countersignature.
+    """Whether a digest of version 2 or later needs a countersignature.
 
     `last_us`: `countersigned_us` of the last one that has it; None where a chain of keys begins.
     """
@@ -320,14 +353,17 @@ def _canonical(values: dict[str, Any]) -> bytes:
     return orjson.dumps(values, option=orjson.OPT_SORT_KEYS)
 
 
-_NUMBERS: Final = frozenset(field.name for field in fields(Digest) if field.type is int)
+_NUMBERS: Final = frozenset(each.name for each in fields(Digest) if each.type is int)
 _OF_CLOCK: Final = ("clock_state", "clock_maximum_error_us", "clock_estimated_error_us")
-SINCE_2: Final = frozenset(
-    (*_OF_CLOCK, "next_public_key", "countersigner", "countersignature", "keep_us", "allowed_by")
-)
+#: The version that brought a field; the others were there from the first.
+SINCE: Final = {
+    **dict.fromkeys((*_OF_CLOCK, "next_public_key", "countersigner", "countersignature", "keep_us", "allowed_by"), 2),
+    **dict.fromkeys(("key_place", "countersigned_number"), 3),
+}
+_VERSIONS: Final = (FIRST_VERSION, SECOND_VERSION, DIGEST_VERSION)
 _NAMES: Final = {
-    DIGEST_VERSION: frozenset(field.name for field in fields(Digest)),
-    FIRST_VERSION: frozenset(field.name for field in fields(Digest)) - SINCE_2,
+    version: frozenset(each.name for each in fields(Digest) if SINCE.get(each.name, FIRST_VERSION) <= version)
+    for version in _VERSIONS
 }
 #: What a text field must look like; a text that may be empty is named in _MAY_BE_EMPTY.
 _FORMS: Final = {
@@ -342,6 +378,7 @@ _FORMS: Final = {
     "public_key": _SHA256,
     "next_public_key": _SHA256,
     "countersigner": PUBLIC_KEY,
+    "key_place": _KEY_PLACE,
     "new_public_key": PUBLIC_KEY,
     "countersignature": SIGNATURE,
     "signature": SIGNATURE,
@@ -356,8 +393,13 @@ _OF_KIND: Final = {
     DigestKind.ROTATION: {"new_public_key", "allowed_by"},
     DigestKind.RETENTION: {"segment", "keep_us", "allowed_by"},
     DigestKind.RENEWAL: set[str](),
+    DigestKind.COUNTERSIGNATURE: {"countersigned_number"},
 }
-_OF_SOME_KINDS: Final = ("segment", "sha256", "merkle_root", "new_public_key", "keep_us", "allowed_by")
+#: The version that brought a kind; the others were there from the first.
+_KIND_SINCE: Final = {DigestKind.RENEWAL: SECOND_VERSION, DigestKind.COUNTERSIGNATURE: DIGEST_VERSION}
+_OF_SOME_KINDS: Final = (
+    *("segment", "sha256", "merkle_root", "new_public_key", "keep_us", "allowed_by", "countersigned_number"),
+)
 
 
 def _check_values(values: dict[str, Any]) -> None:
@@ -369,8 +411,15 @@ def _check_values(values: dict[str, Any]) -> None:
         if not (_is_number(value) if name in _NUMBERS else _is_text(name, value)):
             raise MalformedDigest(f"{name} is not what it should be: {str(value)[:_LONGEST_TEXT]!r}")
     kind = values["kind"]
-    if kind not in set(DigestKind) or (version == FIRST_VERSION and kind == DigestKind.RENEWAL):
+    if kind not in set(DigestKind) or version < _KIND_SINCE.get(DigestKind(kind), FIRST_VERSION):
         raise MalformedDigest(f"kind {kind!r} is not known")
+    if kind == DigestKind.COUNTERSIGNATURE:
+        for name, is_wrong in (
+            ("countersignature", not values["countersignature"]),
+            ("key_place", values["key_place"] == KEY_IN_A_FILE),
+        ):
+            if is_wrong:
+                raise MalformedDigest(f"{name} does not go with kind {kind}")
     for name in _OF_SOME_KINDS:
         if name in names and bool(values[name]) != (name in _OF_KIND[DigestKind(kind)]):
             raise MalformedDigest(f"{name} does not go with kind {kind}")

@@ -112,12 +112,14 @@ out step 7 and the countersignatures.
    file before, its line feed included.
 3. Take `signature` out of the object, and write the rest with sorted keys, without blanks, in UTF-8: `public_key`
    signed these bytes. Take `countersignature` out too: `countersigner` signed those, where there is a countersignature.
-4. In version 2, `public_key` is the `next_public_key` of the digest before, except in the first digest and a renewal.
-   A renewal needs a reason from outside. In version 1, `public_key` is that of the digest before, or its
-   `new_public_key`. No version 1 stands behind version 2.
+4. From version 2 on, `public_key` is the `next_public_key` of the digest before, except in the first digest and a
+   renewal. A renewal needs a reason from outside. In version 1, `public_key` is that of the digest before, or its
+   `new_public_key`. No version 1 stands behind a later one.
 5. `countersigner` is that of the digest before, or its `new_public_key`; behind version 1 it is the key that would have
-   signed. The first digest of version 2 and behind a rotation, each rotation and renewal, and one an hour have a
-   countersignature.
+   signed. The first digest of a chain of keys and behind a rotation, each rotation and renewal, and one an hour have a
+   countersignature. Where `key_place` is not `file`, it may come later in a digest of kind `countersignature`, over
+   `{"countersigned_number":NUMBER,"digest":"HASH"}`: number of a digest, and SHA-256 of its file. The first one comes
+   within an hour. A key does not change its place.
 6. Each digest of kind `segment` agrees with its file in length, hashes, number of lines, and the hash of the last line.
    A segment that is not there has a later digest of kind `retention` that names it or a newer one.
 7. Compare: one `public_key` of a digest with a key that you got early and otherwise, or digests with your copies of
@@ -132,7 +134,7 @@ def _digest_fields() -> list[tuple[str, str, str]]:
         if found := re.fullmatch(r"    #: (.*)", line_of):
             meaning = found[1]
         elif found := re.fullmatch(r"    ([a-z0-9_]+): (?:str|int).*", line_of):
-            since = "2" if found[1] in digest.SINCE_2 else "1"
+            since = str(digest.SINCE.get(found[1], digest.FIRST_VERSION))
             rows.append((code(found[1]), meaning.replace('""', '`""`'), since))
     assert [code(each.name) for each in fields(digest.Digest)] == [name for name, *_ in rows]
     return rows

@@ -1,4 +1,4 @@
-"""A program that a witness runs: its time, what is read of its output, and its own children are bounded.
+"""A program that a witness or a key runs: its time, what is read of its output, and its own children are bounded.
 
 It lives in a session of its own, and nothing of that session outlives the call. Where the exporter is killed in the
 middle, timeout(1) ends the program.

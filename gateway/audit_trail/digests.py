@@ -8,7 +8,7 @@ Threads of one process may add digests; they get their numbers in the order of t
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +16,24 @@ from typing import Any, Final
 
 from gateway.audit_trail.durable_file import PART_SUFFIX, put_in_place
 from gateway.audit_trail.keys.key_chain import KeyChain, chain_folder
-from gateway.audit_trail.keys.signing_key import next_key_path, owner_of, read_key, ready_key, take_over
+from gateway.audit_trail.keys.late_signing import LateSigning
+from gateway.audit_trail.keys.remote_key import KeyPlace, remote_key
+from gateway.audit_trail.keys.signing_key import (
+    check_place,
+    check_token,
+    next_key_path,
+    owner_of,
+    read_key,
+    ready_key,
+    take_over,
+)
 from gateway.config import ConfigurationError
 from mq_adapters.embedded.store.files import make_folder
 from mq_adapters.kernel_clock import read_clock
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import (
     DIGEST_FOLDER,
+    KEY_IN_A_FILE,
     Digest,
     DigestKind,
     MalformedDigest,
@@ -36,6 +47,8 @@ from spark_audit.record import ZERO_HASH
 from spark_audit.signature import Signer, public_key_of
 
 _SEGMENT_NUMBER: Final = slice(0, 12)
+#: How long a gateway that ends waits for the first countersignature of a token, as long as for a witness, seconds.
+_FIRST_WAIT_S: Final = 10.0
 
 _log = logging.getLogger(__name__)
 
@@ -77,13 +90,22 @@ def key_in_force(trail: Path) -> str | None:
     return last.key_after
 
 
+def place_in_force(trail: Path) -> str:
+    """Where the configured key lies, as the last digest says; "" where none has said it yet of the key in force."""
+    numbers = digest_numbers(trail / DIGEST_FOLDER)
+    last = read_digest(trail / DIGEST_FOLDER, numbers[-1])[0] if numbers else None
+    return "" if last is None or last.kind == DigestKind.ROTATION else last.key_place
+
+
 class Digests:
     """The digests of the trail in a folder, to be added to. Raises StoreError, and ConfigurationError for the key.
 
     Where the key is lost that is to sign the next one, a digest of kind renewal says so, of the time `now_us`.
     """
 
-    def __init__(self, trail: Path, signing_key: Path, provenance: Provenance, *, now_us: int) -> None:
+    def __init__(
+        self, trail: Path, signing_key: Path, provenance: Provenance, *, now_us: int, token: KeyPlace | None = None
+    ) -> None:
         self.folder = trail / DIGEST_FOLDER
         self._provenance = provenance
         self._key_path = signing_key
@@ -98,14 +120,29 @@ class Digests:
         self._numbers = digest_numbers(self.folder)
         if self._numbers:
             self._last, self._last_bytes = read_digest(self.folder, self._numbers[-1])
-        self._signer = ready_key(signing_key, key_in_force(trail))
+        #: The configured key in a file; None where it is a token's.
+        self._signer: Signer | None = None
+        self._key_place = KEY_IN_A_FILE if token is None else token.type
+        self._late = None if token is None else LateSigning(remote_key(token), token.public_key, trail)
         self.last_segment_number = next(
             (segment_number(each.segment) for each in self.backwards() if each.kind == DigestKind.SEGMENT), 0
         )
         due = "" if self._last is None else self._last.next_public_key
         self._chain = KeyChain(chain_folder(trail), self.last_number + 1, due)
         #: Of the last digest that has a countersignature; None where a chain of keys, or a configured key, begins.
-        self._countersigned_us = self._last_countersigned_us() if due else None
+        self._countersigned_us: int | None = None
+        #: Whether one is due that comes later.
+        self._is_awaited = False
+        if due:
+            self._look_for_countersignatures()
+        in_force = key_in_force(trail)
+        if token is None:
+            self._signer = ready_key(signing_key, in_force)
+            self._countersigner = self._signer.public_key
+        else:
+            self._countersigner = token.public_key
+            self._hand_over_to(token.public_key, in_force, now_us)
+        check_place(self._countersigner, self._key_place, in_force, place_in_force(trail))
         if self._chain.is_broken and self._last is not None:
             _log.warning("chain of keys begun anew digest=%s reason=its key is not there", self.last_number + 1)
             self._add_of_moment(DigestKind.RENEWAL, now_us, {})
@@ -154,17 +191,49 @@ class Digests:
                 DigestKind.RETENTION, now_us, {"segment": segment, "keep_us": keep_us, "allowed_by": allowed_by}
             )
 
+    def countersign_late(self, now_us: int) -> None:
+        """Asks a token for the countersignature that is due, and adds it when it is there; waits for nothing."""
+        if self._late is None:
+            return
+        with self._lock:
+            if (made := self._late.take()) is not None:
+                facts = {"countersigned_number": made.number, "countersignature": made.signature}
+                self._add_of_moment(DigestKind.COUNTERSIGNATURE, now_us, facts)
+                self._late.note(made.number, now_us)
+            if self._is_awaited and self._last is not None:
+                self._late.ask(self._last.number, digest_hash(self._last_bytes))
+
+    def await_first_countersignature(self, now_us: Callable[[], int]) -> None:
+        """Waits a short time for a token's first countersignature, without which the trail is bound to no key.
+
+        A gateway that ends soon has its first digest at the end. Whoever starts it the next day would be too late.
+        """
+        if self._late is not None and self._is_awaited and self._countersigned_us is None:
+            self.countersign_late(now_us())
+            self._late.wait(_FIRST_WAIT_S)
+            self.countersign_late(now_us())
+
+    def _hand_over_to(self, public_key: str, in_force: str | None, now_us: int) -> None:
+        """The key in a file countersigns that the token's takes over, once. Raises ConfigurationError."""
+        if in_force not in (None, public_key):
+            self._signer = check_token(self._key_path, public_key, in_force)
+            self._countersigner, place, self._key_place = str(in_force), self._key_place, KEY_IN_A_FILE
+            facts = {"new_public_key": public_key, "allowed_by": "audit.signing_token"}
+            self._add_of_moment(DigestKind.ROTATION, now_us, facts)
+            self._signer, self._countersigner, self._key_place = None, public_key, place
+
     def rotate_if_asked(self, now_us: int) -> bool:
         """Hands over to the key that lies beside the one in force; whether there was one that can take over."""
-        following = self._following_key()
+        following = None if self._signer is None else self._following_key()
         if following is None:
             return False
         with self._lock:
-            if self._last is not None and following.public_key != self._signer.public_key:
+            if self._last is not None and following.public_key != self._countersigner:
                 operator = owner_of(next_key_path(self._key_path))
                 facts = {"new_public_key": following.public_key, "allowed_by": operator}
                 self._add_of_moment(DigestKind.ROTATION, now_us, facts)
             self._signer = take_over(self._key_path)
+            self._countersigner = self._signer.public_key
         return True
 
     def _following_key(self) -> Signer | None:
@@ -182,8 +251,17 @@ class Digests:
         self._refusal = problem
         return None if problem else following
 
-    def _last_countersigned_us(self) -> int | None:
-        return next((each.countersigned_us for each in self.backwards() if each.countersignature), None)
+    def _look_for_countersignatures(self) -> None:
+        """When the last one was, and whether one is due since."""
+        since: list[Digest] = []
+        for each in self.backwards():
+            if each.countersignature:
+                self._countersigned_us = each.countersigned_us
+                self._is_awaited = each.kind == DigestKind.ROTATION
+                break
+            since.append(each)
+        for each in since:
+            self._is_awaited |= is_countersignature_due(each.kind, each.until_us, self._countersigned_us)
 
     def _add_of_moment(self, kind: DigestKind, now_us: int, facts: dict[str, Any]) -> None:
         assert self._last is not None, "it speaks of digests before it"
@@ -205,13 +283,19 @@ class Digests:
             clock_estimated_error_us=clock.estimated_error_us,
             public_key=public_key_of(self._chain.key),
             next_public_key=self._chain.following,
-            countersigner=self._signer.public_key,
+            countersigner=self._countersigner,
+            key_place=self._key_place,
             **facts,
         )
         is_due = is_countersignature_due(kind, digest.until_us, self._countersigned_us)
-        digest = (digest.countersigned(self._signer) if is_due else digest).signed(self._chain.key)
+        if is_due and self._signer is not None:
+            digest = digest.countersigned(self._signer)
+        digest = digest.signed(self._chain.key)
         self._write(digest)
-        self._countersigned_us = digest.countersigned_us if is_due else self._countersigned_us
+        if digest.countersignature:
+            self._countersigned_us, self._is_awaited = digest.countersigned_us, kind == DigestKind.ROTATION
+        else:
+            self._is_awaited |= is_due
         with _writing("destroy the key of a digest"):
             self._chain.step()
 

@@ -292,6 +292,7 @@ def _open(
         trail_dir,
         limits=plan.limits,
         signing_key=Path(plan.signing_key),
+        signing_token=plan.signing_token,
         provenance=plan.provenance(versions),
         now=lambda: datetime.fromtimestamp(clock.now_us() / _SECOND_US, UTC),
         known=known,

@@ -14,6 +14,7 @@ import orjson
 
 from gateway.audit_trail.digests import Provenance
 from gateway.audit_trail.durable_file import put_in_place
+from gateway.audit_trail.keys.remote_key import KeyPlace
 from gateway.audit_trail.segment import SIGNING_KEY_NAME, STANDARD_LIMITS, SegmentLimits
 from gateway.config.queue_names import transmission_queue_name
 from gateway.free_space import trail_reserve_bytes
@@ -21,6 +22,7 @@ from mq_adapters.reasons import StoreError
 
 if TYPE_CHECKING:  # the exporter reads a plan, and no settings
     from gateway.config import Settings
+    from gateway.config.signing_token import SigningTokenSettings
 
 #: In the data folder, beside the folder of the trail.
 PLAN_NAME: Final = "trail-plan.json"
@@ -57,6 +59,21 @@ def _absolute(file: str) -> str:
     return str(Path(file).absolute()) if file else ""
 
 
+def _key_place(settings: "SigningTokenSettings") -> KeyPlace | None:
+    if not settings.type:
+        return None
+    return KeyPlace(
+        type=settings.type,
+        public_key=settings.public_key,
+        module=_absolute(settings.module),
+        token=settings.token,
+        key=settings.key,
+        pin_file=_absolute(settings.pin_file),
+        socket=_absolute(settings.socket),
+        timeout_s=settings.timeout_s,
+    )
+
+
 def versions_of_program() -> Versions:
     """Takes 30 ms, unless both modules are loaded: the gateway tells its exporter."""
     from importlib.metadata import version
@@ -87,6 +104,8 @@ class TrailPlan:
     #: Free bytes on the disk below which no line is written.
     reserve_bytes: int = 0
     witnesses: tuple[WitnessPlan, ...] = ()
+    #: Where the configured key lies if it is no file.
+    signing_token: KeyPlace | None = None
 
     @classmethod
     def of(cls, settings: "Settings") -> Self:
@@ -105,6 +124,7 @@ class TrailPlan:
             compress_after_hours=audit.compress_after_hours,
             keep_days=audit.keep_days,
             reserve_bytes=trail_reserve_bytes(audit.low_space_bytes),
+            signing_token=_key_place(audit.signing_token),
             witnesses=tuple(
                 WitnessPlan(
                     name=witness.name,
@@ -154,7 +174,8 @@ class TrailPlan:
         values: dict[str, Any] = {name: value for name, value in said.items() if name != "version"}
         try:
             witnesses = tuple(WitnessPlan(**each) for each in values.pop("witnesses", ()))
-            return cls(**values, witnesses=witnesses)
+            token = values.pop("signing_token", None)
+            return cls(**values, witnesses=witnesses, signing_token=None if token is None else KeyPlace(**token))
         except TypeError as error:
             raise ValueError(f"it is no plan of a trail: {error}") from None
 

@@ -25,6 +25,7 @@ import orjson
 
 from gateway.audit_trail.digests import NO_PROVENANCE, Digests, Provenance
 from gateway.audit_trail.durable_file import write_synced
+from gateway.audit_trail.keys.remote_key import KeyPlace
 from gateway.audit_trail.measured_lines import MeasuredLines
 from gateway.audit_trail.segment_files import (
     TORN_SUFFIX,
@@ -114,6 +115,7 @@ class Trail:
         *,
         limits: SegmentLimits = STANDARD_LIMITS,
         signing_key: Path | None = None,
+        signing_token: KeyPlace | None = None,
         provenance: Provenance = NO_PROVENANCE,
         now: Callable[[], datetime] = _utc_now,
         known: TrailHead | None = None,
@@ -131,7 +133,8 @@ class Trail:
                 if known is not None and (cause := difference(folder, known)):
                     raise TrailChanged(f"open the trail in {folder}", cause)
                 key = signing_key or folder.parent / SIGNING_KEY_NAME
-                digests = Digests(folder, key, provenance, now_us=int(now().timestamp() * _US))
+                now_us = int(now().timestamp() * _US)
+                digests = Digests(folder, key, provenance, now_us=now_us, token=signing_token)
                 return cls(folder, lock, limits, now, digests, known)
             except BaseException:
                 os.close(lock)
@@ -220,12 +223,13 @@ class Trail:
             _check_name(self._path, self._file)
 
     def tend(self) -> None:
-        """Does what is due between two batches: closes a segment whose time is over, and takes a new key.
+        """Does what is due between two batches: closes a segment whose time is over, takes a new key or a signature.
 
         Raises TrailGone where the folder was removed, moved or hidden.
         """
         _check_name(self.folder, self._lock)
         self.digests.rotate_if_asked(self._now_us())
+        self.digests.countersign_late(self._now_us())
         if self._path is not None and self._is_over():
             self.close_segment()
 
@@ -244,6 +248,7 @@ class Trail:
             self.close_segment()
         elif self.digests.until_us < self._now_us():
             self._add_interval(gateway)
+        self.digests.await_first_countersignature(self._now_us)
 
     def close_segment(self) -> None:
         """Syncs, writes the digest, renames to `.jsonl`, syncs the folder. Nothing to do where no segment is open.

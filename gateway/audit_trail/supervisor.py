@@ -12,13 +12,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
-from gateway.audit_trail.digests import key_in_force
+from gateway.audit_trail.digests import key_in_force, place_in_force
 from gateway.audit_trail.exporter import TRAIL_FOLDER
 from gateway.audit_trail.keys.personal_key import ready_personal_key
-from gateway.audit_trail.keys.signing_key import ready_key
+from gateway.audit_trail.keys.signing_key import check_place, check_token, ready_key
 from gateway.audit_trail.plan import TrailPlan, versions_of_program
 from gateway.config import ConfigurationError, Settings
 from mq_adapters.embedded.store.files import make_folder
+from spark_audit.digest import KEY_IN_A_FILE
 
 #: How long a stopping gateway waits for the exporter to write what is left, seconds.
 EXPORT_WAIT_S: Final = 30.0
@@ -48,7 +49,12 @@ class ExporterSupervisor:
         in_force = key_in_force(trail)
         if self._plan.personal_key:
             ready_personal_key(Path(self._plan.personal_key), in_force)
-        ready_key(Path(self._plan.signing_key), in_force)
+        if (token := self._plan.signing_token) is None:
+            key, place = ready_key(Path(self._plan.signing_key), in_force).public_key, KEY_IN_A_FILE
+        else:
+            check_token(Path(self._plan.signing_key), token.public_key, in_force)
+            key, place = token.public_key, token.type
+        check_place(key, place, in_force, place_in_force(trail))
 
     def begin(self, adopt: Adopt) -> None:
         """Starts the exporter. `adopt` makes one end of a socket pair its connection to the queue manager."""

@@ -117,6 +117,9 @@ def _missing_extras(settings: Settings) -> Iterator[str]:
         if witness.type == "s3" and find_spec("botocore") is None:
             how = "pip install '.[s3]' in a clone of the repository"
             yield f"witness {witness.name}: botocore is not installed ({how})"
+    if settings.audit.signing_token.type == "pkcs11" and find_spec("pkcs11") is None:
+        how = "pip install '.[pkcs11]' in a clone of the repository"
+        yield f"audit.signing_token: python-pkcs11 is not installed ({how})"
 
 
 def _missing_libraries(settings: Settings) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gateway.cli.application import CommandFailed
 from gateway.cli.terminal import counted
@@ -18,6 +18,9 @@ from gateway.config.tables import AccessSettings, AuditSettings
 from gateway.config.targets import TargetSettings
 from gateway.config.witnesses import WitnessSettings
 from mq_adapters.reasons import StoreError
+
+if TYPE_CHECKING:
+    from gateway.audit_trail.keys.remote_key import KeyPlace
 
 #: IBM MQ's kinds of key repository: CMS, and PKCS #12 since 9.3, which may also be named with its ending.
 _REPOSITORY_ENDINGS: Final = (".kdb", ".p12", "")
@@ -147,7 +150,7 @@ def _keys(settings: Settings) -> Iterator[str]:
     from gateway.audit_trail.digests import key_in_force
     from gateway.audit_trail.exporter import TRAIL_FOLDER
     from gateway.audit_trail.keys.personal_key import check_personal_key
-    from gateway.audit_trail.keys.signing_key import check_key
+    from gateway.audit_trail.keys.signing_key import check_key, check_token
     from gateway.audit_trail.plan import TrailPlan
     from spark_audit.signature import algorithm_of
 
@@ -155,12 +158,31 @@ def _keys(settings: Settings) -> Iterator[str]:
         return
     plan = TrailPlan.of(settings)
     in_force = key_in_force(settings.data / TRAIL_FOLDER)
-    public_key = check_key(Path(plan.signing_key), in_force)
-    told = f"{algorithm_of(public_key)}, public key {public_key}" if public_key else "made at the first start"
-    yield f"signing key: {plan.signing_key}, {told}"
+    if plan.signing_token is None:
+        public_key = check_key(Path(plan.signing_key), in_force)
+        told = f"{algorithm_of(public_key)}, public key {public_key}" if public_key else "made at the first start"
+        yield f"signing key: {plan.signing_key}, {told}"
+    else:
+        check_token(Path(plan.signing_key), plan.signing_token.public_key, in_force)
+        yield _token(plan.signing_token)
     if plan.personal_key:
         is_there = check_personal_key(Path(plan.personal_key), in_force)
         yield f"personal key: {plan.personal_key}, {'valid' if is_there else 'made at the first start'}"
+
+
+def _token(place: "KeyPlace") -> str:
+    """What a token or an agent says, which may be away. Raises ConfigurationError where it has another key."""
+    from gateway.audit_trail.keys.remote_key import KeyAway, remote_key
+    from spark_audit.signature import algorithm_of
+
+    try:
+        there = remote_key(place).public_keys()
+    except KeyAway as error:
+        return f"signing key: {place.type}, away, so digests are countersigned later: {error}"
+    if place.public_key not in there:
+        has = f"it has {', '.join(there) or 'none'}, and not {place.public_key}"
+        raise ConfigurationError("audit.signing_token.public_key", (has,), "name the public key that is there")
+    return f"signing key: {place.type}, {algorithm_of(place.public_key)}, public key {place.public_key}"
 
 
 def _passwords(settings: Settings) -> Iterator[str]:

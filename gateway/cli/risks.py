@@ -167,7 +167,10 @@ def _secrets_of_the_trail(settings: Settings) -> Iterator[tuple[str, Path]]:
 
     if settings.audit.enabled:
         plan = TrailPlan.of(settings)
-        yield "signing key", Path(plan.signing_key)
+        if plan.signing_token is None:
+            yield "signing key", Path(plan.signing_key)
+        elif plan.signing_token.pin_file:
+            yield "PIN of the signing token", Path(plan.signing_token.pin_file)
         if plan.personal_key:
             yield "personal key", Path(plan.personal_key)
         for witness in plan.witnesses:
@@ -241,7 +244,7 @@ def _weak_signing(subject: Subject) -> Iterator[str]:
     from gateway.audit_trail.plan import TrailPlan
 
     settings = subject.settings
-    if not settings.audit.enabled:
+    if not settings.audit.enabled or settings.audit.signing_token.type:
         return
     key = Path(TrailPlan.of(settings).signing_key)
     if key.resolve().is_relative_to(settings.data.resolve()):
@@ -349,9 +352,9 @@ RISKS: Final = (
     ),
     Risk(
         name="weak-signing",
-        looks_at="the place of `audit.signing_key`",
+        looks_at="the place of `audit.signing_key`, unless there is an `[audit.signing_token]`",
         meaning="Anybody who gets the data folder, or a backup of it, gets the key that countersigns its digests.",
-        what_to_do="Set `audit.signing_key` to a file outside the data folder, and keep its public key elsewhere.",
+        what_to_do="Set `audit.signing_key` to a file outside the data folder, or use a token.",
         find=_weak_signing,
         counts_on_networks=True,
     ),

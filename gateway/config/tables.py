@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.config.queue_names import REPLY_QUEUE, SUBSCRIBER_QUEUE
+from gateway.config.signing_token import SigningTokenSettings
 from gateway.config.tokens import TokenSettings
 from gateway.config.values import (
     Address,
@@ -186,6 +187,9 @@ class AuditSettings(Table):
     signing_key: str = Field(
         default="",
         description='file of the key that countersigns digests; the first start makes it; "": DATA/trail-key.pem',
+    )
+    signing_token: SigningTokenSettings = Field(
+        default=SigningTokenSettings(), description="a token or an agent that has the key which countersigns"
     )
     copy_folder: str = Field(
         default="", description="folder to which closed files of the trail and their digests are copied"

@@ -25,12 +25,12 @@ from spark_audit.digest import (
     digest_hash,
     digest_name,
     digest_numbers,
-    is_countersignature_due,
     parse_digest,
 )
 from spark_audit.location import Location
 from spark_audit.period import Period
 from spark_audit.record import ZERO_HASH
+from spark_audit.verify.countersigning import Countersigning, Flaw
 
 if TYPE_CHECKING:
     from spark_audit.audit_input import AuditInput
@@ -118,7 +118,8 @@ class TrailToJudge:
     def findings(self) -> Iterator["Row"]:
         """What is wrong; `is_of_none` marks segments where nothing is signed at all, which a policy may forbid.
 
-        `hash` is that of a digest of kind renewal, which a policy may name.
+        `hash` is that of a digest of kind renewal, or of a first countersignature that came too late. A policy may name
+        it.
         """
         digests = {file.number: file for file in self.digests}
         copies = {file.number: file.sha256 for file in self.copies or ()}
@@ -134,7 +135,12 @@ class TrailToJudge:
             if file.digest is not None and file.digest.kind == DigestKind.RENEWAL:
                 detail = f"it begins a new chain of keys; until a policy names it: record = {file.sha256}"
                 yield _finding(file.digest, subject, detail) | {"hash": file.sha256}
+            for flaw in state.flaws_of(file):
+                yield _finding(file.digest, subject, flaw.what) | {"hash": flaw.record or None}
             state.step(file)
+        if (at_the_end := state.countersigning.at_the_end()) is not None:
+            subject = self._named(f"digests/{digest_name(state.countersigning.open_number)}")
+            yield _finding(None, subject, at_the_end.what)
         yield from self._undigested(state)
 
     def _named(self, name: str) -> str:
@@ -188,13 +194,16 @@ class _Due:
         self.removed_up_to = max(removed, default=0)
         self.last_digested = max((d.segment for d in told if d.kind == DigestKind.SEGMENT), default="")
         self.keys = {digest.public_key for digest in told}
-        self.keys |= {digest.countersigner for digest in told if digest.is_countersigned()}
+        hashes = {file.number: file.sha256 for file in trail.digests}
+        self.keys |= {
+            each.countersigner for each in told if each.is_countersigned(hashes.get(each.countersigned_number, ""))
+        }
         self._number = 1
         self._previous = ZERO_HASH
         self._key = ""
         self._following = ""
         self._is_chained = False
-        self._countersigned_us: int | None = None
+        self.countersigning = Countersigning()
         self._head = ZERO_HASH
         self._segment = 0
 
@@ -237,11 +246,11 @@ class _Due:
         is_next = file.number == self._number and digest.kind != DigestKind.RENEWAL
         if is_next and self._following and digest.public_key != self._following:
             yield "the digest before it names another key"
-        if digest.countersignature and not digest.is_countersigned():
-            yield "its countersignature is not that of its key over its bytes"
-        is_due = is_countersignature_due(digest.kind, digest.until_us, self._countersigned_us)
-        if is_due and not digest.countersignature:
-            yield "it has no countersignature, and one is due"
+
+    def flaws_of(self, file: DigestFile) -> Iterator[Flaw]:
+        """What is wrong with the countersignature of a digest."""
+        if file.digest is not None and file.digest.version != FIRST_VERSION:
+            yield from self.countersigning.flaws(file.digest, file.sha256)
 
     def step(self, file: DigestFile) -> None:
         """Goes on behind a digest."""
@@ -252,8 +261,6 @@ class _Due:
             return
         self._key = digest.key_after
         self._is_chained |= digest.version != FIRST_VERSION
-        if digest.countersignature:
-            self._countersigned_us = digest.countersigned_us
         if digest.kind == DigestKind.SEGMENT:
             self._head, self._segment = digest.head, _number_of(digest.segment)
 

@@ -16,7 +16,7 @@ A policy may hold the rule; options of `verify` go first:
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from spark_audit.digest import DIGEST_FOLDER, Digest, DigestKind, digest_name
+from spark_audit.digest import COUNTERSIGNED_EVERY_US, DIGEST_FOLDER, Digest, DigestKind, digest_name
 from spark_audit.verify.digests import segment_number
 from spark_audit.verify.verdict import Finding, Findings, moment
 
@@ -81,8 +81,11 @@ class RuleCheck:
         elif digest.kind == DigestKind.RETENTION:
             self._judge_removal(digest)
 
-    def finish(self) -> None:
-        """There are no more digests: how old is the last one?"""
+    def finish(self, countersigned_until_us: int | None = None) -> None:
+        """There are no more digests: how old is the last one?
+
+        `countersigned_until_us`: since when a countersignature is awaited; None where none is.
+        """
         rule, name = self.rule, f"{DIGEST_FOLDER}/{digest_name(self.last_number)}"
         if not rule.not_older_than_us:
             return
@@ -98,6 +101,14 @@ class RuleCheck:
                 f" {_length(rule.not_older_than_us)} may be: the gateway stood still, or the trail was cut here"
             )
             self._add(Finding.STALE_TRAIL, name, what)
+        elif countersigned_until_us is not None and self._is_stale(countersigned_until_us):
+            ago = _length(rule.now_us - countersigned_until_us)
+            what = f"not countersigned since {moment(countersigned_until_us)}, {ago} ago"
+            self._add(Finding.STALE_TRAIL, name, what)
+
+    def _is_stale(self, since_us: int) -> bool:
+        """Whether a countersignature is awaited for too long by the auditor's clock; a gateway may wait for an hour."""
+        return self.rule.now_us - since_us > max(self.rule.not_older_than_us, COUNTERSIGNED_EVERY_US)
 
     def _add(self, finding: Finding, name: str, what: str) -> None:
         self.count += 1

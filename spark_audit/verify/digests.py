@@ -13,11 +13,11 @@ from spark_audit.digest import (
     UnknownDigestVersion,
     digest_hash,
     digest_name,
-    is_countersignature_due,
     parse_digest,
 )
 from spark_audit.record import ZERO_HASH
 from spark_audit.result import counted
+from spark_audit.verify.countersigning import Countersigning
 from spark_audit.verify.verdict import Finding, Findings
 
 #: Keys that are told; a trail with more rotations has them in its digests.
@@ -78,8 +78,7 @@ class DigestChain:
     due: str = ""
     #: The first key of each chain of keys, in order.
     chains: list[str] = field(default_factory=list)
-    #: Of the last digest that has a countersignature; None where a chain of keys, or a configured key, begins.
-    countersigned_us: int | None = None
+    countersigning: Countersigning = field(default_factory=Countersigning)
     #: Number of the digest that the auditor's key has signed as its own; 0: none.
     anchored: int = 0
     valid: int = 0
@@ -166,17 +165,19 @@ class DigestChain:
         self._check_countersignature(name, digest)
 
     def _check_countersignature(self, name: str, digest: Digest) -> None:
-        if not digest.countersignature:
-            if is_countersignature_due(digest.kind, digest.until_us, self.countersigned_us):
-                what = f"it has no countersignature of {digest.countersigner}, and one is due"
-                self.findings.add(Finding.MISSING_COUNTERSIGNATURE, name, what)
-            return
-        self.countersigned_us = digest.countersigned_us
-        is_seen = digest.is_countersigned()
+        is_seen = bool(digest.countersignature)
+        for flaw in self.countersigning.flaws(digest, self.head):
+            is_seen &= flaw.is_missing
+            if not flaw.record or flaw.record not in self.accepted:
+                finding = Finding.MISSING_COUNTERSIGNATURE if flaw.is_missing else Finding.WRONG_SIGNATURE
+                self.findings.add(finding, name, flaw.what)
         self._note_key(digest.countersigner, is_seen=is_seen)
-        if not is_seen:
-            what = f"its countersignature is not that of {digest.countersigner} over its bytes"
-            self.findings.add(Finding.WRONG_SIGNATURE, name, what)
+
+    def finish(self) -> None:
+        """There are no more digests."""
+        if (flaw := self.countersigning.at_the_end()) is not None:
+            name = f"{DIGEST_FOLDER}/{digest_name(self.countersigning.open_number)}"
+            self.findings.add(Finding.MISSING_COUNTERSIGNATURE, name, flaw.what)
 
     def _note_key(self, key: str, *, is_seen: bool) -> None:
         if is_seen and key not in self.keys[-1:] and len(self.keys) < _KEYS_TOLD:

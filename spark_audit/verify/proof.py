@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import orjson
 
-from spark_audit.digest import FIRST_VERSION, Digest, DigestKind, MalformedDigest, parse_digest
+from spark_audit.digest import FIRST_VERSION, Digest, DigestKind, MalformedDigest, digest_hash, parse_digest
 from spark_audit.life import MOST_RECORDS, Life, life_of
 from spark_audit.merkle import HASH_BYTES, audit_paths, root_of_path
 from spark_audit.record import line_hashes
@@ -100,6 +100,9 @@ class _Search:
     #: Digests that hand over to another key or begin a chain, and those between a countersignature and a segment.
     links: dict[int, bytes] = field(default_factory=dict)
     has_chain: bool = False
+    #: Whether the configured key in force has countersigned nothing yet, and whether records stand on what it will.
+    is_unbound: bool = False
+    awaits: bool = False
     not_signed: int = 0
 
     def run(self, source: TrailSource) -> None:
@@ -120,6 +123,7 @@ class _Search:
                 else:
                     self.leaves[entry.number], self.digests[entry.number] = leaves, due
                     self.links |= since
+                    self.awaits |= self.is_unbound
 
     def _linked(self, digest: Digest, data: bytes, since: dict[int, bytes]) -> dict[int, bytes]:
         begins = digest.version != FIRST_VERSION and not self.has_chain
@@ -128,7 +132,17 @@ class _Search:
             self.links[digest.number] = data
         if digest.version == FIRST_VERSION:
             return {}
-        return ({} if digest.countersignature else since) | {digest.number: data}
+        if self.awaits:  # a countersignature that comes later pins what was before it
+            self.links[digest.number] = data
+        self.is_unbound = digest.kind == DigestKind.ROTATION or (
+            not digest.countersignature and (begins or self.is_unbound)
+        )
+        self.awaits &= self.is_unbound
+        if digest.kind == DigestKind.COUNTERSIGNATURE:
+            since = {number: each for number, each in since.items() if number >= digest.countersigned_number}
+        elif digest.countersignature:
+            since = {}
+        return since | {digest.number: data}
 
 
 def prove(source: Callable[[], TrailSource], message_id: str) -> tuple[Proof, int]:
@@ -286,6 +300,25 @@ def _text(value: object) -> str:
     return value
 
 
+def _countersigners(digests: dict[int, Digest]) -> dict[int, set[str]]:
+    """The configured keys that have countersigned a digest, or one that pins it by hashes, by its number."""
+    found: dict[int, set[str]] = {}
+    for number, digest in digests.items():
+        if digest.countersignature and _is_countersigned(digest, digests):
+            found.setdefault(digest.countersigned_number or number, set()).add(digest.countersigner)
+    for number in sorted(digests, reverse=True):
+        following = digests.get(number + 1)
+        if following is not None and following.previous == digest_hash(digests[number].to_bytes()):
+            found.setdefault(number, set()).update(found.get(number + 1, ()))
+    return found
+
+
+def _is_countersigned(digest: Digest, digests: dict[int, Digest]) -> bool:
+    """Whether a countersignature holds; False too where the digest is not in the proof that it is over."""
+    covered = digests.get(digest.countersigned_number)
+    return digest.is_countersigned("" if covered is None else digest_hash(covered.to_bytes()))
+
+
 def _check_keys(digests: dict[int, Digest], public_key: str, needed: set[int]) -> tuple[list[str], list[str]]:
     """The keys that signed, and what is wrong with them: each is the one that was given, or one that it handed over to.
 
@@ -293,17 +326,17 @@ def _check_keys(digests: dict[int, Digest], public_key: str, needed: set[int]) -
     A key may be given that came before those of the proof: the rotations between them are in it. Of digests with a key
     of their own the configured keys are told.
     """
-    trusted = {public_key}
+    trusted, countersigners = {public_key}, _countersigners(digests)
     keys: list[str] = []
     problems: list[str] = []
     for number, digest in sorted(digests.items()):
         first = digest.version == FIRST_VERSION
         configured = digest.public_key if first else digest.countersigner
-        is_trusted = digest.public_key in trusted or (bool(digest.countersignature) and configured in trusted)
+        is_trusted = digest.public_key in trusted or bool(countersigners.get(number, set()) & trusted)
         if not digest.is_signed_by(digest.public_key):
             problems.append(f"digest {number}: its signature is not that of its key {digest.public_key}")
             continue
-        if digest.countersignature and not digest.is_countersigned():
+        if digest.countersignature and not _is_countersigned(digest, digests):
             problems.append(f"digest {number}: its countersignature is not that of {configured}")
             continue
         if is_trusted:

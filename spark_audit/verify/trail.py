@@ -129,8 +129,9 @@ class _Check:
         """Nothing more comes from the trail."""
         while number := self._next_copy():
             self._take_copy(number)
+        self.digests.finish()
         self.completeness.finish(self.digests.removed_up_to)
-        self.of_rule.finish()
+        self.of_rule.finish(self.digests.countersigning.open_us)
         self._check_public_key()
 
     def _check_public_key(self) -> None:
@@ -177,6 +178,8 @@ class _Check:
         for each in self.lines.restorations:
             if each.record not in self.accepted:
                 return Verdict.RESTORED, f'{each}; until a policy names it: record = "{each.record}"'
+        if self.anchor.names and self.digests.countersigning.is_unbound:
+            return Verdict.INTACT, f"{told}; anchored by nothing: {self.digests.countersigning}"
         if self.anchor.names:
             return Verdict.ANCHORED, f"{told}; anchored by {self._anchored_by()}"
         return Verdict.INTACT, told
@@ -258,8 +261,7 @@ class _Check:
             )
         if self.anchor.numbers and self.anchor.numbers[-1] < self.digests.number:
             notes.append(f"the copied digests end with {self.anchor.numbers[-1]}; those behind it stand on signatures")
-        if clock := str(self.digests.clock):
-            notes.append(clock)
+        notes.extend(filter(None, (str(self.digests.countersigning), str(self.digests.clock))))
         return tuple(notes)
 
 

@@ -2,6 +2,9 @@
 
 `trail-witnesses/NAME.json` beside the folder of the trail: one JSON object with the fields of WitnessNote. A note is
 the gateway's own word, good for an alarm. An auditor asks the witness itself.
+
+`trail-countersignature.json` has the same form for a token or agent that countersigns: its digest is the last one that
+has a countersignature, and the time is that of the digest which brought it.
 """
 
 import math
@@ -16,6 +19,9 @@ from spark_audit.verify.verdict import moment
 
 NOTES_FOLDER: Final = "trail-witnesses"
 _SUFFIX: Final = ".json"
+_COUNTERSIGNATURE_NOTE: Final = "trail-countersignature.json"
+#: Name and kind in that note.
+SIGNING_TOKEN: Final = "signing token"
 _VERSION: Final = 1
 _SECOND_US: Final = 1_000_000
 _LARGEST_NOTE_BYTES: Final = 65_536
@@ -54,6 +60,17 @@ class WitnessNote:
 def note_path(trail: Path, name: str) -> Path:
     """Where the note of a witness lies, for the trail in a folder."""
     return trail.parent / NOTES_FOLDER / f"{name}{_SUFFIX}"
+
+
+def countersignature_note_path(trail: Path) -> Path:
+    """Where the note of a token or agent lies, for the trail in a folder."""
+    return trail.parent / _COUNTERSIGNATURE_NOTE
+
+
+def countersignature_age_s(trail: Path, now_us: int) -> float:
+    """How old the last countersignature of a token or agent is, seconds; endless where there is none."""
+    note = read_note(countersignature_note_path(trail))
+    return math.inf if note is None else note.age_s(now_us)
 
 
 def read_note(path: Path) -> WitnessNote | None:

@@ -22,7 +22,7 @@ from gateway.metrics import GatewayCollector, MetricsPage
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.store.checkpoint import PAGE_BYTES
-from spark_audit.verify.witness_note import WitnessNote, note_path
+from spark_audit.verify.witness_note import SIGNING_TOKEN, WitnessNote, countersignature_note_path, note_path
 from tests.gateway.bridge.conftest import REPLY_QUEUE, SUBSCRIBER_QUEUE, World
 
 SECOND_US = 1_000_000
@@ -108,6 +108,21 @@ def test_the_age_of_what_a_witness_has_rises_until_it_has_more(world: World, tmp
     world.now_us += 30 * SECOND_US
     assert _values(world, settings=settings)["audit_witness_age_seconds office"] == 90
     assert not any(name.startswith("audit_witness_age_seconds") for name in _values(world))
+
+
+def test_the_age_of_the_last_countersignature_of_a_token_rises_until_there_is_another(
+    world: World, tmp_path: Path
+) -> None:
+    token = {"type": "ssh-agent", "public_key": "d" * 64, "socket": "/nowhere"}
+    settings = Settings.model_validate({"data": str(tmp_path), "audit": {"signing_token": token}})
+    name = "audit_countersignature_age_seconds"
+    assert _values(world, settings=settings)[name] == math.inf, "there is none"
+    note = WitnessNote(name=SIGNING_TOKEN, kind=SIGNING_TOKEN, number=3, digest_at_us=world.now_us - 60 * SECOND_US)
+    countersignature_note_path(tmp_path / "trail").write_bytes(note.to_bytes())
+    assert _values(world, settings=settings)[name] == 60
+    world.now_us += 30 * SECOND_US
+    assert _values(world, settings=settings)[name] == 90
+    assert _values(world)[name] == 0, "the key is in a file"
 
 
 def test_what_limits_refuse_and_what_is_not_carried_on_stands_by_its_reason(world: World) -> None:

@@ -116,6 +116,7 @@ def test_java_is_looked_for_again_when_java_home_changes(clone: Path, tmp_path: 
     "script",
     [
         *("environment.sh", "java.sh", "mosquitto-clients.sh", "mqtt-js.sh", "ibm-mq-stand-in.sh"),
+        "softhsm.sh",
         *("clients.sh", "crash-points.sh", "lock.sh", "debian.sh", "turn.sh", "mermaid.sh"),
     ],
 )

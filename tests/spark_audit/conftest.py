@@ -84,6 +84,7 @@ class SignedTrail:
         self.previous = "0" * 64
         self.head = "0" * 64
         self.segments: list[str] = []
+        self.hashes: dict[object, str] = {}
 
     @property
     def folder(self) -> Path:
@@ -154,7 +155,7 @@ class SignedTrail:
         }
         self.sign(values)
         data = _canonical(values) + b"\n"
-        self.previous = hashlib.sha256(data).hexdigest()
+        self.hashes[self.number] = self.previous = hashlib.sha256(data).hexdigest()
         self.digests.mkdir(parents=True, exist_ok=True)
         path = self.digests / f"{self.number:012d}.digest"
         path.write_bytes(data)
@@ -192,12 +193,15 @@ class SignedTrail:
 
 
 class ChainedTrail(SignedTrail):
-    """The same with digests of version 2: each has a key of its own. `key` is the configured one.
+    """The same with digests of version 2 or 3: each has a key of its own. `key` is the configured one.
 
     `countersign` says whether it countersigns; None: where it has to, but for the hour.
     """
 
     countersign: bool | None = None
+    version = 2
+    #: Of version 3.
+    key_place = "file"
     _kind_before: object = "rotation"
 
     @staticmethod
@@ -211,20 +215,26 @@ class ChainedTrail(SignedTrail):
     def sign(self, values: dict[str, object]) -> None:
         """Adds keys and signatures. The first digest has a countersignature, and others that say `countersign`."""
         number = int(str(values["number"]))
-        values["version"] = 2
-        must = self._kind_before == "rotation" or values["kind"] in ("rotation", "renewal")
+        values["version"] = self.version
+        must = self._kind_before == "rotation" or values["kind"] in ("rotation", "renewal", "countersignature")
         self._kind_before = values["kind"]
         countersign = values.pop("countersign", must if self.countersign is None else self.countersign)
         key = values.pop("signer", self.key_of(number))
         values.setdefault("countersigner", self.public_key)
         values.setdefault("next_public_key", self.public_key_of(number + 1))
         values.setdefault("keep_us", 0)
+        if self.version > 2:
+            values.setdefault("countersigned_number", 0)
+            values.setdefault("key_place", self.key_place)
         values.setdefault("clock_state", "ok")
         values.setdefault("clock_maximum_error_us", 21_000)
         values.setdefault("clock_estimated_error_us", 340)
         values.setdefault("allowed_by", "a test" if values["kind"] in ("rotation", "retention") else "")
         values["public_key"] = key.public_key().public_bytes_raw().hex()
-        values["countersignature"] = self.key.sign(_canonical(values)).hex() if countersign else ""
+        number = values.get("countersigned_number", 0)
+        late = {"countersigned_number": number, "digest": self.hashes.get(number, "")}
+        over = _canonical(late if values["kind"] == "countersignature" else values)
+        values["countersignature"] = self.key.sign(over).hex() if countersign else ""
         values["signature"] = key.sign(_canonical(values)).hex()
 
     def remove(self, segment: int) -> None:

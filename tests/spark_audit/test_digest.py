@@ -133,8 +133,10 @@ def test_a_digest_cut_anywhere_is_refused() -> None:
 
 
 def test_a_later_version_says_so() -> None:
-    with pytest.raises(UnknownDigestVersion, match="has version 3"):
-        parse_digest(_with(version=3))
+    with pytest.raises(UnknownDigestVersion, match="has version 4"):
+        parse_digest(_with(version=4))
+    with pytest.raises(UnknownDigestVersion, match="has version"):
+        parse_digest(_with(version=[3]))
 
 
 # -- version 2 ---------------------------------------------------------------------------------------------------------
@@ -224,6 +226,59 @@ def test_version_1_knows_no_renewal_and_version_2_does() -> None:
     with pytest.raises(MalformedDigest, match="kind 'renewal' is not known"):
         parse_digest(_with(**bare))
     assert parse_digest(replace(SECOND, **bare).to_bytes()).kind == "renewal"
+
+
+# -- version 3 ---------------------------------------------------------------------------------------------------------
+
+THIRD = replace(SECOND, version=3, key_place="pkcs11", kind="countersignature", countersigned_number=1)
+THIRD = replace(THIRD, segment="", sha256="", merkle_root="")
+#: The same, typed.
+THIRD_TEXT = (
+    SECOND_TEXT.replace('"countersigner"', '"countersigned_number":1,"countersigner"')
+    .replace('"kind":"segment"', '"key_place":"pkcs11","kind":"countersignature"')
+    .replace('"segment":"000000000002-20261120T08","sha256":"' + "1" * 64 + '"', '"segment":"","sha256":""')
+    .replace("2" * 64, "").replace('"version":2', '"version":3')
+)  # fmt: skip
+
+
+def test_a_digest_of_version_3_has_the_bytes_of_the_definition() -> None:
+    assert THIRD.to_bytes() == THIRD_TEXT.encode()
+    assert parse_digest(THIRD_TEXT.encode()) == THIRD
+
+
+def test_a_countersignature_that_comes_later_is_over_number_and_hash_of_a_digest() -> None:
+    sha256 = "a" * 64
+    over = b'{"countersigned_number":1,"digest":"' + sha256.encode() + b'"}'
+    late = replace(THIRD, countersignature=KEY.sign(over).hex())
+    assert late.is_countersigned(sha256)
+    assert not late.is_countersigned("b" * 64)
+    assert not replace(late, countersigned_number=2).is_countersigned(sha256)
+
+
+BROKEN_THIRD = {
+    "a place that nobody knows": ({"key_place": "pocket"}, "key_place is not what it should be"),
+    "no place": ({"key_place": ""}, "key_place is not what it should be"),
+    "a late countersignature without one": ({"countersignature": ""}, "countersignature does not go with kind"),
+    "a late countersignature of nothing": ({"countersigned_number": 0}, "countersigned_number does not go with kind"),
+    "a late countersignature of a key in a file": ({"key_place": "file"}, "key_place does not go with kind"),
+    "a number in another kind": ({"kind": "interval"}, "countersigned_number does not go with kind interval"),
+}
+
+
+@for_every(BROKEN_THIRD)
+def test_what_is_no_digest_of_version_3_says_why(case: tuple[dict[str, object], str]) -> None:
+    values, words = case
+    merged = json.loads(THIRD_TEXT) | values
+    data = json.dumps(dict(sorted(merged.items())), separators=(",", ":")).encode() + b"\n"
+    with pytest.raises(MalformedDigest, match=words):
+        parse_digest(data)
+
+
+def test_version_2_knows_no_countersignature_that_comes_later() -> None:
+    merged = {name: each for name, each in json.loads(THIRD_TEXT).items() if name in json.loads(SECOND_TEXT)}
+    data = json.dumps(dict(sorted((merged | {"version": 2}).items())), separators=(",", ":")).encode() + b"\n"
+    with pytest.raises(MalformedDigest, match="kind 'countersignature' is not known"):
+        parse_digest(data)
 
 
 def test_a_countersignature_is_due_at_the_beginning_at_turns_and_each_hour() -> None:

@@ -80,6 +80,36 @@ def check_key(path: Path, in_force: str | None) -> str:
     raise _not_of_this_trail(path, key, in_force)
 
 
+def check_token(path: Path, public_key: str, in_force: str | None) -> Signer | None:
+    """Whether a token's public key (hex) is in force, or takes over from the key in a file, which is returned then.
+
+    Raises ConfigurationError.
+    """
+    if in_force in (None, public_key):
+        return None
+    key = read_key(path)
+    if key.public_key != in_force:
+        raise ConfigurationError(
+            "audit.signing_token",
+            (f"its key is {public_key}, and the trail's digests were last countersigned by {in_force}",),
+            "restore that token, or name with audit.signing_key the file of that key, which then hands over",
+        )
+    return key
+
+
+def check_place(public_key: str, place: str, in_force: str | None, place_in_force: str) -> None:
+    """Whether the key in force lies where it lay, as digests say it ("": none has). Raises ConfigurationError.
+
+    `verify` takes a key that moves for a forger's, who would say of a key in a file that it is away.
+    """
+    if in_force == public_key and place_in_force not in ("", place):
+        raise ConfigurationError(
+            "audit.signing_token.type",
+            (f"the key {public_key} is to be of {place}, and has countersigned this trail as one of {place_in_force}",),
+            "make another key in a token, to which the one in the file hands over; or move the trail folder away",
+        )
+
+
 def read_key(path: Path) -> Signer:
     """The key in a file. Raises ConfigurationError where it is missing, open to everybody or no such key."""
     try:

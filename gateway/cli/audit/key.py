@@ -57,6 +57,8 @@ def rotate(data: DataOption = None, config: ConfigOption = None) -> None:
     from gateway.audit_trail.keys.signing_key import make_next_key
 
     trail, plan = _trail_and_plan(data, config)
+    if plan.signing_token is not None:
+        raise CommandFailed("the configured key is a token's; make another trail for another token")
     before = key_in_force(trail)
     if before is None:
         when = "when its first file is closed, after 15 minutes at most, or when the gateway ends"

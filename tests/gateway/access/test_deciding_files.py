@@ -42,6 +42,13 @@ name = "billing"
 browse = ["*"]
 [audit]
 personal_data = "keyed"
+[audit.signing_token]
+type = "pkcs11"
+public_key = "dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd"
+module = "token.so"
+token = "trail"
+key = "trail"
+pin_file = "pin"
 [[audit.witness]]
 name = "office"
 type = "git"
@@ -66,6 +73,8 @@ password_file = "password"
 """
 #: A key that names files which IBM MQ reads.
 OF_OTHERS = {"target.key_repository"}
+#: A label, and a key itself.
+NO_FILES = {"audit.signing_token.key", "audit.signing_token.public_key"}
 
 
 @pytest.fixture
@@ -83,7 +92,7 @@ def test_each_key_that_names_a_file_has_its_files(named: dict[str, list[Deciding
         key
         for key in known_keys()
         if key.endswith(("_file", "_files", "_key", ".key", ".certificate", "_authority", "_repository"))
-    } - OF_OTHERS
+    } - (OF_OTHERS | NO_FILES)
     shown = {
         re.sub(
             r"[.](mqtt[.]example[.]com|PLANT|office|clock|vault)",
@@ -110,6 +119,7 @@ def test_each_key_that_names_a_file_has_its_files(named: dict[str, list[Deciding
         ("listener.tls.tls.certificate", b"-----BEGIN CERTIFICATE-----\n" + PRIVATE, HashedBy.HMAC),
         ("listener.tls.tls.key", PRIVATE, HashedBy.PUBLIC_KEY),
         ("audit.signing_key", PRIVATE, HashedBy.PUBLIC_KEY),
+        ("audit.signing_token.pin_file", b"4711", HashedBy.HMAC),
         ("audit.personal_key", bytes(32), HashedBy.HMAC),
         ("audit.witness.office.git_settings_file", b"[http]", HashedBy.HMAC),
         ("audit.witness.clock.authority_file", b"-----BEGIN CERTIFICATE-----", HashedBy.SHA256),

@@ -1,16 +1,20 @@
 """`rfhbridge check`: the configuration, the tables, and the example of every key."""
 
 import json
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from gateway.audit_trail.keys.signing_key import make_key
 from gateway.audit_trail.segment import Trail
 from gateway.config import Settings
 from mq_adapters.reasons import StoreError
+from spark_audit.signature import public_key_of
 from tests.gateway.access.jwt_vectors import ES256_KEY, HS256_KEY
+from tests.ssh_agent import running_agent
 
 
 @pytest.fixture(autouse=True)
@@ -156,6 +160,37 @@ def test_keys_are_read_as_the_gateway_reads_them(rfhbridge, tmp_path, audited):
     assert (ended.exit_code, ended.stderr) == (0, "")
     assert f"signing key: {tmp_path / 'signing.pem'}, Ed25519, public key {public_key}" in ended.text
     assert f"personal key: {tmp_path / 'personal.key'}, valid" in ended.text
+
+
+def _with_agent(tmp_path: Path, public_key: str, socket: Path) -> Path:
+    config = tmp_path / "rfhbridge.toml"
+    config.write_text(
+        f'data = "{tmp_path / "data"}"\n[audit.signing_token]\ntype = "ssh-agent"\npublic_key = "{public_key}"\n'
+        f'socket = "{socket}"\n'
+    )
+    return config
+
+
+def test_a_token_that_is_away_is_told_and_stops_nothing(rfhbridge, tmp_path):
+    ended = rfhbridge("check", "--config", _with_agent(tmp_path, "d" * 64, tmp_path / "nowhere"))
+    assert ended.exit_code == 0
+    assert "signing key: ssh-agent, away, so digests are countersigned later: the agent at" in ended.text
+
+
+@pytest.fixture
+def ssh_agent(tmp_path_factory):
+    with running_agent(tmp_path_factory.mktemp("agent")) as running:
+        yield running
+
+
+def test_an_agent_is_asked_whether_it_has_the_key(rfhbridge, tmp_path, ssh_agent):
+    ssh_agent.add(key := Ed25519PrivateKey.generate())
+    ended = rfhbridge("check", "--config", _with_agent(tmp_path, public_key_of(key), ssh_agent.socket))
+    assert ended.exit_code == 0, ended.text
+    assert f"signing key: ssh-agent, Ed25519, public key {public_key_of(key)}" in ended.text
+    ended = rfhbridge("check", "--config", _with_agent(tmp_path, "d" * 64, ssh_agent.socket))
+    assert ended.exit_code == 1, ended.text
+    assert f"audit.signing_token.public_key: it has {public_key_of(key)}, and not {'d' * 64}" in ended.stderr
 
 
 RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -118,6 +118,18 @@ def test_a_test_plants_each_risk_of_the_table() -> None:
     assert set(PLANTED) == {row.name for row in RISKS}
 
 
+def test_a_key_in_a_token_is_not_beside_the_trail_and_its_pin_is_a_secret(rfhbridge, plant: Plant) -> None:
+    pin = plant.folder / "pin"
+    pin.write_text("4711\n")
+    plant.audit = "[audit.signing_token]\ntype = 'pkcs11'\npublic_key = '" + "d" * 64 + "'\nmodule = '/nowhere.so'\n"
+    plant.audit += "token = 'trail'\nkey = 'trail'\npin_file = 'pin'\n"
+    for mode, is_told in ((0o600, False), (0o644, True)):
+        pin.chmod(mode)
+        text = rfhbridge("check", "--strict", "--config", plant.write()).text
+        assert "risk weak-signing" not in text
+        assert ("risk readable-secrets: PIN of the signing token" in text) == is_told, text
+
+
 def test_a_witness_keeps_digests_elsewhere_and_its_settings_are_a_secret(rfhbridge, plant: Plant) -> None:
     settings = plant.folder / "git-settings"
     settings.write_text("[credential]\n")

@@ -112,7 +112,7 @@ def test_retention_of_a_segment_that_never_had_a_digest_is_found(signed) -> None
 def test_a_digest_of_a_later_version_is_not_evaluable(signed) -> None:
     signed.records(2)
     signed.close()
-    signed.digest("interval", version=3)
+    signed.digest("interval", version=4)
     result = verify(signed.folder)
     assert (result.verdict, result.verdict.exit_code) == (Verdict.NOT_EVALUABLE, 2)
     assert "digests have a version" in result.reason

@@ -332,3 +332,46 @@ def test_a_proof_with_a_forged_countersignature_is_found(told_by_chain, other_ke
     result = _check(values, named)
     assert result.verdict is Verdict.VIOLATED
     assert "digest 4: its countersignature is not that of" in result.reason
+
+
+@pytest.fixture
+def told_by_token(chained):
+    """A trail of a token: a segment, an interval, and only then the countersignature; another segment behind it."""
+    chained.version, chained.key_place, chained.countersign = 3, "pkcs11", False
+    chained.trail.add("put", message_id=MESSAGE, topic="plant/boiler")
+    chained.close()
+    chained.digest("interval")
+    chained.digest("interval")
+    chained.digest("countersignature", countersigned_number=2, countersign=True)
+    chained.records(1)
+    chained.close()
+    return chained
+
+
+def test_a_proof_holds_the_first_countersignature_that_came_later(told_by_token) -> None:
+    values = _prove(told_by_token)
+    assert [json.loads(text)["number"] for text in values["digests"]] == [1, 2, 3, 4]
+    for key in (told_by_token.public_key, told_by_token.public_key_of(1)):
+        assert _check(values, key).verdict is Verdict.ANCHORED
+
+
+@pytest.mark.parametrize("without", [2, 4])
+def test_a_proof_without_the_countersignature_that_came_later_is_no_proof(told_by_token, without: int) -> None:
+    values = _prove(told_by_token)
+    del values["digests"][without - 1]
+    assert _check(values, told_by_token.public_key).verdict is Verdict.VIOLATED
+
+
+def test_a_late_countersignature_pins_nothing_that_is_not_linked_to_it(told_by_token) -> None:
+    """The digest of the segment is another one than that which digest 2 follows."""
+    values = _prove(told_by_token)
+    first = json.loads(values["digests"][0]) | {"table_version": "2"}
+    del first["signature"]
+    text = json.dumps(dict(sorted(first.items())), separators=(",", ":"))
+    signature = told_by_token.key_of(1).sign(text.encode()).hex()
+    values["digests"][0] = (
+        json.dumps(dict(sorted((first | {"signature": signature}).items())), separators=(",", ":")) + "\n"
+    )
+    result = _check(values, told_by_token.public_key)
+    assert result.verdict is Verdict.VIOLATED
+    assert any(problem.startswith("digest 1: it is signed by") for problem in result.problems), result.problems

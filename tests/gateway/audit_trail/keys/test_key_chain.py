@@ -16,7 +16,7 @@ from gateway.audit_trail.keys.key_chain import KeyChain, chain_folder
 from gateway.audit_trail.segment import SIGNING_KEY_NAME, Trail
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.store.backup import back_up
-from spark_audit.digest import digest_hash, parse_digest
+from spark_audit.digest import DIGEST_VERSION, digest_hash, parse_digest
 from spark_audit.pack import PackContents, write_pack
 from spark_audit.signature import public_key_of
 from spark_audit.verify import Anchor, Finding, Verdict, verify
@@ -285,14 +285,14 @@ def test_a_trail_of_version_1_is_read_as_it_is(tmp_path: Path) -> None:
     assert (result.verdict, result.digests, result.records, result.chains) == (Verdict.ANCHORED, 4, 6, ())
 
 
-def test_a_trail_of_version_1_goes_on_in_version_2(tmp_path: Path, clock) -> None:
+def test_a_trail_of_version_1_goes_on_in_the_newest_version(tmp_path: Path, clock) -> None:
     folder = _kept(tmp_path)
     clock.now += timedelta(hours=1)
     with Trail.open(folder, now=clock) as trail:
         trail.finish(GATEWAY)
         trail.note_quiet(GATEWAY)
     digests = [parse_digest(path.read_bytes()) for path in sorted((folder / "digests").iterdir())]
-    assert [each.version for each in digests] == [1, 1, 1, 1, 2]
+    assert [each.version for each in digests] == [1, 1, 1, 1, DIGEST_VERSION]
     assert digests[4].is_countersigned()
     for key in (KEPT_PUBLIC, digests[4].public_key):
         result = verify(folder, Anchor(public_key=key))
