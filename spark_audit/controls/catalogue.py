@@ -59,6 +59,7 @@ CONTROLS: Final[tuple[Control, ...]] = (
     custody.PASSAGES,
     custody.STOCK,
     custody.QUEUES,
+    custody.INVENTORY,
     passages.CONTROL,
     passages.ORDER,
     timeliness.CONTROL,

@@ -119,3 +119,9 @@ QUEUES = _control(
         where="kind IN ('mqput', 'mqget', 'dead_lettered', 'redriven') OR conversion = 'service'",
     ),
 )
+INVENTORY = _control(
+    Custody.INVENTORY,
+    "What the gateway says that it keeps is what the trail says: sessions, filters, registrations, retained values",
+    "spark_audit/record/kinds.py: inventory",
+    Tested(what="records of inventories", table="records", where="kind = 'inventory'"),
+)

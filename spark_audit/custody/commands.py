@@ -44,11 +44,19 @@ FIELDS_READ: Final = (
     "dead_letter_id",
 )
 #: What `told_of` gives: the header of a command, as base64, with what describes it; the entry of a SUBSCRIBE, of which
-#: it comes; whether a publication may expire; as JSON what a stock-take counted, topics and filter of a command, or the
-#: messages of an operator's order.
+#: it comes; whether a publication may expire; as JSON what a stock-take counted, topics and filter of a command, the
+#: messages of an operator's order, or the entries of an inventory.
 TOLD: Final = ("header", "header_format", "header_ccsid", "header_encoding", "entry", "may_expire", "listed")
 COLUMNS: Final = (*FIELDS_READ, *TOLD)
 _NOTHING: Final = (None,) * len(TOLD)
+#: The field with the list of a record: by kind, and by the event of an inventory.
+_LISTS: Final = {Kind.STOCK: "depths", Kind.OPERATED: "message_ids"}
+_LISTS_OF_INVENTORY: Final = {
+    "sessions": "sessions",
+    "filters": "filters",
+    "registrations": "registrations",
+    "retained": "retained_publications",
+}
 _REGISTRATIONS: Final = frozenset({"RegSub", "DeregSub", "ReqUpdate", "DeletePub"})
 #: Bytes that stand in each header with properties.
 _PROPERTIES: Final = (b"<usr", b"rfhb")
@@ -86,11 +94,8 @@ def told_of(record: Mapping[str, Any]) -> tuple[Any, ...]:
         return _told_of_put(record) if record.get("direction") == "in" else _NOTHING
     if kind == Kind.COMMANDED:
         return (*_side(record, "input"), None, None, json.dumps([record.get("topics"), record.get("filter")]))
-    if kind == Kind.STOCK and record.get("depths"):
-        return (*(None,) * 6, json.dumps(record["depths"]))
-    if kind == Kind.OPERATED and record.get("message_ids"):
-        return (*(None,) * 6, json.dumps(record["message_ids"]))
-    return _NOTHING
+    name = _LISTS.get(kind) or _LISTS_OF_INVENTORY.get(record.get("event", ""), "")
+    return (*(None,) * 6, json.dumps(record[name])) if name and record.get(name) else _NOTHING
 
 
 def _told_of_put(record: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -57,6 +57,10 @@ class Deliveries:
         else:
             known[asked[0]] = max(known.get(asked[0], 0), asked[1])
 
+    def filters_of(self, correlation_id: str) -> Mapping[str, int] | None:
+        """The filters that a subscriber has asked for, with the highest QoS; None: not all are known."""
+        return self._filters.get(correlation_id, {})
+
     def copied(self, record: Record, lane: Lane) -> None:
         """A copy waits for a client from now on."""
         order, is_persistent = None, None

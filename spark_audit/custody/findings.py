@@ -16,6 +16,7 @@ class Custody(StrEnum):
     PASSAGES = "custody.passages"
     STOCK = "custody.stock"
     QUEUES = "custody.queues"
+    INVENTORY = "custody.inventory"
 
 
 class Finding(NamedTuple):

@@ -69,10 +69,13 @@ class Registry:
         #: Counts the changes.
         self.generation = 0
         self._filters = 0
+        #: There is no subscription but those that it knows.
+        self.is_whole = True
 
     def clear(self) -> None:
         """Forgets everything: what was told so far may have been undone."""
         self.of_lane, self.by_topic, self._filters = {}, PatternIndex(), 0
+        self.is_whole = False
         self.generation += 1
 
     def register(self, lane: Lane, command: Command) -> list[Subscription]:
@@ -116,6 +119,7 @@ class Registry:
 
     def doubt_all(self) -> None:
         """An operator may have changed any subscription: copies may come, and none is due."""
+        self.is_whole = False
         for each in tuple(self._everyone()):
             self._put(replace(each, is_certain=False))
 

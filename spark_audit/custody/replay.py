@@ -9,15 +9,16 @@ Behind a gap, and in the trail of an earlier version, the replay judges only wha
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
-from spark_audit.custody.commands import CONTROL_QUEUE, FIELDS_READ, PLAIN, Command, Lane, command_of, lane_of
+from spark_audit.custody.commands import CONTROL_QUEUE, PLAIN, Command, Lane, command_of, lane_of
+from spark_audit.custody.commit import Commit, is_complete, is_of_packet, other_than_its_header
 from spark_audit.custody.copies import Copies
 from spark_audit.custody.deliveries import Deliveries
 from spark_audit.custody.expectations import Publication
 from spark_audit.custody.findings import Custody, Finding, message, session
+from spark_audit.custody.inventory import Inventory
 from spark_audit.custody.lanes import Lanes, Owner
 from spark_audit.custody.passages import Passages
 from spark_audit.custody.queues import Queues
@@ -27,7 +28,7 @@ from spark_audit.custody.sessions import WILL_IS_DUE, Sessions, is_on_connection
 from spark_audit.custody.stock import StockTake
 from spark_audit.custody.topic_match import Scheme
 from spark_audit.personal import NAME_PREFIX
-from spark_audit.record import KINDS, Kind
+from spark_audit.record import Kind
 
 Record = Mapping[str, Any]
 _CONNECT, _PUBLISH = 1, 3
@@ -36,7 +37,6 @@ _TOO_MANY_COPIES: Final = 2056
 _FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 #: What the first commit of a whole trail tells of.
 _FIRST_KINDS: Final = frozenset({Kind.STARTED, Kind.STOCK})
-_NEEDED: Final = {row.kind.value: tuple(name for name in row.required if name in FIELDS_READ) for row in KINDS}
 _SUBSCRIPTIONS: Final = " SUB"
 _TOPIC_STRINGS: Final = "TOPICSTR"
 
@@ -47,26 +47,6 @@ def replayed(records: Iterable[Record]) -> Iterator[Finding]:
     for _, commit in groupby(records, key=lambda record: record["batch"]):
         yield from replay.take(list(commit))
     yield from replay.end()
-
-
-@dataclass(slots=True)
-class _Commit:
-    """What is known of a whole commit before its records are taken one by one."""
-
-    number: int
-    refused: dict[str, int]
-    events: dict[tuple[str, int], set[str]]
-
-    @classmethod
-    def of(cls, records: list[Record]) -> "_Commit":
-        commit = cls(records[0]["batch"], {}, {})
-        for record in records:
-            if record["kind"] == Kind.REFUSED and record["message_id"]:
-                commit.refused[record["message_id"]] = record["reason_code"] or 0
-            elif record["kind"] == Kind.SESSION:
-                who = record["client"], record["session_epoch"]
-                commit.events.setdefault(who, set()).add(record["event"])
-        return commit
 
 
 class Replay:
@@ -81,11 +61,19 @@ class Replay:
         self._deliveries = Deliveries(self._lanes)
         self._stock = StockTake()
         self._queues = Queues()
+        self._inventory = Inventory(
+            sessions=self._sessions,
+            registry=self._registry,
+            retained=self._retained,
+            lanes=self._lanes,
+            deliveries=self._deliveries,
+        )
         self._passages = Passages()
+        self._others = (self._passages, self._queues, self._inventory)
         #: The queue of this run's publications.
         self._stream = ""
         self._sequence = 0
-        self._commit = _Commit(0, {}, {})
+        self._commit = Commit(0, {}, {})
         self._promises: list[tuple[Record, Promise]] = []
         self._sent: set[tuple[Lane, str]] = set()
         self._ended: list[tuple[Record, str]] = []
@@ -107,6 +95,7 @@ class Replay:
             Kind.STOCK: self._stock_taken,
             Kind.MQPUT: self._put_by_application,
             Kind.MQGET: self._got,
+            Kind.INVENTORY: self._inventory.take,
         }
 
     def take(self, records: list[Record]) -> Iterator[Finding]:
@@ -114,7 +103,7 @@ class Replay:
         if self._sequence and records[0]["sequence"] != self._sequence + 1:
             self._lose()
         yield from self._settled()
-        self._commit = _Commit.of(records)
+        self._commit = Commit.of(records)
         self._lanes.forget(self._commit.number)
         self._begin(records)
         for record in records:
@@ -123,7 +112,7 @@ class Replay:
             self._sequence = record["sequence"]
             if self._stock.is_under_way and record["kind"] != Kind.STOCK:
                 yield from self._stock.judged(self._lanes, self._queues)
-            if not _is_complete(record):
+            if not is_complete(record):
                 continue
             if is_on_connection(record):
                 yield from self._acted(record)
@@ -154,7 +143,7 @@ class Replay:
     def _lose(self) -> None:
         """Records are missing: from here on all that was known may be otherwise."""
         self._registry.clear()
-        for part in (self._retained, self._sessions, self._lanes, self._copies, self._passages, self._queues):
+        for part in (self._retained, self._sessions, self._lanes, self._copies, *self._others):
             part.clear()
         self._last_put.clear()
         self._stock.clear()
@@ -164,7 +153,7 @@ class Replay:
 
     def _session(self, record: Record) -> Iterator[Finding]:
         client, epoch, event = record["client"], record["session_epoch"], record["event"]
-        if wrong := self._sessions.change(client, epoch, event):
+        if wrong := self._sessions.change(client, epoch, event, record["protocol_level"]):
             yield Finding(Custody.SESSIONS, record["sequence"], session(client, epoch), wrong)
         if event == "ended":
             self._ended += [(record, correlation_id) for correlation_id in self._lanes.of_owner(Owner(client, epoch))]
@@ -173,7 +162,7 @@ class Replay:
         """Whether a client that did something, or was sent something, was there."""
         client = record["client"]
         is_put = record["kind"] == Kind.PUT
-        if client is None or (is_put and (not _is_of_packet(record) or self._is_of_group(record))):
+        if client is None or (is_put and (not is_of_packet(record) or self._is_of_group(record))):
             return
         if wrong := self._sessions.wrong_act(record):
             what = f"{record['kind']}, and {wrong}"
@@ -328,18 +317,20 @@ class Replay:
         self._queues.end(record["message_id"], record["queue"])
         command = command_of(record)
         is_refused = record["completion"] == "error"
-        if command is not None and (wrong := _other_than_its_header(record, command)):
+        if command is not None and (wrong := other_than_its_header(record, command)):
             yield Finding(Custody.COMMANDS, record["sequence"], message(record["message_id"]), wrong)
         if record["command"] == "Publish":
             self._published_by_application(record, command, is_refused=is_refused)
         elif command is None or is_refused:
-            return
+            self._registry.is_whole = self._registry.is_whole and is_refused
         elif record["command"] == "DeletePub":
             self._deleted(command)
             if record["completion"] != "ok":
                 self._retained.doubt()
         elif command.queue_name or record["command"] == "DeregSub":
             self._registration_of_application(record, command)
+        else:
+            self._registry.is_whole = False  # its queue may stand in the MQMD alone
 
     def _published_by_application(self, record: Record, command: Command | None, *, is_refused: bool) -> None:
         message_id = record["message_id"]
@@ -476,25 +467,3 @@ class Replay:
     def _stock_taken(self, record: Record) -> None:
         self._copies.tells_all = True
         self._stock.add(record)
-
-
-def _is_complete(record: Record) -> bool:
-    """Whether a record has what its kind must say; another control tells of one that has not."""
-    return all(record[name] is not None for name in _NEEDED.get(record["kind"], ()))
-
-
-def _is_of_packet(record: Record) -> bool:
-    """Whether a put comes of a packet: a PUBLISH, or one with an identifier. The gateway registers by itself too."""
-    return record["packet_type"] == _PUBLISH or bool(record["packet_identifier"])
-
-
-def _other_than_its_header(record: Record, command: Command) -> str:
-    """What a record says of an application's command, and its header does not; "" where nothing differs."""
-    told, content_filter = json.loads(record["listed"])
-    topics = [each for each in told or () if isinstance(each, str)]
-    if record["command"] != command.verb:
-        return f"the command is {record['command']}, and in its header {command.verb}"
-    if set(topics) != set(command.topics):
-        return f"the topics are {', '.join(topics)}, and in the header {', '.join(command.topics)}"
-    asked = command.other("Filter") or ""
-    return "" if (content_filter or "") == asked else f"the filter is {content_filter}, and in the header {asked}"

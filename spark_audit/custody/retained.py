@@ -74,6 +74,14 @@ class RetainedTopics:
         """Whatever is retained may be retained no longer."""
         self._kept = {topic: Kept(kept.message_id, False) for topic, kept in self._kept.items()}
 
+    def get(self, topic: str) -> Kept | None:
+        """What a topic retains."""
+        return self._kept.get(topic)
+
+    def certain(self) -> Iterator[tuple[str, Kept]]:
+        """Topics and what they retain for certain."""
+        return ((topic, kept) for topic, kept in self._kept.items() if kept.is_certain)
+
     def promise(self, subscriptions: Iterable[Subscription]) -> list[Promise]:
         """What a RegSub or ReqUpdate for subscriptions of one lane promises."""
         return [self._promised(each) for each in subscriptions]

@@ -10,7 +10,7 @@
 Source: MQTT 3.1.1 section 3.1.2.4 and 3.1.4; spark_audit/record/kinds.py.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,6 +36,8 @@ class Session:
     is_connected: bool
     has_ended: bool = False
     was_opened: bool = False
+    #: The MQTT protocol level of its last connection; None where no record says it.
+    level: int | None = None
 
 
 class Sessions:
@@ -43,26 +45,44 @@ class Sessions:
 
     def __init__(self) -> None:
         self._of: dict[str, Session] = {}
+        self._clients: dict[int, str] = {}
         #: There may be sessions that the trail did not tell of.
         self.is_whole = True
 
     def clear(self) -> None:
         """Forgets everything: what was told so far may have been undone, and there may be more."""
-        self._of, self.is_whole = {}, False
+        self._of, self._clients, self.is_whole = {}, {}, False
 
-    def change(self, client: str, epoch: int, event: str) -> str:
+    def change(self, client: str, epoch: int, event: str, level: int | None = None) -> str:
         """Takes a session record. Returns what is wrong with it; "" where nothing is."""
         session = self._of.get(client)
         wrong = self._wrong_change(session, epoch, event) if self.is_whole else ""
         if event in _CONNECTS:
-            self._of[client] = Session(
-                epoch, is_connected=True, was_opened=event == "opened" or self._was_opened(session, epoch)
-            )
+            was_opened = event == "opened" or self._was_opened(session, epoch)
+            self._set(client, Session(epoch, is_connected=True, was_opened=was_opened, level=level))
         elif session is None or session.epoch != epoch:
-            self._of[client] = Session(epoch, is_connected=False, has_ended=event == _ENDED)
+            self._set(client, Session(epoch, is_connected=False, has_ended=event == _ENDED))
         else:
             session.is_connected, session.has_ended = False, event == _ENDED
         return wrong
+
+    def _set(self, client: str, session: Session) -> None:
+        before = self._of.get(client)
+        if before is not None:
+            self._clients.pop(before.epoch, None)
+        self._of[client], self._clients[session.epoch] = session, client
+
+    def get(self, client: str) -> Session | None:
+        """The last session of a client."""
+        return self._of.get(client)
+
+    def client_of(self, epoch: int) -> str | None:
+        """The client of a session that is its last one."""
+        return self._clients.get(epoch)
+
+    def present(self) -> Iterator[tuple[str, int]]:
+        """Client and number of each session that has not ended."""
+        return ((client, each.epoch) for client, each in self._of.items() if not each.has_ended)
 
     @staticmethod
     def _was_opened(session: Session | None, epoch: int) -> bool:

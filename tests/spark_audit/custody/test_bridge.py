@@ -12,6 +12,7 @@ from gateway.audit_trail.disclosure import Disclosure, InClear, UnderKey
 from gateway.audit_trail.notes.notes import pack_batch
 from gateway.audit_trail.records import Expander
 from gateway.config.mqtt_limits import MqttLimits
+from gateway.operations.inventory import Inventory
 from mappings.commands.command import Dialect
 from mq_adapters.embedded.unit_of_work import Note
 from spark_audit.custody.commands import row_of
@@ -46,7 +47,9 @@ class _Recorded:
     def _started(self, *more: str) -> World:
         what = ',"kind":"started","code_version":"1","table_version":"1","configuration_sha256":"0"'
         self._commits.append([what, *more])
-        return World(self._folder, dialect=self._dialect, limits=_LIMITS)
+        world = World(self._folder, dialect=self._dialect, limits=_LIMITS)
+        self._inventory = Inventory(world.engine, world.broker.read_subscription)
+        return world
 
     def records(self) -> list[Record]:
         """The trail so far."""
@@ -105,6 +108,11 @@ class _Recorded:
         self._links.clear()
         self.world = self._started()
 
+    def tell_inventory(self, _chance: random.Random) -> None:
+        """One record of an inventory. The next begins as soon as one is complete."""
+        self._inventory.tick()
+        self.world.run()
+
     def _is_new(self, name: str) -> bool:
         link = self._links.get(name)
         return link is not None and link.session is not None and link.session.level == 5
@@ -140,6 +148,7 @@ _ACTS: tuple[tuple[Callable[[_Recorded, random.Random], None], int], ...] = (
     (_Recorded.unsubscribe, 2),
     (_Recorded.publish, 20),
     (_Recorded.restart, 1),
+    (_Recorded.tell_inventory, 6),
 )
 
 
@@ -151,6 +160,7 @@ def _lived(
     folder: Path, patch: pytest.MonkeyPatch, seed: int, dialect: Dialect, shown: Disclosure | None = None
 ) -> list[Record]:
     patch.setattr("mq_adapters.embedded.group_commit.SLOW_COMMIT_S", -1.0)
+    patch.setattr("gateway.operations.inventory.INTERVAL_US", 0)
     chance = random.Random(seed)
     recorded = _Recorded(folder, patch, dialect, shown or InClear())
     acts, weights = zip(*_ACTS, strict=True)
@@ -166,6 +176,7 @@ def test_random_clients_raise_no_alarm(tmp_path: Path, monkeypatch: pytest.Monke
     assert _found(records) == []
     copies = [each for each in records if each.get("conversion") == "header_to_header"]
     assert len(copies) > 10
+    assert sum(each.get("event") == "complete" for each in records) > 2
 
 
 def test_a_trail_that_begins_late_or_ends_anywhere_or_has_a_gap_raises_no_alarm(

@@ -1,0 +1,55 @@
+"""A commit of records, and what a record says by itself."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from spark_audit.custody.commands import FIELDS_READ, Command
+from spark_audit.record import KINDS, Kind
+
+Record = Mapping[str, Any]
+_PUBLISH: Final = 3
+_NEEDED: Final = {row.kind.value: tuple(name for name in row.required if name in FIELDS_READ) for row in KINDS}
+
+
+@dataclass(slots=True)
+class Commit:
+    """What is known of a whole commit before its records are taken one by one."""
+
+    number: int
+    refused: dict[str, int]
+    events: dict[tuple[str, int], set[str]]
+
+    @classmethod
+    def of(cls, records: list[Record]) -> "Commit":
+        commit = cls(records[0]["batch"], {}, {})
+        for record in records:
+            if record["kind"] == Kind.REFUSED and record["message_id"]:
+                commit.refused[record["message_id"]] = record["reason_code"] or 0
+            elif record["kind"] == Kind.SESSION:
+                who = record["client"], record["session_epoch"]
+                commit.events.setdefault(who, set()).add(record["event"])
+        return commit
+
+
+def is_complete(record: Record) -> bool:
+    """Whether a record has what its kind must say; another control tells of one that has not."""
+    return all(record[name] is not None for name in _NEEDED.get(record["kind"], ()))
+
+
+def is_of_packet(record: Record) -> bool:
+    """Whether a put comes of a packet: a PUBLISH, or one with an identifier. The gateway registers by itself too."""
+    return record["packet_type"] == _PUBLISH or bool(record["packet_identifier"])
+
+
+def other_than_its_header(record: Record, command: Command) -> str:
+    """What a record says of an application's command, and its header does not; "" where nothing differs."""
+    told, content_filter = json.loads(record["listed"])
+    topics = [each for each in told or () if isinstance(each, str)]
+    if record["command"] != command.verb:
+        return f"the command is {record['command']}, and in its header {command.verb}"
+    if set(topics) != set(command.topics):
+        return f"the topics are {', '.join(topics)}, and in the header {', '.join(command.topics)}"
+    asked = command.other("Filter") or ""
+    return "" if (content_filter or "") == asked else f"the filter is {content_filter}, and in the header {asked}"

@@ -1,0 +1,170 @@
+"""What the gateway says that it keeps, against what the trail says: sessions, filters, registrations, retained values.
+
+An inventory is some records, each with a page of entries that are true at its place. So each entry is compared with the
+state there. What the state has from the first record to the last without a change must be among the entries. Names that
+are keyed are not compared, and neither is what began before the records. Source: spark_audit/record/kinds.py.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from spark_audit.custody.commands import DEFAULT_STREAM, Lane
+from spark_audit.custody.deliveries import Deliveries
+from spark_audit.custody.findings import Custody, Finding
+from spark_audit.custody.lanes import Lanes, Owner
+from spark_audit.custody.registry import Registry, Subscription
+from spark_audit.custody.retained import Kept, RetainedTopics
+from spark_audit.custody.sessions import Sessions
+from spark_audit.custody.topic_match import is_shared
+from spark_audit.personal import NAME_PREFIX
+
+Record = Mapping[str, Any]
+_Entry = list[str | None]
+_NO_CORRELATION_ID: Final = "00" * 24
+#: With this begin topics that stand for other streams in one of the dialects.
+_OF_STREAMS: Final = "$SYS/STREAM/"
+
+
+class Inventory:
+    """The inventory that is under way, beside the state that the replay keeps."""
+
+    def __init__(
+        self, *, sessions: Sessions, registry: Registry, retained: RetainedTopics, lanes: Lanes, deliveries: Deliveries
+    ) -> None:
+        self._sessions = sessions
+        self._registry = registry
+        self._retained = retained
+        self._lanes = lanes
+        self._deliveries = deliveries
+        self._takes: Mapping[str, Callable[[_Entry], str]] = {
+            "sessions": self._session,
+            "filters": self._filter,
+            "registrations": self._registration,
+            "retained": self._retained_publication,
+        }
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets the inventory that is under way."""
+        self._is_begun = False
+        self._listed: set[object] = set()
+        self._sessions_before: set[tuple[str, int]] = set()
+        self._registered_before: set[Subscription] = set()
+        self._retained_before: dict[str, Kept] = {}
+
+    def take(self, record: Record) -> Iterator[Finding]:
+        """One of its records."""
+        event = record["event"]
+        if event == "begun":
+            self._begin()
+        elif event == "complete" and self._is_begun:
+            yield from self._missing(record)
+            self.clear()
+        for entry in json.loads(record["listed"] or "[]") if event in self._takes else ():
+            if entry and None not in entry and (wrong := self._wrong(event, entry)):
+                yield Finding(Custody.INVENTORY, record["sequence"], f"inventory, {event}", wrong)
+
+    def _wrong(self, event: str, entry: _Entry) -> str:
+        try:
+            return self._takes[event](entry)
+        except (ValueError, IndexError, TypeError):
+            return "an entry that is none"
+
+    def _begin(self) -> None:
+        self.clear()
+        self._is_begun = True
+        self._sessions_before = set(self._sessions.present())
+        self._registered_before = set(self._due_registrations())
+        self._retained_before = dict(self._retained.certain())
+
+    # -- one entry -----------------------------------------------------------------------------------------------------
+
+    def _session(self, entry: _Entry) -> str:
+        client, epoch, _, level, state = entry
+        self._listed.add((client, int(epoch or 0)))
+        if not self._sessions.is_whole:
+            return ""
+        session = self._sessions.get(str(client))
+        if session is None or session.has_ended or session.epoch != int(epoch or 0):
+            return f"session {epoch} of client {client} is kept, and by the records there is none"
+        if session.is_connected != (state == "connected"):
+            return f"client {client} is {state}, and by the records it is not"
+        if session.level is not None and session.level != int(level or 0):
+            return f"client {client} speaks level {level}, and by the records {session.level}"
+        return ""
+
+    def _filter(self, entry: _Entry) -> str:
+        epoch, topic_filter, qos = entry
+        client = self._sessions.client_of(int(epoch or 0))
+        if client is None or is_shared(str(topic_filter)) or str(topic_filter).startswith(NAME_PREFIX):
+            return ""
+        lanes = self._lanes.of_owner(Owner(client, int(epoch or 0)))
+        known = [self._deliveries.filters_of(lane) for lane in lanes]
+        is_known = self._sessions.is_known(client, int(epoch or 0)) and None not in known
+        asked = max((each.get(str(topic_filter), -1) for each in known if each is not None), default=-1)
+        if asked < 0 and is_known:
+            return f"filter {topic_filter} of client {client} is kept, and by the records it has not subscribed to it"
+        if is_known and int(qos or 0) > asked:
+            return f"filter {topic_filter} of client {client} has QoS {qos}, and the client asked for {asked}"
+        return ""
+
+    def _registration(self, entry: _Entry) -> str:
+        queue, correlation_id, stream, topic, point, content_filter, _options = map(str, entry)
+        lane = (queue, "" if correlation_id == _NO_CORRELATION_ID else correlation_id)
+        self._listed.add((lane, stream, topic, point, content_filter))
+        if topic.startswith(NAME_PREFIX) or not self._is_whole(lane):
+            return ""
+        for each in self._registry.of_lane.get(lane, ()):
+            if (each.stream, each.pattern, each.point, each.content_filter) == (stream, topic, point, content_filter):
+                return ""
+        return f"topic {topic} is registered for {self._who(lane)}, and by the records it is not"
+
+    def _is_whole(self, lane: Lane) -> bool:
+        """Whether a lane has no subscription but those that the records tell of."""
+        if lane[0] in self._lanes.queues:
+            return lane[1] not in self._lanes.unread and (self._lanes.is_whole or lane[1] in self._lanes.fresh)
+        return self._registry.is_whole
+
+    def _retained_publication(self, entry: _Entry) -> str:
+        space, topic, point, message_id, *_ = map(str, entry)
+        if point or space != DEFAULT_STREAM or topic.startswith((_OF_STREAMS, NAME_PREFIX)):
+            return ""
+        self._listed.add((topic, message_id))
+        if not self._retained.is_whole:
+            return ""
+        kept = self._retained.get(topic)
+        if kept is None:
+            return f"topic {topic} retains message {message_id}, and by the records nothing"
+        if kept.is_certain and kept.message_id != message_id:
+            return f"topic {topic} retains message {message_id}, and by the records message {kept.message_id}"
+        return ""
+
+    # -- what is not there ---------------------------------------------------------------------------------------------
+
+    def _missing(self, record: Record) -> Iterator[Finding]:
+        """What the state had from the beginning to the end of the inventory, and no entry names."""
+        missing = [
+            f"session {epoch} of client {client} is not among the sessions"
+            for client, epoch in sorted(self._sessions_before & set(self._sessions.present()))
+            if (client, epoch) not in self._listed
+        ]
+        for each in self._due_registrations():
+            interest = each.interest
+            entry = (each.lane, interest.stream, interest.pattern, interest.point, interest.content_filter)
+            if each in self._registered_before and entry not in self._listed:
+                missing.append(f"topic {interest.pattern} of {self._who(each.lane)} is not among the registrations")
+        for topic, kept in self._retained.certain():
+            if self._retained_before.get(topic) == kept and (topic, kept.message_id) not in self._listed:
+                missing.append(f"topic {topic} with message {kept.message_id} is not among what is retained")
+        yield from (Finding(Custody.INVENTORY, record["sequence"], "inventory, complete", each) for each in missing)
+
+    def _due_registrations(self) -> Iterator[Subscription]:
+        """The subscriptions of MQTT clients, which end with a record alone."""
+        for lane, subscriptions in self._registry.of_lane.items():
+            if lane[0] in self._lanes.queues and lane[1] not in self._lanes.unread:
+                yield from (each for each in subscriptions.values() if each.is_certain)
+
+    def _who(self, lane: Lane) -> str:
+        owner = self._lanes.owners.get(lane[1])
+        return f"client {owner.client}" if owner is not None else f"the subscriber of queue {lane[0]}"
