@@ -52,7 +52,7 @@ from gateway.free_space import FreeSpace
 from gateway.limits.admission import Admission
 from gateway.limits.refusals import Refusals
 from gateway.listener import Listeners, OpenListener, cannot_listen
-from gateway.operations.inventory import Inventory
+from gateway.operations.inventory import LASTING, Inventory
 from gateway.operations.rollback import check_trail
 from gateway.private_process import forbid_inspection
 from gateway.rescue_folder import ready_rescue_folder
@@ -365,7 +365,9 @@ class Daemon:
         version = importlib.metadata.version("rfhbridge")
         configuration = self._settings.configuration_sha256
         name = self._settings.name
-        unit.notes.append((NoteKind.STARTED, engine.now_us(), version, TABLE_VERSION, configuration, name))
+        is_in_use = any(next(engine.each_state(kind), None) is not None for kind in LASTING)
+        note = (NoteKind.STARTED, engine.now_us(), version, TABLE_VERSION, configuration, name, is_in_use)
+        unit.notes.append(note)
         unit.notes += lost_notes(engine) + stock_notes(engine)
         unit.notes_are_due = True
         engine.submit(unit)

@@ -32,6 +32,14 @@ PAGE_BYTES: Final = 256 * 1024
 _LAST_ROW: Final = b"inventory"
 _TIME_BYTES: Final = 8
 
+#: The kinds of rows that last.
+LASTING: Final = (
+    StateKind.SESSION,
+    StateKind.SESSION_SUBSCRIPTION,
+    StateKind.BROKER_SUBSCRIPTION,
+    StateKind.BROKER_RETAINED,
+)
+
 Entry = tuple[object, ...]
 ReadSubscription = Callable[[bytes, bytes], Subscription]
 
@@ -55,11 +63,14 @@ class Inventory:
         self._engine = engine
         self._gateway_name = gateway_name
         self._read_subscription = read_subscription
-        self._parts = (
-            _Part("sessions", StateKind.SESSION, _session),
-            _Part("filters", StateKind.SESSION_SUBSCRIPTION, _filter),
-            _Part("registrations", StateKind.BROKER_SUBSCRIPTION, self._registration),
-            _Part("retained", StateKind.BROKER_RETAINED, self._retained),
+        self._parts = tuple(
+            _Part(*row)
+            for row in zip(
+                ("sessions", "filters", "registrations", "retained"),
+                LASTING,
+                (_session, _filter, self._registration, self._retained),
+                strict=True,
+            )
         )
         #: The part that is being told, and the key of its last row; None while there is no inventory.
         self._place: tuple[int, bytes] | None = None

@@ -41,16 +41,16 @@ FIELDS_READ: Final = (
     *("packet_identifier", "protocol_level", "qos", "granted_qos", "retain", "topic", "command", "queue", "message_id"),
     *("correlation_id", "source_message_id", "persistent", "conversion", "destination", "is_retained", "event"),
     *("output_format", "reason_code", "completion", "messages", "queues", "subscribers", "channel"),
-    "dead_letter_id",
+    *("dead_letter_id", "is_in_use"),
 )
 #: What `told_of` gives: the header of a command, as base64, with what describes it; the entry of a SUBSCRIBE, of which
 #: it comes; whether a publication may expire; as JSON what a stock-take counted, topics and filter of a command, the
-#: messages of an operator's order, or the entries of an inventory.
+#: messages and the remark of an operator's order, or the entries of an inventory.
 TOLD: Final = ("header", "header_format", "header_ccsid", "header_encoding", "entry", "may_expire", "listed")
 COLUMNS: Final = (*FIELDS_READ, *TOLD)
 _NOTHING: Final = (None,) * len(TOLD)
 #: The field with the list of a record: by kind, and by the event of an inventory.
-_LISTS: Final = {Kind.STOCK: "depths", Kind.OPERATED: "message_ids"}
+_LISTS: Final = {Kind.STOCK: "depths"}
 _LISTS_OF_INVENTORY: Final = {
     "sessions": "sessions",
     "filters": "filters",
@@ -94,6 +94,8 @@ def told_of(record: Mapping[str, Any]) -> tuple[Any, ...]:
         return _told_of_put(record) if record.get("direction") == "in" else _NOTHING
     if kind == Kind.COMMANDED:
         return (*_side(record, "input"), None, None, json.dumps([record.get("topics"), record.get("filter")]))
+    if kind == Kind.OPERATED:
+        return (*(None,) * 6, json.dumps([record.get("message_ids"), record.get("reason")]))
     name = _LISTS.get(kind) or _LISTS_OF_INVENTORY.get(record.get("event", ""), "")
     return (*(None,) * 6, json.dumps(record[name])) if name and record.get(name) else _NOTHING
 

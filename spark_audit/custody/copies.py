@@ -28,6 +28,7 @@ class _Distribution:
     message_id: str
     sequence: int
     expected: Expected | None
+    queue: str = ""
     copies: list[Mapping[str, Any]] = field(default_factory=list)
     letters: Counter[str] = field(default_factory=Counter)
 
@@ -56,16 +57,16 @@ class Copies:
     def publish(self, publication: Publication, sequence: int, *, is_refused: bool) -> None:
         """A publication came to the broker."""
         expected: Expected = {} if is_refused else self._expectations.of(publication)
-        self._begin(publication.message_id, sequence, expected)
+        self._begin(publication.message_id, sequence, expected, publication.queue)
 
     def publish_unread(self, message_id: str, sequence: int) -> None:
         """The same of one whose topic cannot be read, or that was put again by an operator: it is not judged."""
         self._begin(message_id, sequence, None)
 
-    def _begin(self, message_id: str, sequence: int, expected: Expected | None) -> None:
+    def _begin(self, message_id: str, sequence: int, expected: Expected | None, queue: str = "") -> None:
         if message_id in self._open:  # put again by an operator, and then told as an application's command
             return
-        begun = self._open[message_id] = _Distribution(message_id, sequence, expected)
+        begun = self._open[message_id] = _Distribution(message_id, sequence, expected, queue)
         begun.copies += self._orphans.pop(message_id, ())
 
     def copy(self, record: Mapping[str, Any]) -> Iterator[Finding]:
@@ -139,8 +140,10 @@ class Copies:
         for lane, share in expected.items():
             may_lack[lane[0]] = may_lack.get(lane[0], 0) + max(share.most - made[lane], 0)
         for queue, number in begun.letters.items():
-            if number > may_lack.get(queue, number):
-                yield self._found(begun, f"{number} dead letters of queue {queue}, and {may_lack[queue]} copies lack")
+            is_whole = self.is_whole and queue != begun.queue and self._registry.has_nobody_on(queue)
+            most = may_lack.get(queue, 0 if is_whole else number)
+            if number > most:
+                yield self._found(begun, f"{number} dead letters of queue {queue}, and {most} copies lack")
 
     def _is_whole(self, lane: Lane, most: int) -> bool:
         """Whether a lane may have no copies but those that its known subscriptions bring."""
@@ -148,7 +151,7 @@ class Copies:
             return False
         if lane[0] in self._lanes.queues:
             return self.is_whole or lane[1] in self._lanes.fresh
-        return most > 0 and self.is_whole
+        return self.is_whole and (most > 0 or self._registry.has_nobody_on(lane[0]))
 
     def _surplus(self, begun: _Distribution, lane: Lane, number: int, most: int) -> Iterator[Finding]:
         copies = [each for each in begun.copies if lane_of(each["queue"], each["correlation_id"]) == lane]

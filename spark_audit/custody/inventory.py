@@ -124,7 +124,7 @@ class Inventory:
         """Whether a lane has no subscription but those that the records tell of."""
         if lane[0] in self._lanes.queues:
             return lane[1] not in self._lanes.unread and (self._lanes.is_whole or lane[1] in self._lanes.fresh)
-        return self._registry.is_whole
+        return self._registry.tells_all_of(lane[0])
 
     def _retained_publication(self, entry: _Entry) -> str:
         space, topic, point, message_id, *_ = map(str, entry)

@@ -10,6 +10,7 @@ Only lanes of MQTT clients are whole: an operator may define a subscription for 
 IBM MQ, "Register Subscriber message", "Deregister Subscriber message"; Message Broker V6, the same pages.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -24,6 +25,8 @@ WITHOUT_RETAINED: Final = frozenset({"NewPubsOnly", "PubOnReqOnly"})
 ON_REQUEST: Final = "PubOnReqOnly"
 #: With one of these a copy is not as persistent as its publication.
 _OTHER_PERSISTENCE: Final = frozenset({"Pers", "NonPers", "PersAsQueue"})
+#: How the record of DEFINE SUB names the queue.
+_DESTINATION: Final = re.compile(r"(?:^| )DEST\(([A-Za-z0-9._/%]+)\)")
 _DUPLICATES: Final = "DupsOK"
 
 
@@ -69,8 +72,9 @@ class Registry:
         #: Counts the changes.
         self.generation = 0
         self._filters = 0
-        #: There is no subscription but those that it knows.
+        #: There is no subscription but those that it knows, and those of operators on these queues.
         self.is_whole = True
+        self._of_operators: set[str] = set()
 
     def clear(self) -> None:
         """Forgets everything: what was told so far may have been undone."""
@@ -119,9 +123,25 @@ class Registry:
 
     def doubt_all(self) -> None:
         """An operator may have changed any subscription: copies may come, and none is due."""
-        self.is_whole = False
         for each in tuple(self._everyone()):
             self._put(replace(each, is_certain=False))
+
+    def order(self, reason: str) -> None:
+        """An operator changed a subscription; `reason` names its queue, unless that stays as it is."""
+        self.doubt_all()
+        queue = _DESTINATION.search(reason)
+        if queue is None:
+            self.is_whole = False
+        else:
+            self._of_operators.add(queue[1])
+
+    def tells_all_of(self, queue: str) -> bool:
+        """Whether a queue has no subscriber but those that the registry knows."""
+        return self.is_whole and queue not in self._of_operators
+
+    def has_nobody_on(self, queue: str) -> bool:
+        """Whether a queue has no subscriber at all."""
+        return self.tells_all_of(queue) and not any(lane[0] == queue for lane in self.of_lane)
 
     @property
     def has_filters(self) -> bool:

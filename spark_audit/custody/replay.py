@@ -136,6 +136,7 @@ class Replay:
         """Sees whether the trail is whole from its beginning."""
         if self._sequence == 0:
             is_start = records[0]["sequence"] == 1 and {record["kind"] for record in records} >= _FIRST_KINDS
+            is_start = is_start and not any(record["is_in_use"] for record in records)
             self._sequence = records[0]["sequence"] - 1
             if not is_start:
                 self._lose()
@@ -452,12 +453,13 @@ class Replay:
 
     def _operated(self, record: Record) -> Iterator[Finding]:
         command = (record["command"] or "").upper()
-        yield from self._queues.operate(record, json.loads(record["listed"] or "[]"))
+        message_ids, reason = json.loads(record["listed"])
+        yield from self._queues.operate(record, message_ids or [])
         self._copies.operated()
         if record["queue"] in self._lanes.queues:
             self._lanes.is_counted = False  # the trail may not name what was taken
         if _SUBSCRIPTIONS in command:
-            self._registry.doubt_all()
+            self._registry.order(reason or "")
         if _TOPIC_STRINGS in command:
             self._retained.doubt()
 

@@ -290,6 +290,11 @@ FIELDS: Final = (
     Field("table_version", Form.TEXT, "version of the field-mapping table"),
     Field("gateway_name", Form.TEXT, "name of the gateway in its configuration"),
     Field("configuration_sha256", Form.HEX, "SHA-256 of the configuration in force", digits=64),
+    Field(
+        "is_in_use",
+        Form.FLAG,
+        "whether the store had a session, a subscription or a retained publication when the gateway started",
+    ),
     Field("application", Form.NAME, "name that the MQ application gave itself when it connected"),
     Field("user_identifier", Form.NAME, "MQMD.UserIdentifier of the application's message"),
     Field(

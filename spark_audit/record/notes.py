@@ -253,10 +253,13 @@ NOTES: Final = (
         (
             RecordOf(
                 Kind.STARTED,
-                (*_values("code_version", "table_version", "configuration_sha256"), _if_any("gateway_name")),
+                (
+                    *_values("code_version", "table_version", "configuration_sha256"),
+                    *map(_if_any, ("gateway_name", "is_in_use")),
+                ),
             ),
         ),
-        ("gateway_name",),
+        ("gateway_name", "is_in_use"),
     ),
     Note(
         NoteKind.SESSION,

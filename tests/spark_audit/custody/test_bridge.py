@@ -148,8 +148,8 @@ _ACTS: tuple[tuple[Callable[[_Recorded, random.Random], None], int], ...] = (
     (_Recorded.unsubscribe, 2),
     (_Recorded.publish, 20),
     (_Recorded.restart, 1),
-    (_Recorded.tell_inventory, 6),
 )
+_ACTS_AND_INVENTORIES = (*_ACTS, (_Recorded.tell_inventory, 6))
 
 
 def _found(records: list[Record]) -> list[Finding]:
@@ -157,13 +157,19 @@ def _found(records: list[Record]) -> list[Finding]:
 
 
 def _lived(
-    folder: Path, patch: pytest.MonkeyPatch, seed: int, dialect: Dialect, shown: Disclosure | None = None
+    folder: Path,
+    patch: pytest.MonkeyPatch,
+    seed: int,
+    dialect: Dialect,
+    shown: Disclosure | None = None,
+    *,
+    has_inventories: bool = True,
 ) -> list[Record]:
     patch.setattr("mq_adapters.embedded.group_commit.SLOW_COMMIT_S", -1.0)
     patch.setattr("gateway.operations.inventory.INTERVAL_US", 0)
     chance = random.Random(seed)
     recorded = _Recorded(folder, patch, dialect, shown or InClear())
-    acts, weights = zip(*_ACTS, strict=True)
+    acts, weights = zip(*(_ACTS_AND_INVENTORIES if has_inventories else _ACTS), strict=True)
     for act in chance.choices(acts, weights, k=_STEPS):
         act(recorded, chance)
     recorded.world.close()
@@ -196,7 +202,7 @@ def test_keyed_names_and_encrypted_headers_raise_no_alarm(tmp_path: Path, monkey
 
 
 def test_a_copy_that_is_gone_or_doubled_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    records = _lived(tmp_path / "data", monkeypatch, 7, Dialect.MQRFH2)
+    records = _lived(tmp_path / "data", monkeypatch, 7, Dialect.MQRFH2, has_inventories=False)
     copies = [place for place, each in enumerate(records) if each.get("conversion") == "header_to_header"]
     for place in copies[::5]:
         gone = records[:place] + records[place + 1 :]

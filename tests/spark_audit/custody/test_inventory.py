@@ -39,8 +39,8 @@ def _told(entries: _Entries, scene: Scene | None = None, *meanwhile: Record) -> 
     scene.commit(record("inventory", event="begun", entries=0))
     scene.commit(*meanwhile) if meanwhile else None
     for part, rows in entries.items():
-        rows = [["pump", "2", *row[2:]] if row[0] == "pump" else row for row in rows]
-        scene.commit(record("inventory", event=part, entries=len(rows), **{_FIELDS.get(part, part): rows}))
+        listed = [["pump", "2", *row[2:]] if row[0] == "pump" else row for row in rows]
+        scene.commit(record("inventory", event=part, entries=len(rows), **{_FIELDS.get(part, part): listed}))
     scene.commit(record("inventory", event="complete", entries=1))
     return [each for each in replayed(scene.rows()) if each.control is Custody.INVENTORY]
 
@@ -71,7 +71,9 @@ _WRONG: dict[str, tuple[Callable[[], _Entries], str]] = {
         "topic x is registered for client desk",
     ),
     "an application's registration that nobody made": (
-        lambda: _entries(registrations=[*_entries()["registrations"], ["HISTORY", "00" * 24, STREAM, "x", "", "", "1"]]),
+        lambda: _entries(
+            registrations=[*_entries()["registrations"], ["HISTORY", "00" * 24, STREAM, "x", "", "", "1"]]
+        ),
         "topic x is registered for the subscriber of queue HISTORY",
     ),
     "a retained value lacks": (lambda: _entries(retained=[]), "topic plant/a with message"),

@@ -502,12 +502,34 @@ def test_an_operator_who_changes_subscriptions_makes_them_doubtful() -> None:
     assert _found(scene) == set()
 
 
-def test_copies_of_applications_that_the_trail_does_not_know_are_not_judged() -> None:
-    """An operator may have defined their subscriptions, with or without a gateway."""
+def _to_unknown(*first: Record, **started: bool) -> Scene:
+    """A copy for a queue that no registration names, in a trail that begins with these records."""
     scene = connected("pump")
+    scene.records[0] |= started
+    scene.commit(*first) if first else None
     scene.commit(*scene.publish("pump", "plant/a", "queue:DEFINED"))
     assert scene.records[-1]["correlation_id"] == BROKERS
-    assert _found(scene) == set()
+    return scene
+
+
+def test_a_copy_for_a_queue_on_which_nobody_registered_is_found() -> None:
+    assert _found(_to_unknown()) == {_COPIES}
+
+
+def test_a_subscription_of_an_operator_or_of_the_time_before_the_trail_is_not_judged() -> None:
+    order = record("operated", command="DEFINE SUB", messages=0, reason="S SUBUSER(root) DEST(DEFINED)")
+    assert _found(_to_unknown(order)) == set()
+    assert _found(_to_unknown(record("operated", command="ALTER SUB", messages=0))) == set()
+    assert _found(_to_unknown(is_in_use=True)) == set()
+    elsewhere = order | {"reason": "S DEST(ELSEWHERE)"}
+    assert _found(_to_unknown(elsewhere)) == {_COPIES}
+
+
+def test_a_dead_letter_from_a_queue_on_which_nobody_registered_is_found() -> None:
+    scene = _subscribed("plant/#")
+    put, copy = scene.publish("pump", "plant/a", "desk")
+    scene.commit(put, copy, _letter(scene, put, "ELSEWHERE"))
+    assert _COPIES in _found(scene)
 
 
 def test_a_record_without_what_it_must_say_stops_nothing() -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from mq_adapters import connect as to_queue_manager
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reports import ReportOption
 from tests.end_to_end.clients.client import Login, Options, Way
@@ -40,7 +42,7 @@ _PATIENCE_S: Final = 30.0
 
 
 def records_of(data: Path) -> list[Record]:
-    """The records of a gateway that has stopped, in their order."""
+    """The records of a gateway so far, in their order."""
     return trail_records(data / "trail")
 
 
@@ -68,13 +70,24 @@ def plant(folder: Path) -> list[Record]:
         _set_up(gateway)
         with clients(gateway.port) as connect:
             _first_shift(gateway, connect)
-        gateway.restart()
+        assert gateway.stop() == 0, gateway.log
+        _make_inventory_due(gateway.data)
+        gateway.start()
         with clients(gateway.port) as connect:
             _second_shift(gateway, connect)
         assert gateway.stop() == 0, gateway.log
     finally:
         gateway.clean_up()
     return records_of(gateway.data)
+
+
+def _make_inventory_due(data: Path) -> None:
+    """As if the last one had been complete a day ago."""
+    engine = Engine.open(data)
+    unit = engine.begin()
+    unit.set_state(StateKind.GATEWAY, b"inventory", bytes(8))
+    engine.submit(unit)
+    engine.close()
 
 
 def _set_up(gateway: Gateway) -> None:
@@ -178,6 +191,10 @@ def _second_shift(gateway: Gateway, connect: Any) -> None:
     """The desk gets what waited; then its session ends with what comes next."""
     desk = connect("desk", stays=True)
     assert [desk.next_message().payload for _ in range(3)] == [b"later 0", b"later 1", b"later 2"]
+    wait_until(
+        lambda: any(record.get("event") == "complete" for record in records_of(gateway.data)),
+        "the inventory is complete",
+    )
     desk.close()
     connect("pump").publish("plant/three/heat", b"for nobody", 1)
     connect("desk").close()
