@@ -416,6 +416,12 @@ def _lost_from_a_queue() -> Scene:
     return scene
 
 
+def _session_of_nobody() -> Scene:
+    scene = connected("pump")
+    scene.commit(record("inventory", event="sessions", entries=1, sessions=[["ghost", "9", "", "4", "away"]]))
+    return scene
+
+
 def _other_command() -> Scene:
     scene = connected("pump")
     text = "MQPSQName HISTORY MQPSTopic plant/*"
@@ -464,6 +470,7 @@ WRONG: dict[str, tuple[Custody, Callable[[], Scene]]] = {
     "more is counted than waits": (_STOCK, _counted(desk=2)),
     "it is counted for another client": (_STOCK, _counted(desk=1, pump=1)),
     "a message of an application is gone": (Custody.QUEUES, _lost_from_a_queue),
+    "an inventory has a session that nobody opened": (Custody.INVENTORY, _session_of_nobody),
 }
 
 
