@@ -61,11 +61,10 @@ class Deliveries:
         """The filters that a subscriber has asked for, with the highest QoS; None: not all are known."""
         return self._filters.get(correlation_id, {})
 
-    def copied(self, record: Record, lane: Lane) -> None:
+    def copied(self, record: Record, lane: Lane, *, is_persistent: bool | None) -> None:
         """A copy waits for a client from now on."""
-        order, is_persistent = None, None
-        if not record["is_retained"]:
-            order, is_persistent = self._published.get(record["source_message_id"], (None, None))
+        known = None if record["is_retained"] else self._published.get(record["source_message_id"])
+        order = None if known is None else known[0]
         owner = self._lanes.owners.get(lane[1])
         self._lanes.add(
             Waiting(
@@ -79,7 +78,7 @@ class Deliveries:
 
     def is_persistent(self, copy: Record) -> bool | None:
         """Whether the publication of a copy is persistent; None where that is not known."""
-        known = None if copy["is_retained"] else self._published.get(copy["source_message_id"])
+        known = self._published.get(copy["source_message_id"])
         return None if known is None else known[1]
 
     def received(self, record: Record) -> None:

@@ -8,7 +8,7 @@ Behind a gap, and in the trail of an earlier version, the replay judges only wha
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final
 
@@ -253,7 +253,12 @@ class Replay:
             self._retained.doubt()
             self._retained.is_whole = False
         elif "RetainPub" in command.publication_options:
-            self._retained.keep(publication.topics, publication.message_id, is_certain=not record["may_expire"])
+            self._retained.keep(
+                publication.topics,
+                publication.message_id,
+                is_certain=not record["may_expire"],
+                is_persistent=record["persistent"],
+            )
 
     def _undue_will(self, record: Record) -> Iterator[Finding]:
         """A will before MQTT 5 is due where a connection ends without DISCONNECT, in the same commit."""
@@ -366,25 +371,28 @@ class Replay:
     def _copied(self, record: Record) -> Iterator[Finding]:
         lane = lane_of(record["queue"], record["correlation_id"])
         if record["is_retained"]:
-            yield from self._copied_retained(record, lane)
+            is_persistent = yield from self._copied_retained(record, lane)
         else:
             yield from self._copies.copy(record)
+            is_persistent = self._deliveries.is_persistent(record)
         if lane[1] in self._lanes.owners:
             self._lanes.queues.add(lane[0])
         if lane[0] in self._lanes.queues:
-            self._deliveries.copied(record, lane)
+            self._deliveries.copied(record, lane, is_persistent=is_persistent)
         else:
-            is_as_published = self._registry.keeps_persistence(lane)
-            is_persistent = self._deliveries.is_persistent(record) if is_as_published else None
+            is_persistent = is_persistent if self._registry.keeps_persistence(lane) else None
             self._queues.put(record["message_id"], record["queue"], is_persistent=is_persistent, may_be_alias=True)
 
-    def _copied_retained(self, record: Record, lane: Lane) -> Iterator[Finding]:
+    def _copied_retained(self, record: Record, lane: Lane) -> Generator[Finding, None, bool | None]:
+        """A retained publication was sent. Returns whether it is persistent; None: nobody knows."""
         source = record["source_message_id"] or ""
         self._sent.add((lane, source))
         is_known = lane[0] in self._lanes.queues and lane[1] not in self._lanes.unread and self._retained.is_whole
-        if not self._retained.take(lane, source) and is_known:
+        allowed = self._retained.take(lane, source)
+        if allowed is None and is_known:
             detail = f"a copy of message {source} as retained, and no registration has asked for it"
             yield Finding(Custody.RETAINED, record["sequence"], message(record["message_id"]), detail)
+        return None if allowed is None else allowed.is_persistent
 
     def _broken_promises(self) -> Iterator[Finding]:
         """Retained publications that a RegSub of this commit was due in the commit itself."""

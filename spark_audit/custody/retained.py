@@ -7,8 +7,8 @@ Sources: IBM MQ, "Register Subscriber message"; MQTT 3.1.1 section 3.3.1.3.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 from spark_audit.custody.commands import Lane
 from spark_audit.custody.registry import Subscription
@@ -21,10 +21,18 @@ _STEPS_AT_ONCE: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a topic retains: the publication, and whether it is certain that it is still there."""
+    """What a topic retains: the publication, whether it is certain that it is still there, and whether it persists."""
 
     message_id: str
     is_certain: bool
+    is_persistent: bool | None = None
+
+
+class Allowed(NamedTuple):
+    """How often a lane may be sent a retained publication, and whether that is persistent; None: nobody knows."""
+
+    times: int
+    is_persistent: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +52,9 @@ class RetainedTopics:
         self._tree = _Level()
         self._levels = 0
         #: How often each lane may be sent each retained publication.
-        self._allowed: dict[Lane, dict[str, int]] = {}
+        self._allowed: dict[Lane, dict[str, Allowed]] = {}
         #: What was promised to a lane in more than one commit, and is promised again when the gateway starts.
-        self._long: dict[Lane, set[str]] = {}
+        self._long: dict[Lane, dict[str, bool | None]] = {}
         #: There may be publications that the trail did not tell of.
         self.is_whole = True
 
@@ -55,13 +63,15 @@ class RetainedTopics:
         self._kept, self._tree, self._levels = {}, _Level(), 0
         self._allowed, self._long, self.is_whole = {}, {}, False
 
-    def keep(self, topics: Iterable[str], message_id: str, *, is_certain: bool) -> None:
+    def keep(
+        self, topics: Iterable[str], message_id: str, *, is_certain: bool, is_persistent: bool | None = None
+    ) -> None:
         """A publication with RetainPub."""
         for topic in topics:
             if topic not in self._kept:
                 self._levels += topic.count("/") + 2
                 self._tree.add(topic)
-            self._kept[topic] = Kept(message_id, is_certain)
+            self._kept[topic] = Kept(message_id, is_certain, is_persistent)
 
     def delete(self, pattern: str, scheme: Scheme) -> None:
         """A DeletePub."""
@@ -72,7 +82,7 @@ class RetainedTopics:
 
     def doubt(self) -> None:
         """Whatever is retained may be retained no longer."""
-        self._kept = {topic: Kept(kept.message_id, False) for topic, kept in self._kept.items()}
+        self._kept = {topic: replace(kept, is_certain=False) for topic, kept in self._kept.items()}
 
     def get(self, topic: str) -> Kept | None:
         """What a topic retains."""
@@ -89,32 +99,33 @@ class RetainedTopics:
     def _promised(self, subscription: Subscription) -> Promise:
         interest = subscription.interest
         found = [self._kept[topic] for topic in self._tree.matching(interest.pattern, interest.scheme)]
-        allowed = self._allowed.setdefault(subscription.lane, {})
         for kept in found:
-            allowed[kept.message_id] = allowed.get(kept.message_id, 0) + 1
+            self._allow(subscription.lane, kept.message_id, kept.is_persistent)
         is_sure = subscription.is_plain and subscription.is_certain and not interest.content_filter and self.is_whole
         due = tuple(dict.fromkeys(kept.message_id for kept in found if kept.is_certain)) if is_sure else ()
         is_prompt = len(found) <= _AT_ONCE and self._levels <= _STEPS_AT_ONCE
         if not is_prompt:
-            self._long.setdefault(subscription.lane, set()).update(kept.message_id for kept in found)
+            self._long.setdefault(subscription.lane, {}).update((kept.message_id, kept.is_persistent) for kept in found)
         return Promise(subscription.lane, due, is_prompt)
 
     def repeat(self) -> None:
         """The gateway starts again: what it was about to send it may send once more."""
         for lane, found in self._long.items():
-            allowed = self._allowed.setdefault(lane, {})
-            for message_id in found:
-                allowed[message_id] = allowed.get(message_id, 0) + 1
+            for message_id, is_persistent in found.items():
+                self._allow(lane, message_id, is_persistent)
 
-    def take(self, lane: Lane, message_id: str) -> bool:
-        """A retained copy was sent to a lane. Returns whether it was promised."""
+    def _allow(self, lane: Lane, message_id: str, is_persistent: bool | None) -> None:
+        allowed = self._allowed.setdefault(lane, {})
+        before = allowed.get(message_id)
+        allowed[message_id] = Allowed(1 if before is None else before.times + 1, is_persistent)
+
+    def take(self, lane: Lane, message_id: str) -> Allowed | None:
+        """A retained copy was sent to a lane. Returns what was promised of it; None: nothing."""
         allowed = self._allowed.get(lane, {})
-        left = allowed.get(message_id, 0)
-        if left <= 1:
-            allowed.pop(message_id, None)
-        else:
-            allowed[message_id] = left - 1
-        return left > 0
+        left = allowed.pop(message_id, None)
+        if left is not None and left.times > 1:
+            allowed[message_id] = Allowed(left.times - 1, left.is_persistent)
+        return left
 
     def end(self, lane: Lane) -> None:
         """A lane has ended."""
