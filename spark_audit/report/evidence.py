@@ -45,12 +45,15 @@ JOIN (
 ) AS r ON r.trail = told.trail AND r.segment = told.segment AND r.block = told.block
   AND told.place >= r.place AND told.place < r.place + r.lines
 LEFT JOIN evidence AS e ON e.gateway = told.gateway AND e.sequence = told.sequence
-ORDER BY told.segment, number
+ORDER BY told.trail, told.segment, number, e.byte_offset, e.output
 """
 
 
 def _facts(wanted: Sequence[tuple[str, int]], engine: Engine) -> dict[tuple[str, int], Row]:
-    """For each wanted record: segment, line number, conversion and bytes. Of a doubled record, the first."""
+    """For each wanted record: segment, line number, conversion and bytes. Of a doubled record, the first.
+
+    A forged trail may have a number that another trail has too: then the first of the first trail.
+    """
     gateways, sequences = zip(*wanted, strict=True)
     engine.give("wanted", pa.table({"gateway": pa.array(gateways), "sequence": pa.array(sequences, pa.int64())}))
     facts: dict[tuple[str, int], Row] = {}
