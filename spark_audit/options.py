@@ -145,6 +145,13 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
             DATA,
             TRAIL,
             Option("to", Kind.LOCATION, "Folder for the Parquet alone.", is_required=True),
+            Option(
+                "table-format",
+                Kind.TEXT,
+                "parquet, or delta: the folder `records` is a Delta table too, from now on.",
+                choices=("parquet", "delta"),
+                default="parquet",
+            ),
             Option("compact", Kind.FLAG, "Merge small files of one date and gateway from two on, not from eight on."),
             *_SPARK,
             Option("json", Kind.FLAG, "Print the result as one JSON object.", destination="as_json"),

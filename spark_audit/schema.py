@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from spark_audit.facts.lines import Line
 from spark_audit.record import FIELDS
+from spark_audit.record.columns import ADDED
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -20,11 +21,10 @@ _TYPES: Final[dict[str, pa.DataType]] = {
     "array<array<long>>": pa.list_(pa.list_(pa.int64())),
     "array<array<string>>": pa.list_(_TEXTS),
 }
-_PLACE: Final = {"segment": pa.string(), "block": pa.int64(), "place": pa.int64()}
-_CHECKED: Final = {"is_record": pa.bool_(), "actual_hash": pa.string(), "line": pa.string(), "trail": pa.string()}
-#: Every field of a record, all nullable: what does not apply is left out of the line. Then where the line stands (block
-#: and place give its order in the segment), and what was found when it was read.
-LINES: Final = pa.schema({field.name: _TYPES[field.type] for field in FIELDS} | _PLACE | _CHECKED)
+#: Every field of a record, all nullable: what does not apply is left out of the line. Then the columns of ADDED.
+LINES: Final = pa.schema(
+    {field.name: _TYPES[field.type] for field in FIELDS} | {name: _TYPES[kind] for name, kind, _meaning in ADDED}
+)
 _FIELD_NAMES: Final = tuple(field.name for field in FIELDS)
 #: Rows that are given at once.
 _BATCH_ROWS: Final = 2_000

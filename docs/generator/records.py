@@ -15,6 +15,7 @@ from docs.generator.markdown import block, code, sentence, table
 from gateway.audit_trail.notes.orders import COMMANDS, MQSC, VERBS
 from spark_audit import digest, personal, seal, signature
 from spark_audit.record import FIELDS, KINDS, Field, Kind, RecordKind, line
+from spark_audit.record.columns import ADDED, PARTITION
 from spark_audit.record.fields import MOST_MESSAGE_IDS
 from spark_audit.record.notes import RECORD_FIELDS
 from spark_audit.verify import segment_forms
@@ -70,6 +71,12 @@ def lines() -> list[str]:
         "",
         *table(["Field", "Form", "Values", "Meaning", "Since"], map(_field, FIELDS)),
         "",
+        "## Columns of Parquet",
+        "",
+        *INGESTED.splitlines(),
+        "",
+        *table(["Column", "Type", "Meaning"], map(_column, (*ADDED, *PARTITION))),
+        "",
         "## Personal data under a key",
         "",
         *_docstring(personal),
@@ -99,6 +106,19 @@ def lines() -> list[str]:
         "",
         *_docstring(seal),
     ]
+
+
+#: The tables that `audit ingest` makes.
+INGESTED: Final = """
+`rfhbridge audit ingest` writes a row for each line. A row has the fields above as columns, all nullable: numbers as
+64-bit integers, texts, booleans, and lists of these. Then it has the columns below. `date` and `gateway_id` stand in
+the names of folders, so that a query reads only the days and gateways that it asks for.
+""".strip()
+
+
+def _column(column: tuple[str, str, str]) -> tuple[str, str, str]:
+    name, kind, meaning = column
+    return code(name), kind, meaning
 
 
 #: What a program does that checks a trail without any of ours.

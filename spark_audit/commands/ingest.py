@@ -83,6 +83,7 @@ def _ended(tell: Tell, reason: str, exit_code: int) -> int:
 
 
 def _ingested(options: argparse.Namespace, tell: Tell, interruption: Interruption) -> _IngestResult:
+    from spark_audit.ingest.delta_log import begin
     from spark_audit.ingest.ingestion import MOST_SMALL_FILES, copy_digests, new_segments, small_files
     from spark_audit.ingest.segments import Measuring
     from spark_audit.ingest.warehouse import writing_to
@@ -90,6 +91,8 @@ def _ingested(options: argparse.Namespace, tell: Tell, interruption: Interruptio
     folder: Location = options.to
     folders = trail_folders(options)
     with writing_to(folder) as before:
+        if options.table_format == "delta":
+            begin(folder, before)
         measuring = Measuring()
         news = [new_segments(trail, before, measuring) for trail in folders]
         for new in news:

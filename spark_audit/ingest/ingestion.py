@@ -24,6 +24,7 @@ from spark_audit.digest import (
     parse_digest,
 )
 from spark_audit.facts.pieces import Piece, pieces_of
+from spark_audit.ingest import delta_log
 from spark_audit.ingest.manifest import DataFile, IngestedSegment, Manifest
 from spark_audit.ingest.parquet_files import read_files, write_files
 from spark_audit.ingest.segments import MeasuredSegment, Measuring
@@ -176,6 +177,7 @@ def ingested(
             _check_rows(files, sum(segment.lines for segment in batch))
             manifest = manifest.with_more(tuple(_named(new.trail, segment) for segment in batch), files)
             manifest.save(folder)
+            delta_log.follow(folder, manifest)
             yield manifest
 
 
@@ -272,11 +274,12 @@ def _filled(files: Sequence[DataFile]) -> Iterator[tuple[DataFile, ...]]:
 
 
 def compacted(spark: SparkSession, folder: Location, manifest: Manifest, group: tuple[DataFile, ...]) -> Manifest:
-    """Merges files into one. The old ones are removed when the manifest names the new one."""
+    """Merges files into one. The old ones are removed when the manifest, and a Delta log, name the new one."""
     files = _write(_partitioned(read_files(spark, folder, group)), folder, manifest.next_number, files=1)
     _check_rows(files, sum(file.rows for file in group))
     manifest = manifest.with_others(group, files)
     manifest.save(folder)
+    delta_log.follow(folder, manifest)
     for file in group:
         (folder / file.path).unlink()
     return manifest

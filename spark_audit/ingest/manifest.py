@@ -17,6 +17,9 @@ from spark_audit.location import Location
 
 MANIFEST_VERSION: Final = 1
 MANIFEST_FILE: Final = "manifest.json"
+#: The folder of the files with lines, and in it that of the Delta log (delta_log.py).
+RECORDS: Final = "records"
+DELTA_LOG: Final = "_delta_log"
 
 
 class UnusableManifest(Exception):

@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_audit.facts.pieces import parquet_file
-from spark_audit.ingest.manifest import DataFile
-from spark_audit.ingest.warehouse import RECORDS, STAGING, bring_into_place
+from spark_audit.ingest.manifest import RECORDS, DataFile
+from spark_audit.ingest.warehouse import STAGING, bring_into_place
 from spark_audit.location import Location
 from spark_audit.remote_location import RemoteLocation
 from spark_audit.schema import LINES, ingested_schema

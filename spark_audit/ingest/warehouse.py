@@ -16,11 +16,11 @@ from typing import Final
 import pyarrow.parquet as pq
 
 from spark_audit.digest import DIGEST_FOLDER
-from spark_audit.ingest.manifest import MANIFEST_FILE, DataFile, Manifest, sync_folder
+from spark_audit.ingest import delta_log
+from spark_audit.ingest.manifest import DELTA_LOG, MANIFEST_FILE, RECORDS, DataFile, Manifest, sync_folder
 from spark_audit.location import Location
 from spark_audit.remote_location import RemoteLocation
 
-RECORDS: Final = "records"
 #: Where Spark writes files in a folder of this machine, before they are brought into place.
 STAGING: Final = "staging"
 _LOCK: Final = "lock"
@@ -68,6 +68,7 @@ def _manifest_of(folder: Location) -> Manifest:
 def _swept(folder: Location) -> Manifest:
     """The manifest, after the remains of an ingest that was killed were removed."""
     manifest = _manifest_of(folder)
+    delta_log.follow(folder, manifest)
     if isinstance(folder, Path):
         shutil.rmtree(folder / STAGING, ignore_errors=True)
     named = {folder / file.path for file in manifest.files}
@@ -116,11 +117,12 @@ def replace_file(path: Location, data: bytes) -> None:
 
 
 def parquet_files(folder: Location) -> Iterator[Location]:
-    """The files of Parquet below a folder. Raises OSError."""
+    """The files of Parquet below a folder, without those of a Delta log. Raises OSError."""
     if isinstance(folder, Path):
-        return folder.rglob("*.parquet")
+        return (path for path in folder.rglob("*.parquet") if path.parent.name != DELTA_LOG)
     assert isinstance(folder, RemoteLocation)
-    return (path for path in folder.files_below() if path.name.endswith(".parquet"))
+    files = (path for path in folder.files_below() if path.parent.name != DELTA_LOG)
+    return (path for path in files if path.name.endswith(".parquet"))
 
 
 def check_files(folder: Location, files: tuple[DataFile, ...]) -> None:

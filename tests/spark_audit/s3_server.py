@@ -43,6 +43,11 @@ class Bucket:
         """A URI with the endpoint: the Spark of the tests began before there was one."""
         return f"{uri}?endpoint_override={self.endpoint}"
 
+    @property
+    def storage_options(self) -> dict[str, str]:
+        """What deltalake needs to find it."""
+        return ENVIRONMENT | {"AWS_ENDPOINT_URL": self.endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
+
     def upload(self, folder: Path, path: str) -> str:
         """Copies a folder; returns its URI."""
         fs.copy_files(str(folder), f"{BUCKET}/{path}", destination_filesystem=self._files())

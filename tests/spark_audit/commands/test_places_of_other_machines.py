@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from spark_audit import remote_location, spark_session
 from spark_audit.__main__ import main
 from spark_audit.facts.pieces import SegmentPiece, pieces_of
-from spark_audit.ingest.manifest import Manifest
+from spark_audit.ingest.manifest import RECORDS, Manifest
 from spark_audit.options import RECEIPT
 from spark_audit.remote_location import location_of
 from tests.spark_audit.conftest import SignedTrail, policy_text_of
@@ -145,15 +146,17 @@ def test_lines_are_ingested_into_a_bucket_and_audited_there(
 @pytest.mark.usefixtures("in_this_spark")
 def test_small_files_in_a_bucket_become_one(signed, bucket: Bucket, capsys) -> None:
     lake = bucket.for_workers(bucket.uri("compacted"))
-    for _segment in range(2):
+    for table_format in ("delta", "parquet"):
         signed.records(2), signed.close()
-        assert main(["ingest", "--trail", str(signed.folder), "--to", lake]) == 0
+        assert main(["ingest", "--trail", str(signed.folder), "--to", lake, "--table-format", table_format]) == 0
     assert main(["ingest", "--trail", str(signed.folder), "--to", lake, "--compact", "--json"]) == 0
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (told["compacted"], told["files"]) == (2, 1)
     (file,) = Manifest.load(location_of(lake)).files
     assert {name for name in bucket.names("compacted") if name.endswith(".parquet")} == {file.path}
     assert file.rows == 4
+    table = DeltaTable(bucket.uri(f"compacted/{RECORDS}"), storage_options=bucket.storage_options)
+    assert (table.version(), len(table.file_uris()), table.to_pyarrow_table().num_rows) == (3, 1, 4)
 
 
 @pytest.mark.usefixtures("in_this_spark")
