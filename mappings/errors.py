@@ -7,7 +7,7 @@ from mappings.reasons import reason_name
 
 
 class MappingError(Exception):
-    """A message cannot be read, or cannot be said in the wanted format.
+    """A message cannot be read, or cannot be written in the wanted format.
 
     `offset` is the byte offset in the data that was read, `parameter` the name or value at fault, `error_position` the
     zero-based position in an MQRFH NameValueString that a response reports as MQPSErrorPos.

@@ -52,7 +52,7 @@ class Speaker(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What the caller knows of a message beside its data. `lint` applies no rule about what is None."""
+    """What the caller knows of a message beside its data. `lint` leaves out the rules about a value that is None."""
 
     queue_name: str | None = None
     correlation_identifier: bytes | None = None

@@ -16,7 +16,7 @@ class TableError(Exception):
 
 
 class Dialect(StrEnum):
-    """The two header formats that a command can be said in."""
+    """The two header formats in which a command can be written."""
 
     MQRFH = "mqrfh"
     MQRFH2 = "mqrfh2"

@@ -215,7 +215,7 @@ _NOTHING: Final[Mapping[str, Value]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One object: what was said of it. An attribute that was not said has its default."""
+    """One object as it was defined. An attribute that the definition leaves out has its default."""
 
     object_type: ObjectType
     name: str

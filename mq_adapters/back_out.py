@@ -24,11 +24,11 @@ _ANOTHER_QUEUE_MAY = (Action.POISON, Action.RETRY_LATER, Action.CONFIGURATION)
 
 
 def requeued(queue_manager: QueueManager, queue_name: str, message: Message) -> bool:
-    """Whether a message had been backed out BOTHRESH times or more, and has been put aside in the open unit of work.
+    """Put a message aside if it was backed out BOTHRESH times or more. True: it was put aside, so commit.
 
-    It goes to BOQNAME as it is, where that is blank or refuses it to the dead-letter queue behind an MQDLH with reason
-    2362; commit then. With BOTHRESH(0) none does. Raises QueueManagerError where neither queue takes it: back out, and
-    stop until an operator has looked.
+    In the open unit of work the message goes to BOQNAME as it is. If BOQNAME is blank or refuses it, it goes to the
+    dead-letter queue, behind an MQDLH with reason 2362. With BOTHRESH(0) no message is put aside. Raises
+    QueueManagerError if neither queue takes it: back out, and stop until an operator has looked.
     """
     attributes = queue_manager.inquire(queue_name)
     if not is_backed_out_too_often(message, threshold=attributes.number("BOTHRESH")):

@@ -11,7 +11,7 @@ Handle = TypeVar("Handle")
 
 
 class Cursor(Generic[Handle]):
-    """Browse first, next, and get under the cursor, as MQGMO has them; also an iterator over what is left."""
+    """A cursor: browse first, browse next, get under the cursor, as in MQGMO; iterates over the messages left."""
 
     def __init__(
         self,

@@ -36,7 +36,10 @@ def when_not_in_use(open_queue: Callable[[], T], *, wait_s: float) -> T:
 
 
 class ExclusiveQueue:
-    """Close it, or use it as a context manager; the end of the connection closes it too. For the same thread."""
+    """A queue that is open for this connection alone, and used by its thread.
+
+    Close it, or use it as a context manager. The end of the connection closes it too.
+    """
 
     def __init__(self, queue_manager: "QueueManager", name: str, release: Callable[[str], None]) -> None:
         self.name = name

@@ -143,7 +143,7 @@ class KnownHeader:
 
 
 class Message:
-    """One message. Written once: after it was put nobody changes it but the queue manager.
+    """One message. After it was put, nobody but the queue manager changes it.
 
     `origin` is private to the gateway: the MQTT exchange the message came from; the broker copies it to every
     copy and answer. `sequence`, `put_us` (microseconds since 1970, UTC) and `expires_us` (same, or 0 for never)

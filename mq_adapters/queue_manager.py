@@ -54,7 +54,7 @@ class QueueStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """How far a store is compacted: the bytes of its file, those of them that nothing is in, and whether it ends."""
+    """State of a compaction: the bytes of the store's file, the free bytes among them, and whether it is done."""
 
     size_bytes: int
     free_bytes: int
