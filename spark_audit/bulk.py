@@ -69,7 +69,9 @@ def read_archive(spark: SparkSession, source: Path) -> DataFrame:
     """The messages of a folder, as `converted` takes them. Raises ArchiveError if it is no finished archive."""
     files = archive_files(source)
     if files.unread:
-        raise ArchiveError(f"{source / files.unread[0]} would not be read: give it a name without _ or a dot in front")
+        raise ArchiveError(
+            f"Spark does not read {source / files.unread[0]}: give it a name without _ or a dot in front"
+        )
     if files.is_parquet:
         return read_parquet(spark, files)
     path = sf.concat(sf.lit(f"file:{files.folder}/"), sf.col("name"))

@@ -77,7 +77,7 @@ class Policy:
     def parse(cls, data: bytes) -> Self:
         """The policy in the bytes of a file. Raises PolicyError."""
         if len(data) > LARGEST_POLICY_BYTES:
-            raise PolicyError(f"a policy has at most {LARGEST_POLICY_BYTES} bytes")
+            raise PolicyError(f"it has more than {LARGEST_POLICY_BYTES} bytes")
         try:
             text = data.decode()
             tables = tomllib.loads(text)

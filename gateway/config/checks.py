@@ -43,11 +43,11 @@ def _queue_problems(settings: "Settings") -> Iterator[str]:
             yield f"{key}: {name!r} cannot be used: {_TAKEN[name]}"
         for other, other_name in own.items():
             if other > key and other_name == name:
-                yield f"{other}: {name!r} is {key} already"
+                yield f"{other}: {name!r} is the queue of {key} already; name another queue"
     streams = {DEFAULT_STREAM, settings.publish.stream, *settings.broker.all_input_queues}
     for key in ("subscribe.queue", "subscribe.reply_queue"):
         if own[key] in streams and own[key] != own["publish.stream"]:
-            yield f"{key}: {own[key]!r} is a stream"
+            yield f"{key}: {own[key]!r} is a stream, whose messages the broker takes; name another queue"
     addresses = [listener.address for listener in settings.listeners]
     if settings.http.enabled and any(map(settings.http.address.takes_port_of, addresses)):
         yield f"http.listen: {settings.http.listen} is the address of the MQTT server already"
@@ -96,7 +96,7 @@ def _target_problems(settings: "Settings") -> Iterator[str]:
             yield f"target#{index + 1}.name: there is a target {name!r} already"
     for index, target in enumerate(settings.target):
         if target.subscriber_queue == target.reply_queue:
-            yield f"target#{index + 1}.reply_queue: {target.reply_queue!r} is subscriber_queue already"
+            yield f"target#{index + 1}.reply_queue: {target.reply_queue!r} is the queue of subscriber_queue already"
         if target.queue_manager == settings.queue_manager.name:
             yield f"target#{index + 1}.queue_manager: {target.queue_manager!r} is the embedded one; take another name"
     for index, route in enumerate(settings.route):
@@ -125,7 +125,7 @@ def _audit_problems(settings: "Settings") -> Iterator[str]:
     if audit.digest_target and audit.digest_target not in names:
         yield f"audit.digest_target: there is no target {audit.digest_target!r}; known: {', '.join(names) or 'none'}"
     if bool(audit.digest_target) != bool(audit.digest_queue):
-        yield "audit.digest_queue: goes with digest_target; name both, or none"
+        yield "audit.digest_queue: needs audit.digest_target, and the other way round; name both, or none"
     witnesses = [witness.name for witness in audit.witness]
     for index, name in enumerate(witnesses):
         if name in witnesses[:index]:

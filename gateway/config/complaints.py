@@ -12,7 +12,6 @@ _IN_TOML_TERMS: Final = {
     "model_type": "must be a table",
     "tuple_type": "must be an array",
     "is_instance_of": "must be text",
-    "too_short": "must hold something",
 }
 #: Of the 64 bits of an integer of TOML 1.0 one is its sign.
 _INTEGER_BITS: Final = 63
@@ -34,6 +33,8 @@ def sentence(problem: ErrorDetails, known_keys: tuple[str, ...]) -> str:
         return f"{path}: {words}" if path else words
     if problem["type"] == "missing":
         return f"{path}: is missing"
+    if problem["type"] == "too_short":
+        return f"{path}: must not be empty"
     holds_tables = any(key.startswith(f"{without_index}.") for key in known_keys)
     if problem["type"] == "tuple_type" and isinstance(problem["input"], dict) and holds_tables:
         return f"{path}: must be an array of tables: write [[{without_index}]]"

@@ -131,7 +131,7 @@ class WitnessSettings(Table):
                 raise ValueError(f"{name}: is missing; a witness of type {self.type} needs it")
         of_others = frozenset[str]().union(*_OF_TYPE.values()) - _OF_TYPE[self.type]
         for name in sorted(self.model_fields_set & of_others):
-            raise ValueError(f"{name}: does not go with type {self.type}")
+            raise ValueError(f"{name}: does not belong to a witness of type {self.type}")
         return self
 
     @model_validator(mode="after")
@@ -139,11 +139,13 @@ class WitnessSettings(Table):
         if _PASSWORD.search(self.remote):
             raise ValueError("remote: holds a password; name a credential.helper in a file with git_settings_file")
         if self.url and not _URL.fullmatch(self.url):
-            raise ValueError("url: is no address; write http://HOST[:PORT]/PATH, or https, without a user")
+            raise ValueError(
+                "url: is not an address; write http://HOST[:PORT]/PATH or https://HOST[:PORT]/PATH, without a user"
+            )
         if self.endpoint and not _URL.fullmatch(self.endpoint):
-            raise ValueError("endpoint: is no address; write https://HOST[:PORT], without a user")
+            raise ValueError("endpoint: is not an address; write https://HOST[:PORT], without a user")
         if self.remote.startswith("-") or "::" in self.remote:
-            raise ValueError("remote: is no address of a repository")
+            raise ValueError("remote: is not the address of a repository; write ssh://HOST/PATH, for example")
         return self
 
 

@@ -215,7 +215,7 @@ def _files_of(folder: Location, scratch: Path, period: Period, *, with_open: boo
     except OSError as error:
         raise NothingToRead(f"{error.filename or folder} cannot be read: {error.strerror}") from None
     if not has_lines:
-        closed = "" if with_open else " in a closed segment (others only a Spark of this machine reads)"
+        closed = "" if with_open else " in a closed segment (only Spark on this machine reads open ones)"
         within = "" if period.is_everything else " of the period or the day around it"
         raise NothingToRead(f"{folder} holds no whole line{closed}{within}: it is empty, or this is not a trail")
     return files

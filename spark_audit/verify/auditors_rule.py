@@ -49,7 +49,7 @@ def rule_of(tables: dict[str, Any]) -> AuditorsRule:
     """The rule in the tables of a policy, without the time of now. Raises UnusableRule."""
     told = tables.get("trail", {})
     if not isinstance(told, dict):
-        raise UnusableRule("trail is no table: write [trail]")
+        raise UnusableRule("trail is not a table: write [trail]")
     for name, value in told.items():
         if name not in RULE_KEYS:
             raise UnusableRule(f"trail has no key {name}: write {' and '.join(RULE_KEYS)}")

@@ -199,7 +199,7 @@ def _tar_members(file: gzip.GzipFile) -> Iterator[tuple[str, _TarMember]]:
 def _check_end(file: gzip.GzipFile) -> None:
     """Behind the first block of zeros stand some more, to the end of the file and its checksum."""
     if _decompressed(file, _LARGEST_TAR_END_BYTES + 1).strip(b"\0") or _decompressed(file, 1):
-        raise UnusablePack("something stands behind its end")
+        raise UnusablePack("bytes stand behind its end")
 
 
 def _tar_name(header: bytes) -> str:
@@ -210,7 +210,7 @@ def _tar_name(header: bytes) -> str:
 def _octal(field: bytes) -> int:
     digits = field.strip(b"\0 ")
     if not digits or digits.strip(b"01234567"):
-        raise UnusablePack("it is no tar, or is damaged: a number of a member is none")
+        raise UnusablePack("it is no tar, or is damaged: a number of a member cannot be read")
     return int(digits, 8)
 
 

@@ -159,14 +159,16 @@ def prove(source: Callable[[], TrailSource], message_id: str) -> tuple[Proof, in
             wanted = search.leaves.pop(entry.number)
             records += _proven(entry, search.digests[entry.number][0], wanted)
     if gone := [f"{number:012d}" for number in search.leaves] + list(search.wanted):
-        raise ProofError(f"segment {int(min(gone)[:12])} was removed meanwhile (prove again what is left)")
+        raise ProofError(
+            f"segment {int(min(gone)[:12])} was removed meanwhile (prove it again, with the records that are left)"
+        )
     digests = {digest.number: data for digest, data in search.digests.values()} | search.links
     texts = tuple(digests[number].decode() for number in sorted(digests))
     proof = Proof(message_id=message_id, records=tuple(records), digests=texts)
     linked = _lines_of_life(proof)  # a record that links others to the message may have no digest yet
     kept = tuple(record for place, record in enumerate(records, start=1) if place in linked)
     if not kept:
-        raise ProofError(f"no digest speaks yet of the records on message {message_id}: {_NOT_SIGNED_YET}")
+        raise ProofError(f"no digest covers the records of message {message_id}: {_NOT_SIGNED_YET}")
     return replace(proof, records=kept), search.not_signed + len(records) - len(kept)
 
 

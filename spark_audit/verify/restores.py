@@ -25,7 +25,7 @@ def accepted_restores(tables: dict[str, Any]) -> frozenset[str]:
     """The hashes in the tables of a policy. Raises UnusableRestore."""
     listed = tables.get("restore", [])
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-        raise UnusableRestore("restore is no list of tables: write [[restore]]")
+        raise UnusableRestore("restore is not a list of tables: write [[restore]]")
     return frozenset(_record_of(number, table) for number, table in enumerate(listed, start=1))
 
 
@@ -34,7 +34,7 @@ def read_tables(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         data = file.read(LARGEST_POLICY_BYTES + 1)
     if len(data) > LARGEST_POLICY_BYTES:
-        raise UnusableRestore(f"a policy has at most {LARGEST_POLICY_BYTES} bytes")
+        raise UnusableRestore(f"it has more than {LARGEST_POLICY_BYTES} bytes")
     try:
         return tomllib.loads(data.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:

@@ -94,7 +94,7 @@ def _checked(reply: bytes, data: bytes, authority: Iterable[Certificate], policy
         raise WrongTimeStamp(f"it was not granted: status {response.status}, {_printable(str(response.status_string))}")
     told = response.tst_info
     if told.message_imprint.hash_algorithm.dotted_string != SHA256_OID:
-        raise WrongTimeStamp("it is not over a SHA-256")
+        raise WrongTimeStamp("the hash that it stamps is not a SHA-256")
     if policy and told.policy.dotted_string != policy:
         raise WrongTimeStamp(f"its policy is {told.policy.dotted_string}, and {policy} was asked for")
     if nonce is not None and told.nonce != nonce:

@@ -46,7 +46,7 @@ def fetch(
             to,
         )
     except BucketError as error:
-        raise CommandFailed(f"{place}: {error} (see that bucket, --endpoint and --credentials are right)") from None
+        raise CommandFailed(f"{place}: {error} (check the bucket, --endpoint and --credentials)") from None
     if not count:
         raise CommandFailed(f"{place} has no digest")
     write_line(f"{counted(count, 'digest')}, {new} of them new, in {to}")

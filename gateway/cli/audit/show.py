@@ -222,7 +222,7 @@ class Printing:
         if not self.printed:
             raise CommandFailed(f"no record fits ({'; '.join((searched, *hidden))})")
         told = [*hidden, *(f"{name} was removed before it could be read" for name in self.gone)]
-        told += [f"CHANGED: {counted(self.changed, 'record')} with another hash than its bytes have"] * bool(
+        told += [f"CHANGED: {counted(self.changed, 'record')}: the hash in it is not that of its bytes"] * bool(
             self.changed
         )
         told += [f"{counted(self.foreign, 'line')} without a record ('rfhbridge audit verify' tells where)"] * bool(

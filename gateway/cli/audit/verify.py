@@ -107,7 +107,7 @@ def _check_use(evidence: Path | None, data: Path | None, digests: Path | None, p
     if evidence is not None and data is not None:
         raise typer.BadParameter("name a pack or --data, not both")
     if proof is not None and (evidence or data or digests):
-        raise typer.BadParameter("a proof is checked with --public-key only")
+        raise typer.BadParameter("a proof is checked without its trail: with --proof give only --public-key")
 
 
 def _check_use_of_stamps(evidence: Path | None, proof: Path | None, time_stamps: Path | None) -> None:

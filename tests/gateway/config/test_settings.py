@@ -108,7 +108,7 @@ def test_key_with_a_letter_too_much_names_the_right_one(load, key):
         ('listen = "::1:1883"', "is not HOST:PORT or [IPV6]:PORT"),
         ("listen = 1883", "listen: "),
         ('data = ""', "data: the name of the folder is empty"),
-        ("[mqtt]\nversions = []", "mqtt.versions: must hold something, not []"),
+        ("[mqtt]\nversions = []", "mqtt.versions: must not be empty"),
         ("listen = true", "listen: must be a valid string, not true"),
         ('header = "mqrfh3"', "header: must be 'mqrfh2' or 'mqrfh', not 'mqrfh3'"),
         ('[queue_manager]\nname = ""', "queue_manager.name: '' is not an MQ name"),
@@ -366,10 +366,10 @@ def test_wrong_address_is_an_error(text):
         ),
         (
             {"publish.stream": "RFHBRIDGE.SUBSCRIBER"},
-            "'RFHBRIDGE.SUBSCRIBER' is publish.stream already",
+            "'RFHBRIDGE.SUBSCRIBER' is the queue of publish.stream already",
         ),
         ({"subscribe.queue": "SYSTEM.BROKER.DEFAULT.STREAM", "publish.stream": "S"}, "is a stream"),
-        ({"subscribe.reply_queue": "RFHBRIDGE.SUBSCRIBER"}, "is subscribe.queue already"),
+        ({"subscribe.reply_queue": "RFHBRIDGE.SUBSCRIBER"}, "is the queue of subscribe.queue already"),
         ({"http.enabled": True, "http.listen": "127.0.0.1:1883"}, "http.listen: 127.0.0.1:1883 is the address"),
     ],
 )
@@ -450,7 +450,7 @@ def test_anonymous_clients_are_allowed_while_no_password_file_is_named(
     ("audit", "complaint"),
     [
         ('digest_target = "PLANT"\ndigest_queue = "D"', "audit.digest_target: there is no target 'PLANT'; known: none"),
-        ('digest_queue = "D"', "audit.digest_queue: goes with digest_target"),
+        ('digest_queue = "D"', "audit.digest_queue: needs audit.digest_target"),
         ('copy_folder = "var/copy"', "audit.copy_folder: 'var/copy' is in the data folder"),
         ('personal_data = "hashed"', "audit.personal_data: must be 'plain' or 'keyed'"),
         ("keep_days = -1", "audit.keep_days: must be greater than or equal to 0"),

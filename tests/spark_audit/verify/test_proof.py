@@ -204,7 +204,7 @@ def test_records_of_an_open_segment_are_not_signed_yet(told) -> None:
     told.trail.add("put", message_id="f" * 48)
     told.trail.add("put", message_id=MESSAGE)
     told.write(".open")
-    with pytest.raises(ProofError, match="no digest speaks yet"):
+    with pytest.raises(ProofError, match="no digest covers the records"):
         _prove(told, "f" * 48)
     made, not_signed = prove(lambda: TrailFolder(told.folder), MESSAGE)
     assert (len(made.records), not_signed) == (3, 1)

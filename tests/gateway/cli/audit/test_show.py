@@ -123,7 +123,7 @@ def test_what_was_changed_or_is_no_record_is_told(rfhbridge, trail) -> None:
     ended = rfhbridge("audit", "show", "--segment", "1", "--trail", trail)
     assert (ended.exit_code, ended.stdout) == (1, changed + LINES[1])
     assert ended.stderr.splitlines() == [
-        "rfhbridge: CHANGED: 1 record with another hash than its bytes have",
+        "rfhbridge: CHANGED: 1 record: the hash in it is not that of its bytes",
         "rfhbridge: 2 lines without a record ('rfhbridge audit verify' tells where)",
     ]
 
