@@ -4,7 +4,8 @@
     public-key.txt     the first key of the chain of keys; an anchor only after a comparison with one from elsewhere
     policy.toml        the audit's policy, if there is one
     results/           the files that the audit on Spark wrote, if they are of this trail (seal.py)
-    trail/             segments, digests and torn bytes, each digest in front of its segment
+    trail/             segments, digests, time-stamps and torn bytes; each digest stands in front of its time-stamps
+                       and of its segment
 
 The same files give the same bytes: names in a fixed order, no clock, no owner. Members are copied piece by piece.
 """
@@ -13,9 +14,11 @@ import gzip
 import io
 import os
 import shutil
+import sys
 import tarfile
 import tempfile
 import zipfile
+from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -23,7 +26,7 @@ from pathlib import Path
 from string import Template
 from typing import BinaryIO, Final, Self
 
-from spark_audit.digest import DIGEST_FOLDER, anchor_key_of, digest_name
+from spark_audit.digest import DIGEST_FOLDER, STAMPS_FOLDER, anchor_key_of, digest_name, stamp_name, stamp_numbers
 from spark_audit.seal import read_seal, why_not_of
 from spark_audit.verify.segment_forms import COMPRESSED
 from spark_audit.verify.source import DigestFile, SegmentFile, TrailFolder
@@ -109,6 +112,7 @@ def _fill(contents: PackContents, file: BinaryIO, *, is_zip: bool) -> int:
 
 def _members(contents: PackContents) -> Iterator[tuple[str, bytes | AbstractContextManager[BinaryIO]]]:
     """Names and contents, in the order of the pack."""
+    stamps = _Stamps(contents.trail)  # they are listed before digests: each one has its digest, unless that was removed
     source = TrailFolder(contents.trail)
     key = anchor_key_of(contents.trail / DIGEST_FOLDER)
     yield README, _readme(contents, key).encode()
@@ -120,13 +124,32 @@ def _members(contents: PackContents) -> Iterator[tuple[str, bytes | AbstractCont
         yield f"{RESULTS}/{path.relative_to(contents.results or path).as_posix()}", path.open("rb")
     for entry in source.entries():
         if isinstance(entry, DigestFile):
+            yield from stamps.up_to(entry.number - 1)
             yield f"{TRAIL}/{DIGEST_FOLDER}/{digest_name(entry.number)}", entry.data
+            yield from stamps.up_to(entry.number)
         else:
             yield _segment_member(entry)
+    yield from stamps.up_to(sys.maxsize)
     if source.gone:
         raise PackError(f"{source.gone[0]} was removed while the trail was packed (pack it again)")
     for name in source.torn_files:
         yield f"{TRAIL}/{name}", (contents.trail / name).open("rb")
+
+
+class _Stamps:
+    """The time-stamps of a trail, in the order of their digests. One without a digest is evidence too."""
+
+    def __init__(self, trail: Path) -> None:
+        folders = [path for path in (trail / STAMPS_FOLDER).glob("*") if path.is_dir() and not path.is_symlink()]
+        self._left = deque(sorted((number, each.name, each) for each in folders for number in stamp_numbers(each)))
+
+    def up_to(self, number: int) -> Iterator[tuple[str, AbstractContextManager[BinaryIO]]]:
+        """Those that were not given yet, up to a digest's number."""
+        while self._left and self._left[0][0] <= number:
+            stamped, name, folder = self._left.popleft()
+            path = folder / stamp_name(stamped)
+            if path.is_file() and not path.is_symlink():
+                yield f"{TRAIL}/{STAMPS_FOLDER}/{name}/{path.name}", path.open("rb")
 
 
 def _segment_member(segment: SegmentFile) -> tuple[str, AbstractContextManager[BinaryIO]]:

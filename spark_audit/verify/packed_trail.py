@@ -12,14 +12,16 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-from spark_audit.digest import DIGEST_FOLDER, LARGEST_DIGEST_BYTES, digest_number
+from spark_audit.digest import DIGEST_FOLDER, LARGEST_DIGEST_BYTES, STAMPS_FOLDER, digest_number
 from spark_audit.verify.anchor import Anchor
 from spark_audit.verify.auditors_rule import NO_RULE, AuditorsRule
 from spark_audit.verify.source import BLOCK_BYTES, TORN, DigestFile, Entry, SegmentFile, in_checking_order, segment_file
+from spark_audit.verify.time_stamp import LARGEST_STAMP_BYTES, MOST_WITNESSES, StampedDigest
 from spark_audit.verify.trail import not_evaluable, verify_source
 from spark_audit.verify.verdict import Verification
 
@@ -29,6 +31,9 @@ _DIGESTS: Final = f"{TRAIL}{DIGEST_FOLDER}/"
 LARGEST_DIRECTORY_BYTES: Final = 32 * 1024 * 1024
 #: Members that are not of the trail; their names are kept, so that none comes twice.
 MOST_OTHER_MEMBERS: Final = 10_000
+#: A time-stamp: the name of the witness, and the number of the digest.
+_STAMP: Final = re.compile(rf"{TRAIL}{STAMPS_FOLDER}/([a-z0-9_-]{{1,32}})/([0-9]{{12}})\.tsr")
+_TOO_MANY_WITNESSES: Final = f"it has time-stamps of more than {MOST_WITNESSES} witnesses"
 _TAR_BLOCK: Final = 512
 #: A tar is filled up to a multiple of 10,240 bytes, or as many as `tar -b` says.
 _LARGEST_TAR_END_BYTES: Final = 1024 * 1024
@@ -60,6 +65,12 @@ def verify_pack(
         return not_evaluable(f"{error.filename or path} cannot be read: {error.strerror or error}")
 
 
+def packed_stamps(path: Path) -> Iterator[StampedDigest]:
+    """Every digest of a pack, or that a time-stamp in it names, ascending. Raises UnusablePack and OSError."""
+    with path.open("rb") as file:
+        yield from open_pack(file).stamped()
+
+
 def open_pack(file: BinaryIO) -> "ZipPack | TarPack":
     """The trail in an open file, from its beginning. Raises UnusablePack."""
     file.seek(0)
@@ -84,11 +95,30 @@ class ZipPack:
         _check_names(members)
         _check_count(file, len(self._zip.infolist()))
         self._members = {member.filename: member for member in members}
+        self._stamps = [(found, name) for name in self._members if (found := _STAMP.fullmatch(name))]
+        if len({found[1] for found, _ in self._stamps}) > MOST_WITNESSES:
+            raise UnusablePack(_TOO_MANY_WITNESSES)
         self.torn_files = tuple(sorted(_torn(self._members)))
 
     def entries(self) -> Iterator[Entry]:
         """See TrailSource."""
         return in_checking_order(self._digests(), self._segments())
+
+    def stamped(self) -> Iterator[StampedDigest]:
+        """See packed_stamps."""
+        replies: dict[int, dict[str, str]] = {}
+        for found, name in self._stamps:
+            replies.setdefault(int(found[2]), {})[found[1]] = name
+        digests = {number: name for name in self._members if (number := _digest_number(name))}
+        for number in sorted(replies.keys() | digests.keys()):
+            data = self._beginning(digests[number], LARGEST_DIGEST_BYTES + 1) if number in digests else None
+            told = replies.get(number, {}).items()
+            read = {who: self._beginning(member, LARGEST_STAMP_BYTES + 1) for who, member in told}
+            yield StampedDigest(number=number, data=data, replies=read)
+
+    def _beginning(self, name: str, size: int) -> bytes:
+        with self._opened(name) as file:
+            return file.read(size)
 
     def _digests(self) -> Iterator[DigestFile]:
         for name in sorted(self._members):
@@ -126,7 +156,10 @@ class TarPack:
     def entries(self) -> Iterator[Entry]:
         """See TrailSource."""
         last_digest, last_segment, others = 0, "", set[str]()
+        stamps = _StampOrder()
         for name, member in _tar_members(self._file):
+            if stamps.take(name):
+                continue
             number = _digest_number(name)
             segment = _segment(name, partial(_as_context, member))
             if number:
@@ -144,6 +177,48 @@ class TarPack:
             else:
                 others.add(name)
                 self._torn += _torn([name])
+
+    def stamped(self) -> Iterator[StampedDigest]:
+        """See packed_stamps: the time-stamps over a digest stand behind it."""
+        stamps, current = _StampOrder(), StampedDigest(number=0, data=None, replies={})
+        for name, member in _tar_members(self._file):
+            number = _digest_number(name)
+            if found := stamps.take(name):
+                who, number = found
+                reply = {who: member.read(LARGEST_STAMP_BYTES + 1)}
+                if number == current.number:
+                    current = replace(current, replies={**current.replies, **reply})
+                    continue
+                following = StampedDigest(number=number, data=None, replies=reply)
+            elif number:
+                following = StampedDigest(number=number, data=member.read(LARGEST_DIGEST_BYTES + 1), replies={})
+            else:
+                continue
+            if current.number:
+                yield current
+            current = following
+        if current.number:
+            yield current
+
+
+class _StampOrder:
+    """Time-stamps in a tar come ascending, those of each witness for itself, so none comes twice."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}
+
+    def take(self, name: str) -> tuple[str, int] | None:
+        """Witness and number of the digest; None for a member that is no time-stamp. Raises UnusablePack."""
+        found = _STAMP.fullmatch(name)
+        if found is None:
+            return None
+        witness, number = found[1], int(found[2])
+        if number <= self._last.get(witness, 0):
+            raise UnusablePack(f"{name} comes behind a later time-stamp, or twice")
+        if witness not in self._last and len(self._last) >= MOST_WITNESSES:
+            raise UnusablePack(_TOO_MANY_WITNESSES)
+        self._last[witness] = number
+        return witness, number
 
 
 class _TarMember(io.RawIOBase):

@@ -8,7 +8,7 @@ A certificate counts if it was valid at the time of the time-stamp, and leads to
 was revoked is not asked: that needs a network.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -20,9 +20,11 @@ from rfc3161_client.verify import SHA256_OID
 
 from spark_audit.digest import (
     DIGEST_FOLDER,
+    LARGEST_DIGEST_BYTES,
     STAMPS_FOLDER,
     MalformedDigest,
     digest_name,
+    digest_numbers,
     parse_digest,
     stamp_name,
     stamp_numbers,
@@ -33,6 +35,8 @@ from spark_audit.verify.verdict import Finding, Findings, Verdict, Verification,
 #: A reply with three certificates of 4,096-bit RSA keys has 8,000 bytes.
 LARGEST_STAMP_BYTES: Final = 65_536
 _LARGEST_AUTHORITY_BYTES: Final = 1024 * 1024
+#: Witnesses of one trail, for the reader of a pack.
+MOST_WITNESSES: Final = 100
 _SECOND_US: Final = 1_000_000
 #: How far the clocks of gateway and authority may differ.
 _CLOCKS_DIFFER_US: Final = 300 * _SECOND_US
@@ -134,13 +138,49 @@ def _printable(text: str) -> str:
 # -- the time-stamps of a trail ----------------------------------------------------------------------------------------
 
 
-def with_time_stamps(verification: Verification, trail: Path, authority: Path) -> Verification:
-    """A verification of the trail in a folder, and of its time-stamps. Raises UnusableAuthority and OSError."""
-    certificates, findings, notes = read_authority(authority), Findings(), list[str]()
-    folders = sorted(path for path in (trail / STAMPS_FOLDER).glob("*") if path.is_dir())
-    for folder in folders:
-        notes.append(_judged(trail, folder, certificates, findings))
-    if not any(map(stamp_numbers, folders)):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StampedDigest:
+    """A digest's number and bytes (None: it is not there), and the replies over it, by the name of the witness."""
+
+    number: int
+    data: bytes | None
+    replies: Mapping[str, bytes]
+
+
+def stamped_digests(trail: Path) -> Iterator[StampedDigest]:
+    """Every digest of the trail in a folder, or that a time-stamp names, ascending. Raises OSError."""
+    folders = sorted(path for path in (trail / STAMPS_FOLDER).glob("*") if path.is_dir())[: MOST_WITNESSES + 1]
+    stamped = {folder: frozenset(stamp_numbers(folder)) for folder in folders}
+    digests = frozenset(digest_numbers(trail / DIGEST_FOLDER))
+    for number in sorted(digests.union(*stamped.values())):
+        replies = {each.name: read_stamp(each / stamp_name(number)) for each in folders if number in stamped[each]}
+        yield StampedDigest(number=number, data=_digest_bytes(trail, number, digests), replies=replies)
+
+
+def _digest_bytes(trail: Path, number: int, digests: frozenset[int]) -> bytes | None:
+    if number not in digests:
+        return None
+    with (trail / DIGEST_FOLDER / digest_name(number)).open("rb") as file:
+        return file.read(LARGEST_DIGEST_BYTES + 1)
+
+
+def with_time_stamps(verification: Verification, digests: Iterable[StampedDigest], authority: Path) -> Verification:
+    """A verification, and what the time-stamps say. Raises UnusableAuthority, OSError, and what `digests` raises."""
+    certificates, findings = read_authority(authority), Findings()
+    witnesses: dict[str, _Witness] = {}
+    first_us: int | None = None
+    for each in digests:
+        until_us = _until_us(each.data)
+        first_us = until_us if first_us is None else first_us
+        for name, reply in sorted(each.replies.items()):
+            if name not in witnesses and len(witnesses) >= MOST_WITNESSES:
+                findings.add(Finding.WRONG_TIME_STAMP, STAMPS_FOLDER, f"there are more than {MOST_WITNESSES} witnesses")
+                break
+            witness = witnesses.setdefault(name, _Witness(name, first_us))
+            witness.judge(each, reply, until_us, certificates, findings)
+        for witness in witnesses.values():
+            witness.pass_by(each, until_us)
+    if not witnesses:
         findings.add(Finding.WRONG_TIME_STAMP, STAMPS_FOLDER, "there is none, and time-stamps were asked for")
     is_judged = verification.verdict is not Verdict.NOT_EVALUABLE
     worse = (Verdict.VIOLATED, str(findings.told[0])) if findings.count and is_judged else None
@@ -151,34 +191,61 @@ def with_time_stamps(verification: Verification, trail: Path, authority: Path) -
         reason=verification.reason if verification.verdict is Verdict.VIOLATED else reason,
         problems=in_order((*verification.problems, *findings.told)),
         problem_count=verification.problem_count + findings.count,
-        notes=(*verification.notes, *notes),
+        notes=(*verification.notes, *(str(witnesses[name]) for name in sorted(witnesses))),
     )
 
 
-def _judged(trail: Path, folder: Path, authority: tuple[Certificate, ...], findings: Findings) -> str:
-    """Checks the time-stamps of one witness; returns what they say, in words."""
-    last, count, longest_us = "", 0, 0
-    before = 0
-    for number in stamp_numbers(folder):
-        name = f"{STAMPS_FOLDER}/{folder.name}/{stamp_name(number)}"
+def _until_us(data: bytes | None) -> int | None:
+    try:
+        return None if data is None else parse_digest(data).until_us
+    except MalformedDigest:
+        return None
+
+
+@dataclass(slots=True)
+class _Witness:
+    """What the time-stamps of a witness have said so far; `waits_since_us`: of the first digest without one."""
+
+    name: str
+    waits_since_us: int | None
+    count: int = 0
+    longest_us: int = 0
+    last: str = ""
+    _last_number: int = 0
+
+    def judge(
+        self,
+        digest: StampedDigest,
+        reply: bytes,
+        until_us: int | None,
+        authority: tuple[Certificate, ...],
+        findings: Findings,
+    ) -> None:
+        """Checks the reply over a digest."""
+        number = digest.number
+        name = f"{STAMPS_FOLDER}/{self.name}/{stamp_name(number)}"
         try:
-            data = _digest_bytes(trail, number)
-            stamp = check_stamp(read_stamp(folder / stamp_name(number)), data, authority)
-            ended_us, first_us = parse_digest(data).until_us, parse_digest(_digest_bytes(trail, before + 1)).until_us
-        except (WrongTimeStamp, MalformedDigest, OSError) as error:
+            if digest.data is None or until_us is None:
+                raise WrongTimeStamp("that is not there" if digest.data is None else "that is no digest")
+            stamp = check_stamp(reply, digest.data, authority)
+        except WrongTimeStamp as error:
             findings.add(Finding.WRONG_TIME_STAMP, name, f"it shows nothing of digest {number}: {error}")
-            continue
-        if stamp.at_us + stamp.accuracy_us < ended_us - _CLOCKS_DIFFER_US:
-            what = f"it is of {moment(stamp.at_us)}, and digest {number} speaks of a time up to {moment(ended_us)}"
+            return
+        if stamp.at_us + stamp.accuracy_us < until_us - _CLOCKS_DIFFER_US:
+            what = f"it is of {moment(stamp.at_us)}, and digest {number} speaks of a time up to {moment(until_us)}"
             findings.add(Finding.WRONG_TIME_STAMP, name, what)
-        count, before, longest_us = count + 1, number, max(longest_us, stamp.at_us - first_us)
-        last = f"digest {number} existed at {moment(stamp.at_us)}, by {stamp.by} (policy {stamp.policy})"
-    if not count:
-        return f"witness {folder.name} has no time-stamp that holds"
-    late = f"no digest had one later than {longest_us // _SECOND_US:,} s after its time"
-    return f"witness {folder.name}, {counted(count, 'time-stamp')}: {last}; {late}"
+        since_us = until_us if self.waits_since_us is None else self.waits_since_us
+        self.count, self.longest_us = self.count + 1, max(self.longest_us, stamp.at_us - since_us)
+        self.waits_since_us, self._last_number = None, number
+        self.last = f"digest {number} existed at {moment(stamp.at_us)}, by {stamp.by} (policy {stamp.policy})"
 
+    def pass_by(self, digest: StampedDigest, until_us: int | None) -> None:
+        """A digest went by, with a time-stamp or without."""
+        if self.waits_since_us is None and digest.number != self._last_number:
+            self.waits_since_us = until_us
 
-def _digest_bytes(trail: Path, number: int) -> bytes:
-    with (trail / DIGEST_FOLDER / digest_name(number)).open("rb") as file:
-        return file.read()
+    def __str__(self) -> str:
+        if not self.count:
+            return f"witness {self.name} has no time-stamp that holds"
+        late = f"no digest had one later than {self.longest_us // _SECOND_US:,} s after its time"
+        return f"witness {self.name}, {counted(self.count, 'time-stamp')}: {self.last}; {late}"

@@ -76,7 +76,7 @@ def verify(
     from spark_audit.verify import Anchor, UnusableAnchor
 
     _check_use(evidence, data, digests, proof)
-    _check_use_of_stamps(evidence, proof, time_stamps)
+    _check_use_of_stamps(proof, time_stamps)
     accepted, rule = _asked_by(policy)
     rule = _rule(rule, keep_at_least_s, not_older_than_s, proof)
     try:
@@ -110,20 +110,30 @@ def _check_use(evidence: Path | None, data: Path | None, digests: Path | None, p
         raise typer.BadParameter("a proof is checked without its trail: with --proof give only --public-key")
 
 
-def _check_use_of_stamps(evidence: Path | None, proof: Path | None, time_stamps: Path | None) -> None:
-    if time_stamps is not None and (proof is not None or (evidence is not None and evidence.is_file())):
-        raise typer.BadParameter("--time-stamps is for the folder of a trail: unpack the pack beside its time-stamps")
+def _check_use_of_stamps(proof: Path | None, time_stamps: Path | None) -> None:
+    if time_stamps is not None and proof is not None:
+        raise typer.BadParameter("--time-stamps is for a trail or a pack; a proof has no time-stamps")
 
 
 def _with_stamps(
     verification: "Verification", evidence: Path | None, data: Path | None, config: Path | None, authority: Path
 ) -> "Verification":
     from gateway.audit_trail.exporter import TRAIL_FOLDER
-    from spark_audit.verify.time_stamp import UnusableAuthority, with_time_stamps
+    from spark_audit.verify import Verdict
+    from spark_audit.verify.packed_trail import UnusablePack, packed_stamps
+    from spark_audit.verify.time_stamp import UnusableAuthority, stamped_digests, with_time_stamps
 
-    trail = trail_in(evidence) if evidence is not None else settings_for(config, data).data / TRAIL_FOLDER
+    if evidence is not None and evidence.is_file():
+        digests = packed_stamps(evidence)
+    else:
+        trail = settings_for(config, data).data / TRAIL_FOLDER if evidence is None else trail_in(evidence)
+        digests = stamped_digests(trail)
     try:
-        return with_time_stamps(verification, trail, authority)
+        return with_time_stamps(verification, digests, authority)
+    except UnusablePack as error:
+        if verification.verdict is Verdict.NOT_EVALUABLE:
+            return verification  # it says so itself
+        raise CommandFailed(f"{evidence}: {error}") from None
     except (UnusableAuthority, OSError) as error:
         raise CommandFailed(str(error)) from None
 

@@ -292,6 +292,20 @@ def test_a_trail_without_time_stamps_is_told_where_they_are_asked_for(rfhbridge,
     assert "there is none, and time-stamps were asked for" in ended.text
 
 
+@pytest.mark.parametrize("name", ["evidence.zip", "evidence.tar.gz"])
+def test_a_pack_has_the_time_stamps_of_its_trail(rfhbridge, data_folder, trail, tmp_path, name):
+    authority = tmp_path / "root.pem"
+    Authority(tmp_path, "root")
+    stamp = trail / "time-stamps" / "clock" / f"{1:012d}.tsr"
+    stamp.parent.mkdir(parents=True)
+    stamp.write_bytes(b"no time-stamp")
+    assert rfhbridge("audit", "pack", "--data", data_folder, "--out", tmp_path / name).exit_code == 0
+    ended = rfhbridge("audit", "verify", tmp_path / name, "--time-stamps", authority)
+    assert ended.exit_code == 1
+    assert f"time-stamps/clock/{1:012d}.tsr: it shows nothing of digest 1" in ended.text
+    assert rfhbridge("audit", "verify", tmp_path / name).exit_code == 0
+
+
 def test_the_notes_of_witnesses_are_told_with_the_verdict(rfhbridge, data_folder, trail):
     path = note_path(trail, "office")
     path.parent.mkdir()

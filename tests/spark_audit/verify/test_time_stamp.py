@@ -1,7 +1,10 @@
 """Time-stamps of digests: what a right one says, and that no other passes for one."""
 
+import io
 import random
+import tarfile
 import time
+import zipfile
 from itertools import product
 from pathlib import Path
 
@@ -10,13 +13,17 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from gateway.audit_trail.segment import Trail
 from spark_audit.digest import DIGEST_FOLDER, STAMPS_FOLDER, digest_name, stamp_name, stamp_numbers
-from spark_audit.verify import Finding, Verdict, verify
+from spark_audit.pack import PackContents, write_pack
+from spark_audit.verify import Anchor, Finding, Verdict, Verification, verify, verify_pack
+from spark_audit.verify.packed_trail import UnusablePack, packed_stamps
 from spark_audit.verify.time_stamp import (
     LARGEST_STAMP_BYTES,
+    MOST_WITNESSES,
     UnusableAuthority,
     WrongTimeStamp,
     check_stamp,
     read_authority,
+    stamped_digests,
     with_time_stamps,
 )
 from tests.time_stamping import POLICY, StampingAuthority, needs_openssl_ts
@@ -142,8 +149,21 @@ def trail(tmp_path: Path, ours: StampingAuthority) -> Stamped:
     return Stamped(tmp_path, ours, ended_us=time.time_ns() // 1000 - 7200 * SECOND_US)
 
 
-def test_verify_tells_which_digest_existed_when_and_by_whom(trail: Stamped, ours: StampingAuthority) -> None:
-    told = with_time_stamps(verify(trail.folder), trail.folder, ours.root)
+FORMS = ("folder", "pack.zip", "pack.tar.gz")
+
+
+def _judged(trail: Stamped, form: str, authority: StampingAuthority) -> Verification:
+    """What verify says of the trail, or of a pack of it."""
+    if form == "folder":
+        return with_time_stamps(verify(trail.folder), stamped_digests(trail.folder), authority.root)
+    pack = trail.folder.with_name(form)
+    write_pack(PackContents(trail=trail.folder, code_version="1"), pack)
+    return with_time_stamps(verify_pack(pack, Anchor()), packed_stamps(pack), authority.root)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_verify_tells_which_digest_existed_when_and_by_whom(trail: Stamped, ours: StampingAuthority, form: str) -> None:
+    told = _judged(trail, form, ours)
     assert told.verdict is Verdict.INTACT
     (note,) = [note for note in told.notes if "witness clock" in note]
     assert "2 time-stamps: digest 4 existed at 20" in note
@@ -162,21 +182,25 @@ FORGERIES = {
     "swapped": _swap,
     "damaged": lambda trail: trail.stamp(4).write_bytes(b"x"),
     "of a digest that is not there": lambda trail: trail.stamp(4).rename(trail.stamp(9)),
+    "of a digest that was cut off": lambda trail: trail.digest(4).unlink(),
+    "of a digest that was taken out": lambda trail: trail.digest(2).unlink(),
     "of a digest that was changed": lambda trail: trail.digest(4).write_bytes(trail.digest(3).read_bytes()),
     "none left": lambda trail: [trail.stamp(number).unlink() for number in stamp_numbers(trail.stamps)],
 }
 
 
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES)
-def test_each_forgery_is_found(trail: Stamped, ours: StampingAuthority, forge) -> None:
+def test_each_forgery_is_found(trail: Stamped, ours: StampingAuthority, forge, form: str) -> None:
     forge(trail)
-    told = with_time_stamps(verify(trail.folder), trail.folder, ours.root)
+    told = _judged(trail, form, ours)
     assert told.verdict is Verdict.VIOLATED
     assert Finding.WRONG_TIME_STAMP in {problem.finding for problem in told.problems}
 
 
-def test_a_time_stamp_by_another_authority_shows_nothing(trail: Stamped, theirs: StampingAuthority) -> None:
-    told = with_time_stamps(verify(trail.folder), trail.folder, theirs.root)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_time_stamp_by_another_authority_shows_nothing(trail: Stamped, theirs: StampingAuthority, form: str) -> None:
+    told = _judged(trail, form, theirs)
     assert told.verdict is Verdict.VIOLATED
     assert told.problem_count == 2
     assert any("no time-stamp that holds" in note for note in told.notes)
@@ -184,5 +208,72 @@ def test_a_time_stamp_by_another_authority_shows_nothing(trail: Stamped, theirs:
 
 def test_a_digest_of_a_time_behind_its_own_time_stamp_is_found(tmp_path: Path, ours: StampingAuthority) -> None:
     trail = Stamped(tmp_path, ours, ended_us=time.time_ns() // 1000 + 7200 * SECOND_US)
-    told = with_time_stamps(verify(trail.folder), trail.folder, ours.root)
+    told = with_time_stamps(verify(trail.folder), stamped_digests(trail.folder), ours.root)
     assert "speaks of a time up to" in told.reason
+
+
+def test_time_stamps_are_no_other_files_of_a_pack_however_many(trail: Stamped, monkeypatch) -> None:
+    monkeypatch.setattr("spark_audit.verify.packed_trail.MOST_OTHER_MEMBERS", 2)
+    pack = trail.folder.with_name("pack.tar.gz")
+    write_pack(PackContents(trail=trail.folder, code_version="1"), pack)
+    assert verify_pack(pack, Anchor()).verdict is Verdict.INTACT
+
+
+def _tar(path: Path, *members: tuple[str, bytes]) -> Path:
+    with tarfile.TarFile.open(path, "w:gz", format=tarfile.USTAR_FORMAT) as file:
+        for name, data in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            file.addfile(member, io.BytesIO(data))
+    return path
+
+
+def test_a_pack_with_time_stamps_in_another_order_or_of_very_many_witnesses_is_refused(tmp_path: Path) -> None:
+    names = {
+        "behind a later time-stamp": [f"trail/time-stamps/clock/{number:012d}.tsr" for number in (2, 1)],
+        "or twice": [f"trail/time-stamps/clock/{number:012d}.tsr" for number in (2, 2)],
+        "more than 100 witnesses": [
+            f"trail/time-stamps/w{number}/{1:012d}.tsr" for number in range(MOST_WITNESSES + 1)
+        ],
+    }
+    for words, told in names.items():
+        pack = _tar(tmp_path / "pack.tar.gz", *((name, b"") for name in told))
+        assert words in verify_pack(pack, Anchor()).reason
+        with pytest.raises(UnusablePack, match=words):
+            list(packed_stamps(pack))
+
+
+def test_a_huge_time_stamp_in_a_pack_is_read_no_further_than_one_may_be(tmp_path: Path) -> None:
+    pack = _tar(tmp_path / "pack.tar.gz", ("trail/time-stamps/clock/000000000001.tsr", bytes(64 * LARGEST_STAMP_BYTES)))
+    ((_, reply),) = [(each.number, each.replies["clock"]) for each in packed_stamps(pack)]
+    assert len(reply) == LARGEST_STAMP_BYTES + 1
+
+
+def test_a_zip_or_a_trail_with_very_many_witnesses_is_told(trail: Stamped, ours: StampingAuthority) -> None:
+    pack = trail.folder.with_name("pack.zip")
+    names = [f"w{number}/{1:012d}.tsr" for number in range(MOST_WITNESSES + 1)]
+    with zipfile.ZipFile(pack, "w") as file:
+        for name in names:
+            file.writestr(f"trail/time-stamps/{name}", b"")
+    assert "more than 100 witnesses" in verify_pack(pack, Anchor()).reason
+    with pytest.raises(UnusablePack, match="more than 100 witnesses"):
+        list(packed_stamps(pack))
+    for name in names:
+        path = trail.folder / STAMPS_FOLDER / name
+        path.parent.mkdir()
+        path.write_bytes(b"")
+    told = _judged(trail, "folder", ours)
+    assert told.verdict is Verdict.VIOLATED
+    assert told.problem_count > MOST_WITNESSES, "that there are more is told too"
+
+
+def test_a_link_is_no_time_stamp_of_a_pack(trail: Stamped, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    trail.stamp(3).symlink_to(secret)
+    (trail.folder / STAMPS_FOLDER / "other").symlink_to(tmp_path)
+    pack = tmp_path / "pack.zip"
+    write_pack(PackContents(trail=trail.folder, code_version="1"), pack)
+    with zipfile.ZipFile(pack) as file:
+        stamps = [name for name in file.namelist() if STAMPS_FOLDER in name]
+    assert stamps == [f"trail/time-stamps/clock/{stamp_name(number)}" for number in (2, 4)]
