@@ -16,7 +16,7 @@ from gateway.config.settings import TABLE_ARRAYS, Settings
 from gateway.config.values import Table
 
 INTRODUCTION: Final = """
-The gateway reads one TOML file, which `--config` names. Without a file every default holds.
+The gateway reads one TOML file, which `--config` names. Without a file each key has its default.
 A relative path begins at the folder in which the gateway was started.
 
 - `rfhbridge check --config FILE` says what is wrong, and on which line.

@@ -9,8 +9,8 @@ from spark_audit.report.exceptions import COLUMNS
 
 INTRODUCTION: Final = """
 `rfhbridge audit run` asks each of these controls. A violation of severity error makes the verdict `violations` and the
-exit code 1; a warning is told, and leaves the verdict alone. An auditor's policy (`--policy FILE`) changes severities
-and parameters:
+exit code 1. A violation of severity warning is reported and does not change the verdict. An auditor's policy
+(`--policy FILE`) changes severities and parameters:
 
 ```toml
 [control."timeliness"]

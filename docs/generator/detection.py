@@ -13,7 +13,8 @@ A forger with the gateway's own key can write a trail whose hashes, links, Merkl
 only what its records say is wrong. The tests have such a forger: it takes the trail of a real gateway, makes one
 change, and seals the whole anew. An audit finds a wrong trail if a control of severity error has a violation.
 
-The numbers below are those of the tests: a row that is told as found and is not, or the other way round, fails them.
+The tests check this page: they fail if the audit does not find a wrong trail that is under "Found", or finds one that
+is under "Not found".
 """.strip()
 
 Row = dict[str, Any]

@@ -58,7 +58,7 @@ def lines() -> list[str]:
         "",
         "## Reason codes of headers and commands",
         "",
-        "`rfhbridge lint` and conversion name codes of 2000 and above. A broker answers a command with 3000 and above.",
+        "`rfhbridge lint`, conversion and the broker's answers give these codes.",
         "",
         *table(["Code", "Name"], ((str(int(each)), code(each.name)) for each in Reason if each)),
         "",

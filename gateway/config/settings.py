@@ -60,7 +60,7 @@ class Settings(Table):
     listen: OptionalListenText = Field(
         default="127.0.0.1:1883",
         description="address of the MQTT server, HOST:PORT or [IPV6]:PORT; port 0: any free one; a file with"
-        " [[listener]] and without this key opens those alone",
+        " [[listener]] and without this key opens only those",
     )
     name: GatewayName = Field(
         default="", description="name of this gateway in its trail, and so in the reports of audits; empty: none"

@@ -144,14 +144,15 @@ class AccessSettings(Table):
     )
     bind_client_identifier: Literal[True, False, "reserved"] = Field(
         default="reserved",
-        description="owner of a client identifier; true: it must be the user name, alone or with ':' and more behind;"
-        ' "reserved": no other user may have those of a known user; false: the first client that comes owns it',
+        description="who may take a client identifier; a user owns the identifier that is its name, alone or with ':'"
+        ' and more behind it; true: only the owner; "reserved": only the owner if that is a known user, else anybody;'
+        " false: the first client that comes",
     )
     maximum_waiting_logins: int = Limit.WAITING_LOGINS.field
     access_file: str = Field(
         default="",
-        description="file of rules that say which client may publish and subscribe what; without a file every client"
-        " may",
+        description="file of rules that say what each client may publish and subscribe; without a file publish and"
+        " subscribe of [access] decide alone",
     )
 
     publish: TopicFilters = Field(

@@ -54,7 +54,7 @@ class TargetSettings(Table):
 
     name: TargetName = Field(description="name of the target in routes, commands and queue names")
     queue_manager: str = Field(
-        default="", max_length=48, description='queue manager to connect to; "": whichever answers'
+        default="", max_length=48, description='queue manager to connect to; "": any that answers'
     )
     mode: Literal["client", "bindings"] = Field(
         default="client", description='"client": over the network; "bindings": on the same machine'
@@ -88,7 +88,7 @@ class TargetSettings(Table):
     streams: Literal["queue", "message_broker", "queue_manager"] = Field(
         default="queue",
         description='how streams are named there: "queue", by the queue that a message is put on; "message_broker" or'
-        ' "queue_manager", by a prefix of the topic as that product has it',
+        ' "queue_manager", by a prefix of the topic, in the form of that product',
     )
     control_queue: MqName = Field(
         default=CONTROL_QUEUE, description="queue there on which the broker takes its commands"

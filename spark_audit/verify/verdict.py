@@ -12,11 +12,11 @@ _NOT_KNOWN: Final = "the trail does not know what the store lost"
 #: Problems that are told one by one; the rest is counted.
 PROBLEMS_TOLD: Final = 100
 LIMITS: Final = (
-    "Without an anchor kept elsewhere (a public key, a copy of the digests) this shows that the files agree with each "
-    "other: not that nobody wrote all of them anew, nor that nothing was cut off their end. The first key of the chain "
-    "of keys shows that nothing was rewritten that was signed before a break-in; the configured key shows only that "
-    "whoever rewrote it had that key. No public key shows digests cut off the end; a copy of the digests does, up to "
-    "its last, and so does --not-older-than."
+    "Without an anchor kept elsewhere (a public key, a copy of the digests) this shows only that the files agree with "
+    "each other: somebody may have written all of them anew, or cut off their end. With the first key of the chain of "
+    "keys it shows a change of anything that was signed before a break-in; the configured key shows only a change by "
+    "somebody without that key. No public key shows that digests were cut off the end. A copy of the digests shows it, "
+    "up to its last digest, and so does --not-older-than."
 )
 
 
