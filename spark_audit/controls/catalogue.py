@@ -60,6 +60,7 @@ CONTROLS: Final[tuple[Control, ...]] = (
     custody.STOCK,
     custody.QUEUES,
     custody.INVENTORY,
+    custody.CONFIRMATIONS,
     passages.CONTROL,
     passages.ORDER,
     timeliness.CONTROL,

@@ -125,3 +125,9 @@ INVENTORY = _control(
     "spark_audit/record/kinds.py: inventory",
     Tested(what="records of inventories", table="records", where="kind = 'inventory'"),
 )
+CONFIRMATIONS = _control(
+    Custody.CONFIRMATIONS,
+    "Every acknowledgement that was due to a client was sent",
+    "MQTT 3.1.1 sections 4.3 and 4.6; spark_audit/record/kinds.py: confirmed",
+    Tested(what="PUBLISHes of QoS 1 and 2 that were accepted", table="records", where="kind = 'accepted' AND qos > 0"),
+)

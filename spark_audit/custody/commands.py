@@ -45,12 +45,12 @@ FIELDS_READ: Final = (
 )
 #: What `told_of` gives: the header of a command, as base64, with what describes it; the entry of a SUBSCRIBE, of which
 #: it comes; whether a publication may expire; as JSON what a stock-take counted, topics and filter of a command, the
-#: messages and the remark of an operator's order, or the entries of an inventory.
+#: messages and the remark of an operator's order, the entries of an inventory, or ranges of exchanges.
 TOLD: Final = ("header", "header_format", "header_ccsid", "header_encoding", "entry", "may_expire", "listed")
 COLUMNS: Final = (*FIELDS_READ, *TOLD)
 _NOTHING: Final = (None,) * len(TOLD)
 #: The field with the list of a record: by kind, and by the event of an inventory.
-_LISTS: Final = {Kind.STOCK: "depths"}
+_LISTS: Final = {Kind.STOCK: "depths", Kind.CONFIRMED: "exchanges"}
 _LISTS_OF_INVENTORY: Final = {
     "sessions": "sessions",
     "filters": "filters",

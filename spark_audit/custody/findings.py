@@ -17,6 +17,7 @@ class Custody(StrEnum):
     STOCK = "custody.stock"
     QUEUES = "custody.queues"
     INVENTORY = "custody.inventory"
+    CONFIRMATIONS = "custody.confirmations"
 
 
 class Finding(NamedTuple):

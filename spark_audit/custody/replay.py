@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from spark_audit.custody.commands import CONTROL_QUEUE, PLAIN, Command, Lane, command_of, lane_of
 from spark_audit.custody.commit import Commit, is_complete, is_of_packet, other_than_its_header
+from spark_audit.custody.confirmations import ACTS, Confirmations
 from spark_audit.custody.copies import Copies
 from spark_audit.custody.deliveries import Deliveries
 from spark_audit.custody.expectations import Publication
@@ -69,7 +70,8 @@ class Replay:
             deliveries=self._deliveries,
         )
         self._passages = Passages()
-        self._others = (self._passages, self._queues, self._inventory)
+        self._confirmations = Confirmations()
+        self._others = (self._passages, self._queues, self._inventory, self._confirmations)
         #: The queue of this run's publications.
         self._stream = ""
         self._sequence = 0
@@ -80,6 +82,8 @@ class Replay:
         self._last_put: dict[str, str] = {}
         self._takes: dict[str, Callable[[Record], Iterable[Finding] | None]] = {
             Kind.PUT: self._put,
+            Kind.ACCEPTED: self._confirmations.accept,
+            Kind.CONFIRMED: self._confirmations.confirm,
             Kind.COMMANDED: self._commanded,
             Kind.DELIVERED: self._delivered,
             Kind.ACKNOWLEDGED: self._acknowledged,
@@ -123,6 +127,7 @@ class Replay:
     def _settled(self) -> Iterator[Finding]:
         """Judges what the last commit lacks."""
         yield from self._copies.end_of_commit()
+        yield from self._confirmations.judged()
         yield from self._broken_promises()
         yield from self._left_registered()
         yield from self._stock.judged(self._lanes, self._queues)
@@ -154,6 +159,7 @@ class Replay:
 
     def _session(self, record: Record) -> Iterator[Finding]:
         client, epoch, event = record["client"], record["session_epoch"], record["event"]
+        self._confirmations.change((client, epoch))
         if wrong := self._sessions.change(client, epoch, event, record["protocol_level"]):
             yield Finding(Custody.SESSIONS, record["sequence"], session(client, epoch), wrong)
         if event == "ended":
@@ -168,6 +174,8 @@ class Replay:
         if wrong := self._sessions.wrong_act(record):
             what = f"{record['kind']}, and {wrong}"
             yield Finding(Custody.SESSIONS, record["sequence"], session(client, record["session_epoch"]), what)
+        if record["kind"] in ACTS:
+            self._confirmations.act(record)
 
     def _is_of_group(self, record: Record) -> bool:
         return record["packet_type"] != _PUBLISH and self._sessions.is_group(record["client"])
@@ -219,6 +227,7 @@ class Replay:
                 detail = f"it was put behind message {before}, and has a number in front of it"
                 yield Finding(Custody.ORDER, record["sequence"], message(message_id), detail)
             self._last_put[client] = max(message_id, before)
+            self._confirmations.release(record)
         if record["packet_type"] == _CONNECT:
             yield from self._undue_will(record)
         if record["destination"] is not None or message_id is None:
@@ -457,6 +466,7 @@ class Replay:
         self._retained.repeat()
         self._copies.operated()
         self._copies.tells_all = False
+        self._confirmations.clear()
         self._stream = ""
 
     def _operated(self, record: Record) -> Iterator[Finding]:

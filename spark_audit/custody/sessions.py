@@ -17,6 +17,7 @@ from typing import Any, Final
 from spark_audit.custody.topic_match import is_shared
 from spark_audit.personal import NAME_PREFIX
 from spark_audit.record import Kind
+from spark_audit.reperform.mqtt import FIRST_LEVEL_WITH_PROPERTIES
 
 #: Events behind which a session has a connection, and those behind which it has none.
 _CONNECTS: Final = frozenset({"opened", "resumed"})
@@ -24,6 +25,8 @@ _PARTS: Final = frozenset({"taken_over", "disconnected", "lost"})
 _ENDED: Final = "ended"
 #: Packets that a client sends on its connection: PUBLISH, SUBSCRIBE, UNSUBSCRIBE.
 _OF_CONNECTION: Final = frozenset({3, 8, 10})
+_PUBLISH: Final = 3
+_EXACTLY_ONCE: Final = 2
 #: With one of these in the same commit a will is due.
 WILL_IS_DUE: Final = frozenset({"lost", "taken_over", _ENDED})
 
@@ -123,7 +126,23 @@ class Sessions:
             return "it is not the client's session"
         if session.has_ended:
             return "the session has ended"
-        return "" if session.is_connected else "the client is not connected"
+        if not session.is_connected:
+            return "the client is not connected"
+        return _wrong_level(record, session.level)
+
+
+def _wrong_level(record: Mapping[str, Any], level: int | None) -> str:
+    """Whether a record of a PUBLISH tells another level than the connection has. It tells a level only from 5 on.
+
+    A PUBLISH of QoS 2 may have come on an earlier connection than the PUBREL for which it is put.
+    """
+    is_put = record["kind"] == Kind.PUT
+    if level is None or record["packet_type"] != _PUBLISH or (is_put and record["qos"] == _EXACTLY_ONCE):
+        return ""
+    told, wanted = record["protocol_level"], level if level >= FIRST_LEVEL_WITH_PROPERTIES else None
+    if told == wanted:
+        return ""
+    return f"it tells protocol level {told or 'below 5'}, and the connection has {level}"
 
 
 def is_on_connection(record: Mapping[str, Any]) -> bool:

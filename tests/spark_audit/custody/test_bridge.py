@@ -26,6 +26,8 @@ Record = dict[str, Any]
 _NAMES = ("one1", "two2", "six6")
 _TOPICS = ("a", "a/b", "a/c", "b/b", "c")
 _FILTERS = ("a/+", "a/#", "#", "+/b", "a/b", "c", "$share/g/a/#")
+#: Packet identifiers of QoS 2: few, so that some are used twice.
+_IDENTIFIERS = (1, 2)
 _STEPS = 500
 _LIMITS = MqttLimits(maximum_in_flight=10, maximum_subscriptions=10)
 
@@ -98,11 +100,21 @@ class _Recorded:
 
     def publish(self, chance: random.Random) -> None:
         name, topic = chance.choice(_NAMES), chance.choice(_TOPICS)
-        is_new, qos, retain = self._is_new(name), chance.randrange(2), chance.random() < 0.3
+        is_new, qos, retain = self._is_new(name), chance.randrange(3), chance.random() < 0.3
         payload = "" if retain and chance.random() < 0.3 else "'x'"
-        body = f"{len(topic):04X} '{topic}' {'0007' if qos else ''} {'00' if is_new else ''} {payload}"
-        length = 2 + len(topic) + 2 * qos + is_new + bool(payload)
+        identifier = ("", "0007", f"{chance.choice(_IDENTIFIERS):04X}")[qos]
+        body = f"{len(topic):04X} '{topic}' {identifier} {'00' if is_new else ''} {payload}"
+        length = 2 + len(topic) + len(identifier) // 2 + is_new + bool(payload)
         self._send(name, f"{0x30 | qos << 1 | retain:02X} {length:02X} {body}")
+
+    def release(self, chance: random.Random) -> None:
+        """PUBREL, often of a PUBLISH that is held."""
+        self._send(chance.choice(_NAMES), f"62 02 {chance.choice(_IDENTIFIERS):04X}")
+
+    def tick(self, _chance: random.Random) -> None:
+        """The bridge notes which acknowledgements it has sent."""
+        self.world.bridge.tick()
+        self.world.run()
 
     def restart(self, _chance: random.Random) -> None:
         self.world.close()
@@ -152,6 +164,8 @@ _ACTS: tuple[tuple[Callable[[_Recorded, random.Random], None], int], ...] = (
     (_Recorded.subscribe, 6),
     (_Recorded.unsubscribe, 2),
     (_Recorded.publish, 20),
+    (_Recorded.release, 6),
+    (_Recorded.tick, 6),
     (_Recorded.restart, 1),
     (_Recorded.take_stock, 2),
     (_Recorded.tell_inventory, 6),

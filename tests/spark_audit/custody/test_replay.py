@@ -18,6 +18,7 @@ from tests.spark_audit.custody.scenes import (
     record,
     session_record,
 )
+from tests.spark_audit.custody.test_confirmations import skipped
 
 _COPIES, _RETAINED, _DELIVERIES = Custody.COPIES, Custody.RETAINED, Custody.DELIVERIES
 _SESSIONS, _ORDER, _STOCK = Custody.SESSIONS, Custody.ORDER, Custody.STOCK
@@ -422,6 +423,13 @@ def _session_of_nobody() -> Scene:
     return scene
 
 
+def _another_level() -> Scene:
+    scene = Scene()
+    scene.commit(session_record("pump", "opened") | {"protocol_level": 5})
+    scene.commit(*scene.publish("pump", "plant/a"))
+    return scene
+
+
 def _other_command() -> Scene:
     scene = connected("pump")
     text = "MQPSQName HISTORY MQPSTopic plant/*"
@@ -471,6 +479,8 @@ WRONG: dict[str, tuple[Custody, Callable[[], Scene]]] = {
     "it is counted for another client": (_STOCK, _counted(desk=1, pump=1)),
     "a message of an application is gone": (Custody.QUEUES, _lost_from_a_queue),
     "an inventory has a session that nobody opened": (Custody.INVENTORY, _session_of_nobody),
+    "a PUBACK is missing between two others": (Custody.CONFIRMATIONS, skipped),
+    "a PUBLISH has another level than its connection": (_SESSIONS, _another_level),
 }
 
 

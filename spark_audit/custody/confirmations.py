@@ -1,0 +1,167 @@
+"""The acknowledgements that clients are due: PUBACK or PUBREC for what was accepted, PUBCOMP for what PUBREL released.
+
+The gateway sends an acknowledgement when its commit is durable, if the connection is still there. A moment later one
+commit notes all that were sent, those of every client together. So the note of one is missing if the connection was
+there, which one of these proves:
+
+    a later acknowledgement was sent on it
+    the client did something on it after the commit: at least two commits later, as what is noted in the next one may
+    have been done before
+
+and if it would be there by now: an acknowledgement that stands for a later commit has been noted. What ends with the
+gateway's run may have been sent, and not noted. Source: MQTT 3.1.1 sections 4.3 and 4.6; spark_audit/record/kinds.py.
+"""
+
+import json
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from spark_audit.custody.findings import Custody, Finding, session
+from spark_audit.record import Kind
+
+Record = Mapping[str, Any]
+_Who = tuple[str, int]
+_NAMES: Final = {4: "PUBACK", 5: "PUBREC", 7: "PUBCOMP"}
+_PUBACK, _PUBREC, _PUBCOMP = _NAMES
+#: What a client alone does, while it is connected.
+ACTS: Final = frozenset({Kind.ACCEPTED, Kind.ACKNOWLEDGED, Kind.REPEATED})
+_EXACTLY_ONCE: Final = 2
+#: Commits behind which whatever is noted was done after a commit.
+_LATER_COMMITS: Final = 2
+#: More exchanges cannot wait for their note, which comes several times a second.
+_MOST_WAITING: Final = 1_000_000
+
+
+@dataclass(slots=True, eq=False)
+class _Connection:
+    """A connection of a client. `acted`: the last commit in which it did something; `confirmed`: see `_Due.number`."""
+
+    is_open: bool = True
+    acted: int = 0
+    confirmed: int = 0
+    #: What would have been noted by now, if the connection was there.
+    doubtful: "list[_Due]" = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Due:
+    """An acknowledgement that is due, `number` in their order. `commit` is the one that it stands for."""
+
+    who: _Who
+    packet_type: int
+    exchange: int
+    number: int
+    commit: int
+    sequence: int
+    connection: _Connection
+
+    @property
+    def key(self) -> tuple[_Who, int, int]:
+        return self.who, self.packet_type, self.exchange
+
+    @property
+    def was_sent(self) -> bool:
+        """Whether its connection was there when its commit was durable."""
+        connection = self.connection
+        return connection.confirmed > self.number or connection.acted >= self.commit + _LATER_COMMITS
+
+
+class Confirmations:
+    """The acknowledgements that the trail does not tell of yet."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets everything: the gateway starts, or records are missing."""
+        self._connections: dict[_Who, _Connection] = {}
+        self._due: dict[tuple[_Who, int, int], _Due] = {}
+        self._in_order: deque[_Due] = deque()
+        self._number = 0
+        #: Acknowledgements of commits before this one have been noted.
+        self._noted = 0
+        self._looked_at: list[_Connection] = []
+
+    def change(self, who: _Who) -> None:
+        """A session record: its connection, if it had one, is another one or gone."""
+        connection = self._connections.pop(who, None)
+        if connection is not None:
+            connection.is_open = False
+            for due in connection.doubtful:
+                self._due.pop(due.key, None)
+            connection.doubtful = []
+
+    def act(self, record: Record) -> None:
+        """A client did something on its connection."""
+        connection = self._connections.get((record["client"], record["session_epoch"]))
+        if connection is not None:
+            connection.acted = record["batch"]
+            self._look_at(connection)
+
+    def accept(self, record: Record) -> None:
+        """A PUBLISH was accepted."""
+        if record["qos"]:
+            self._expect(record, _PUBREC if record["qos"] == _EXACTLY_ONCE else _PUBACK)
+
+    def release(self, record: Record) -> None:
+        """A PUBLISH was put; one of QoS 2, because its PUBREL came."""
+        if record["qos"] == _EXACTLY_ONCE and record["exchange"] is not None:
+            self._expect(record, _PUBCOMP)
+
+    def _expect(self, record: Record, packet_type: int) -> None:
+        who = record["client"], record["session_epoch"]
+        connection = self._connections.setdefault(who, _Connection())
+        self._number += 1
+        number, commit, sequence = self._number, record["batch"], record["sequence"]
+        due = _Due(who, packet_type, record["exchange"], number, commit, sequence, connection)
+        if due.key not in self._due:
+            self._due[due.key] = due
+            self._in_order.append(due)
+
+    def confirm(self, record: Record) -> None:
+        """Acknowledgements were sent."""
+        who = record["client"], record["session_epoch"]
+        for first, last in _ranges(record["listed"]):
+            for exchange in range(first, min(last, first + len(self._due)) + 1):
+                due = self._due.pop((who, record["packet_type"], exchange), None)
+                if due is not None:
+                    due.connection.confirmed = max(due.connection.confirmed, due.number)
+                    self._noted = max(self._noted, due.commit)
+                    self._look_at(due.connection)
+
+    def _look_at(self, connection: _Connection) -> None:
+        if connection.doubtful:
+            self._looked_at.append(connection)
+
+    def judged(self) -> Iterator[Finding]:
+        """What lacks, when a commit is over."""
+        looked_at, self._looked_at = self._looked_at, []
+        for connection in looked_at:
+            doubtful, connection.doubtful = connection.doubtful, []
+            for due in doubtful:
+                yield from self._judged(due)
+        order = self._in_order
+        while order and (order[0].commit < self._noted or len(order) > _MOST_WAITING):
+            yield from self._judged(order.popleft())
+
+    def _judged(self, due: _Due) -> Iterator[Finding]:
+        """Judges one that would have been noted by now."""
+        if self._due.get(due.key) is not due:
+            return
+        if not due.was_sent and due.connection.is_open:
+            due.connection.doubtful.append(due)
+            return
+        del self._due[due.key]
+        if due.was_sent:
+            name = _NAMES[due.packet_type]
+            detail = f"{name} of exchange {due.exchange} was due, and no record says that it was sent"
+            yield Finding(Custody.CONFIRMATIONS, due.sequence, session(*due.who), detail)
+
+
+def _ranges(listed: str | None) -> Iterator[tuple[int, int]]:
+    """The ranges of a record. Another control tells of one that is none."""
+    for pair in json.loads(listed or "[]"):
+        if isinstance(pair, list) and len(pair) == len(("first", "last")) and all(isinstance(n, int) for n in pair):
+            yield pair[0], pair[1]

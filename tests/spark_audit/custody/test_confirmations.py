@@ -1,0 +1,142 @@
+"""An acknowledgement that was due and has no record is found; one that may never have been sent is not."""
+
+from collections.abc import Callable
+
+from spark_audit.custody.findings import Custody, Finding
+from spark_audit.custody.replay import replayed
+from tests.every_case import for_every
+from tests.spark_audit.custody.scenes import Scene, connected, record
+
+
+def _found(scene: Scene) -> list[Finding]:
+    scene.commit(record("clock_jumped", event="settled"))
+    return [each for each in replayed(scene.rows()) if each.control is Custody.CONFIRMATIONS]
+
+
+def _accepted(scene: Scene, exchange: int, client: str = "pump", qos: int = 1) -> None:
+    """A PUBLISH to which nobody has subscribed."""
+    put = scene.publish(client, "plant/a", qos=qos)[0] | {"exchange": exchange}
+    accepted = record("accepted", **{n: put[n] for n in ("direction", "client", "session_epoch", "packet_type", "qos")})
+    scene.commit(accepted | {"exchange": exchange}, *(() if qos == 2 else (put,)))
+
+
+def _confirmed(scene: Scene, *exchanges: int, client: str = "pump", packet_type: int = 4) -> None:
+    ranges = [[each, each] for each in exchanges]
+    scene.commit(
+        record("confirmed", direction="in", client=client, session_epoch=1, packet_type=packet_type, exchanges=ranges)
+    )
+
+
+def skipped(qos: int = 1) -> Scene:
+    """The second of three exchanges is never confirmed."""
+    scene = connected("pump", "desk")
+    for exchange in (1, 2, 3):
+        _accepted(scene, exchange, qos=qos)
+    _confirmed(scene, 1, 3, packet_type=3 + qos)
+    _accepted(scene, 1, "desk")
+    _confirmed(scene, 1, client="desk")
+    return scene
+
+
+def _last_unconfirmed() -> Scene:
+    """The only exchange of a client that goes on, and another client gets a later PUBACK."""
+    scene = connected("pump", "desk")
+    _accepted(scene, 1)
+    _accepted(scene, 1, "desk")
+    scene.commit(record("acknowledged", direction="out", client="pump", session_epoch=1, exchange=1, packet_type=4))
+    _confirmed(scene, 1, client="desk")
+    return scene
+
+
+def _without_pubcomp() -> Scene:
+    """Two PUBLISHes of QoS 2 are released, and only the second has its PUBCOMP."""
+    scene = connected("pump", "desk")
+    for exchange in (1, 2):
+        _accepted(scene, exchange, qos=2)
+    _confirmed(scene, 1, 2, packet_type=5)
+    for exchange in (1, 2):
+        scene.commit(scene.publish("pump", "plant/a", qos=2)[0] | {"exchange": exchange})
+    _confirmed(scene, 2, packet_type=7)
+    _accepted(scene, 1, "desk")
+    _confirmed(scene, 1, client="desk")
+    return scene
+
+
+def _lost_at_once() -> Scene:
+    """The connection ends while the commit is under way."""
+    scene = connected("pump", "desk")
+    _accepted(scene, 1)
+    scene.session("pump", "lost")
+    _accepted(scene, 1, "desk")
+    scene.session("pump", "resumed")
+    _accepted(scene, 2)
+    _confirmed(scene, 2)
+    _confirmed(scene, 1, client="desk")
+    return scene
+
+
+def _killed() -> Scene:
+    """The gateway ends before it notes what it has sent."""
+    scene = connected("pump", "desk")
+    for exchange in (1, 2):
+        _accepted(scene, exchange)
+    scene.commit(record("started"))
+    scene.session("pump", "resumed")
+    _accepted(scene, 3)
+    _confirmed(scene, 3)
+    return scene
+
+
+def _not_noted_yet() -> Scene:
+    scene = connected("pump")
+    _accepted(scene, 1)
+    _confirmed(scene, 1)
+    for exchange in (2, 3, 4, 5):
+        _accepted(scene, exchange)
+    return scene
+
+
+def _noted_late() -> Scene:
+    """The note comes when the client has gone and is back."""
+    scene = connected("pump")
+    for exchange in (1, 2):
+        _accepted(scene, exchange)
+    scene.session("pump", "lost")
+    scene.session("pump", "resumed")
+    _confirmed(scene, 1, 2)
+    return scene
+
+
+_TRUE: dict[str, Callable[[], Scene]] = {
+    "the connection is lost at once": _lost_at_once,
+    "the gateway is killed": _killed,
+    "the trail ends before the next note": _not_noted_yet,
+    "the note is late": _noted_late,
+}
+_WRONG: dict[str, Callable[[], Scene]] = {
+    "a PUBACK between two others": skipped,
+    "a PUBREC between two others": lambda: skipped(2),
+    "a PUBCOMP before another": _without_pubcomp,
+    "the PUBACK of a client that goes on": _last_unconfirmed,
+}
+
+
+@for_every(list(_TRUE.items()))
+def test_what_may_not_have_been_sent_is_no_alarm(case: tuple[str, Callable[[], Scene]]) -> None:
+    assert _found(case[1]()) == []
+
+
+@for_every(list(_WRONG.items()))
+def test_what_was_sent_and_has_no_record_is_found_once(case: tuple[str, Callable[[], Scene]]) -> None:
+    assert len(_found(case[1]())) == 1
+
+
+def test_a_range_that_is_none_is_passed_over() -> None:
+    scene = connected("pump")
+    _accepted(scene, 1)
+    scene.commit(
+        record(
+            "confirmed", direction="in", client="pump", session_epoch=1, packet_type=4, exchanges=[[1], "x", [1, 2**62]]
+        )
+    )
+    assert _found(scene) == []
