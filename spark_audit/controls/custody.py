@@ -93,8 +93,8 @@ ORDER = _control(
 )
 COMMANDS = _control(
     Custody.COMMANDS,
-    "Records of applications' commands say what their headers say",
-    "Queued publish/subscribe commands (IBM MQ)",
+    "Records of applications' commands say what their headers say, and DeregSub is refused by the rules",
+    "Queued publish/subscribe commands (IBM MQ); Deregister Subscriber message (IBM MQ)",
     Tested(what="commands", table="records", where="kind = 'commanded' AND header IS NOT NULL"),
 )
 PASSAGES = _control(

@@ -123,7 +123,7 @@ class Inventory:
     def _is_whole(self, lane: Lane) -> bool:
         """Whether a lane has no subscription but those that the records tell of."""
         if lane[0] in self._lanes.queues:
-            return lane[1] not in self._lanes.unread and (self._lanes.is_whole or lane[1] in self._lanes.fresh)
+            return self._lanes.tells_all_of(lane)
         return self._registry.tells_all_of(lane[0])
 
     def _retained_publication(self, entry: _Entry) -> str:

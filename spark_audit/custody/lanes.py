@@ -79,6 +79,12 @@ class Lanes:
         self._of_owner.setdefault(owner, {})[correlation_id] = None
         return "" if before == owner else f"the CorrelId is that of client {before.client}, session {before.epoch}"
 
+    def tells_all_of(self, lane: Lane) -> bool:
+        """Whether a client's lane has no subscription but those that the records tell of."""
+        queue, correlation_id = lane
+        is_known = queue in self.queues and correlation_id not in self.unread
+        return is_known and (self.is_whole or correlation_id in self.fresh)
+
     def of_owner(self, owner: Owner) -> list[str]:
         """The CorrelIds of a session."""
         return list(self._of_owner.get(owner, ()))

@@ -20,6 +20,9 @@ from spark_audit.custody.topic_match import PatternIndex, Scheme
 
 #: Options of the command alone, which a subscription does not keep.
 _OF_THE_COMMAND: Final = frozenset({"JoinShared", "JoinExcl", "AddName", "NoAlter", "FullResp", "CorrelAsId"})
+#: MQRCCF_TOPIC_ERROR and MQRCCF_NOT_REGISTERED.
+TOPIC_ERROR: Final = 3072
+NOT_REGISTERED: Final = 3073
 #: With one of these a RegSub asks for nothing retained.
 WITHOUT_RETAINED: Final = frozenset({"NewPubsOnly", "PubOnReqOnly"})
 ON_REQUEST: Final = "PubOnReqOnly"
@@ -109,6 +112,20 @@ class Registry:
                 self._remove(each)
             else:
                 self._put(replace(each, is_certain=False))
+
+    def wrong_outcome(self, lane: Lane, command: Command, reason_code: int | None) -> str:
+        """What is wrong with the refusal of a DeregSub, or with the lack of one (`reason_code` None); "": nothing is.
+
+        The registry must know all subscriptions of the lane.
+        """
+        there = self._named(lane, command)
+        if reason_code is None:
+            return "" if there else "it ended no subscription, and no refusal says so"
+        if reason_code == NOT_REGISTERED and any(each.is_certain for each in there):
+            return f"refused as not registered, and topic {there[0].interest.pattern} is"
+        if reason_code == TOPIC_ERROR and not command.topics:
+            return "refused for its topic, and it has none"
+        return ""
 
     def doubt(self, correlation_id: str) -> None:
         """A command of a client could not be read: nothing is certain of its lane any more."""

@@ -212,12 +212,13 @@ class Replay:
             yield from self._published(record)
         elif verb == "RegSub":
             yield from self._registered_client(record)
-        elif record["destination"] is None and record["message_id"] not in self._commit.refused:
-            command = command_of(record)
-            if verb == "DeregSub" and record["queue"] == CONTROL_QUEUE:
-                self._deregistered(record, command)
-            elif verb == "DeletePub":
-                self._deleted(command)
+        elif record["destination"] is None and verb == "DeregSub" and record["queue"] == CONTROL_QUEUE:
+            yield from self._deregistered(record, command_of(record))
+        elif record["destination"] is None and verb == "DeletePub" and not self._is_refused(record):
+            self._deleted(command_of(record))
+
+    def _is_refused(self, record: Record) -> bool:
+        return record["message_id"] in self._commit.refused
 
     def _published(self, record: Record) -> Iterator[Finding]:
         client, message_id = record["client"] or "", record["message_id"]
@@ -309,16 +310,23 @@ class Replay:
         registered = self._registry.register(lane, command)
         self._copies.registered(lane)
         if not command.registration_options & WITHOUT_RETAINED:
-            is_refused = record["message_id"] in self._commit.refused
+            is_refused = self._is_refused(record)
             promises = self._retained.promise(registered)
             self._promises += [(record, each) for each in promises if not is_refused]
 
-    def _deregistered(self, record: Record, command: Command | None) -> None:
-        correlation_id = record["correlation_id"] or ""
+    def _deregistered(self, record: Record, command: Command | None) -> Iterator[Finding]:
+        correlation_id, is_refused = record["correlation_id"] or "", self._is_refused(record)
         if command is None:
-            self._doubt(correlation_id)
+            if not is_refused:
+                self._doubt(correlation_id)
             return
-        self._registry.deregister((command.queue_name, correlation_id), command)
+        lane = (command.queue_name, correlation_id)
+        if self._lanes.tells_all_of(lane):
+            wrong = self._registry.wrong_outcome(lane, command, self._commit.refused.get(record["message_id"]))
+            if wrong:
+                yield Finding(Custody.COMMANDS, record["sequence"], message(record["message_id"]), wrong)
+        if not is_refused:
+            self._registry.deregister(lane, command)
 
     def _deleted(self, command: Command | None) -> None:
         if command is None or (command.is_mqrfh and "Local" in command.delete_options):

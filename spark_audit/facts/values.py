@@ -21,6 +21,9 @@ _DETAIL_SHOWN: Final = 400
 _UNEXPLAINED: Final = "a field was not copied, without a name or a reason"
 _NAMELESS: Final = "refused or dead-lettered without a reason code"
 _WORDLESS: Final = "dropped without a reason"
+_UNKNOWN_CODE: Final = "refused or dead-lettered with a reason code that MQ does not have: "
+#: First and last of MQRC_, MQRCCF_ and the MQRC_ of object interfaces (header files cmqc.h, cmqcfc.h and imqi.hpp).
+_CODES: Final = ((2000, 2999), (3000, 4999), (6100, 6199))
 _NEED_A_CODE: Final = frozenset((Kind.REFUSED, Kind.DEAD_LETTERED))
 
 _BOUNDS: Final = {row.name: row.bounds for row in FIELDS if row.bounds}
@@ -80,8 +83,12 @@ def unexplained(record: Record) -> Iterator[str]:
     kind = record["kind"]
     if (dropped := record.get("dropped_fields")) and any(map(_is_unexplained, dropped)):
         yield _UNEXPLAINED
-    if kind in _NEED_A_CODE and not record.get("reason_code"):
-        yield _NAMELESS
+    if kind in _NEED_A_CODE:
+        code = record.get("reason_code")
+        if not code:
+            yield _NAMELESS
+        elif not any(first <= code <= last for first, last in _CODES):
+            yield f"{_UNKNOWN_CODE}{code}"
     if kind == Kind.DROPPED and not (record.get("reason") or "").strip(" "):
         yield _WORDLESS
 

@@ -10,8 +10,9 @@
     delivery            as of a PUBLISH; the client and the exchange of its source, where the record names them
 
 performance.py compares the headers before and after with each other, and with the fields that they need. A packet that
-names its topic by an alias has none, and a name that stands as a keyed hash is compared with nothing. Bytes that cannot
-be read are for performance.py too.
+names its topic by an alias has none, and a name that stands as a keyed hash is compared with nothing. The gateway read
+each PUBLISH that it took and wrote each that it sent, so one that cannot be read is wrong. Other bytes that cannot be
+read are for performance.py too.
 """
 
 import re
@@ -92,7 +93,11 @@ def _of_packet(record: Mapping[str, Any], facts: Facts) -> Compared:
 
 
 def _publish(record: Mapping[str, Any], facts: Facts, header: bytes) -> Compared:
-    packet = read_publish(header, facts.protocol_level)
+    try:
+        packet = read_publish(header, facts.protocol_level)
+    except UnreadableBytes as error:
+        yield "packet_type", PUBLISH, f"no packet: {error}"
+        return
     yield "qos", record.get("qos"), packet.qos
     yield "retain", bool(record.get("retain")), packet.retain
     yield "duplicate", bool(record.get("duplicate")), packet.duplicate

@@ -271,10 +271,10 @@ def _of_header(facts: Facts) -> list[Finding]:
     answer = None if is_copy else broker_response_of(made)
     if answer is not None:
         return findings(Rule.SUPPORT, answer_faults(answer))
-    if facts.input == facts.output:
-        return []  # the message was passed on unchanged: its faults are its sender's
-    actual, source = meaning_of(made, body), read_meaning(facts.input, facts.input_described)
     reported = frozenset(name for name, _ in facts.dropped_fields)
+    if facts.input == facts.output:  # the message was passed on unchanged: its faults are its sender's
+        return findings(Rule.REPORT, (f"{name} was not left out: nothing was" for name in sorted(reported)))
+    actual, source = meaning_of(made, body), read_meaning(facts.input, facts.input_described)
     is_extended = facts.mode == "extended"
     found = findings(Rule.FIELDS, field_faults(source, actual, is_copy=is_copy, is_extended=is_extended))
     found += findings(Rule.SUPPORT, support_faults(facts, source, actual))

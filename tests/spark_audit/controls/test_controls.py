@@ -233,6 +233,7 @@ def _reasons(story) -> set[int]:
         story.add("put", dropped_fields=[["usr"]]),
         story.add("refused"),
         story.add("dead_lettered", reason_code=0),
+        story.add("dead_lettered", reason_code=9999),
         story.add("dropped", reason=""),
     }
 

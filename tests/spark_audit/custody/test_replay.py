@@ -232,6 +232,8 @@ _TRUE = {
     "a group takes turns": _group,
     "a queue is full": _dead_letter,
     "commands are refused": _refused,
+    "an UNSUBSCRIBE is refused": lambda: _unsubscribed("other", 3073),
+    "an UNSUBSCRIBE is carried out": lambda: _unsubscribed("plant/#", None),
     "the trail begins in the middle": _middle,
     "personal data is keyed": _keyed,
 }
@@ -430,6 +432,23 @@ def _another_level() -> Scene:
     return scene
 
 
+def _unsubscribed(topic: str, reason_code: int | None) -> Scene:
+    """Client desk has plant/#, and unsubscribes from a topic."""
+    scene = _subscribed("plant/#")
+    (deregsub,) = scene.unsubscribe("desk", topic)
+    refusal = record("refused", command="DeregSub", message_id=deregsub["message_id"], reason_code=reason_code)
+    scene.commit(deregsub, *([refusal] if reason_code else ()))
+    return scene
+
+
+def _refused_for_no_topic() -> Scene:
+    scene = connected("desk")
+    scene.commit(*scene.subscribe("desk", "plant/#"))
+    (deregsub,) = scene.deregister_all("desk")
+    scene.commit(deregsub, record("refused", command="DeregSub", message_id=deregsub["message_id"], reason_code=3072))
+    return scene
+
+
 def _other_command() -> Scene:
     scene = connected("pump")
     text = "MQPSQName HISTORY MQPSTopic plant/*"
@@ -473,6 +492,9 @@ WRONG: dict[str, tuple[Custody, Callable[[], Scene]]] = {
     "a will without the end of its connection": (_SESSIONS, _undue_will),
     "a registration for another client's lane": (_SESSIONS, _other_lane),
     "an application's command is another one than its header": (_COMMANDS, _other_command),
+    "a DeregSub of what nobody registered is not refused": (_COMMANDS, lambda: _unsubscribed("other", None)),
+    "a DeregSub is refused, and its topic was registered": (_COMMANDS, lambda: _unsubscribed("plant/#", 3073)),
+    "a DeregSub is refused for a topic that it has not": (_COMMANDS, _refused_for_no_topic),
     "a message for a target is left behind": (_PASSAGES, _left_behind),
     "less is counted than waits": (_STOCK, _counted()),
     "more is counted than waits": (_STOCK, _counted(desk=2)),

@@ -62,7 +62,6 @@ RIGHT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "SUBSCRIBE of two patterns": (TREE, {}),
     "asked by the gateway": (ASKED | {"topic": "a/b"}, {}),
     "end of a session": (END, {}),
-    "unreadable packet": (PUT | {"input": b"\x36"}, OF_PUBLISH),
     "a conversion of the service": (COPY | {"conversion": "service", "topic": ""}, {}),
 }
 #: What is changed, and the field that must be named.
@@ -74,6 +73,8 @@ WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "identifier left out": (PUT, OF_PUBLISH | {"packet_identifier": None}, "packet_identifier"),
     "topic of a put": (PUT | {"topic": "a/c"}, OF_PUBLISH, "topic"),
     "payload of a put": (PUT | {"payload_bytes": 3}, OF_PUBLISH, "payload_bytes"),
+    "unreadable packet of a put": (PUT | {"input": b"\x36"}, OF_PUBLISH, "packet_type"),
+    "packet of a delivery that is left out": (DELIVERY | {"output": b""}, OF_PUBLISH, "packet_type"),
     "persistence of a put": (PUT, OF_PUBLISH | {"persistent": False}, "persistent"),
     "QoS of a delivery": (DELIVERY, OF_PUBLISH | {"qos": 0}, "qos"),
     "topic of a delivery": (DELIVERY | {"topic": "a/c"}, OF_PUBLISH, "topic"),
