@@ -53,8 +53,8 @@ class Rights:
     def check_open(self, base_name: str, operation: str) -> None:
         """2035 for a local queue that is closed to applications. Audit notes are for the trail alone."""
         if is_closed_to_applications(base_name) and not self.takes_notes:
-            why = f"{operation}: {base_name} is the gateway's alone; browse it"
-            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why)
+            why = f"{operation}: {base_name} is the gateway's alone, whatever rights a program has"
+            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why, "browse it")
 
     def check_writes_trail(self, operation: str) -> None:
         """2035 unless the application is the process that writes the trail."""

@@ -104,7 +104,7 @@ class _Run:
                 result = self._once(scratch)
                 if result.verdict is Verdict.CLEAN or there <= self._files():
                     return result
-                self.tell("files were compressed, made one or removed meanwhile: once more")
+                self.tell("files were compressed, merged or removed meanwhile: the audit begins again")
             return self._once(scratch)
 
     def seal(self, files: Iterable[Path]) -> None:

@@ -72,7 +72,7 @@ def _limit(name: str, value: int, meaning: str) -> Parameter:
 
 CONTROL = Control(
     identifier="timeliness",
-    title="Acknowledged, forwarded and delivered in time",
+    title="Each message was acknowledged, forwarded and delivered in time",
     severity=Severity.WARNING,
     source="QoS levels and flows (ac10850_): the interval before sending again is the application's; limits by policy",
     tested=Tested(what="messages", table="messages", where="made_us IS NOT NULL"),

@@ -16,7 +16,7 @@ _LARGEST_KEY_FILE_BYTES = 1_024
 
 
 class UnusableAnchor(ValueError):
-    """What was named as an anchor is none: nothing can be held against it."""
+    """The file or folder that was named as an anchor is none: nothing can be compared with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -200,15 +200,13 @@ class _Check:
             return "no line is an audit record"
         if self.lines.unknown_versions:
             count = self.lines.unknown_versions
-            return f"{count} records have another version than {RECORD_VERSION}: use the program of theirs"
+            return f"{count} records have another version than {RECORD_VERSION}: use the program that wrote them"
         if self.digests.unknown_versions:
-            return (
-                f"{self.digests.unknown_versions} digests have a version that is not known: use the program of theirs"
-            )
+            return f"{self.digests.unknown_versions} digests have an unknown version: use the program that wrote them"
         if self.completeness.lines_too_long:
             return f"a line is longer than {LONGEST_LINE_BYTES} bytes, which no gateway of this version writes"
         if self.anchor.names and not self.digests.number and not self.in_digests.count:
-            return "the trail has no digest yet that could be held against what was given"
+            return "the trail has no digest yet to compare with the given key or copies"
         return ""
 
     def result(self, verdict: Verdict, reason: str, torn: tuple[str, ...]) -> Verification:

@@ -108,7 +108,9 @@ def accept_rollback(
     if not found:
         check_store(settings.data)
     if not found and not is_forced:
-        raise CommandFailed("nothing in the data folder shows that it went back (--force, if you know that it did)")
+        raise CommandFailed(
+            "nothing in the data folder shows that the store went back (--force, if you know that it did)"
+        )
     found = found or ("the operator says that the whole data folder went back",)
     _confirm_rollback(found, is_sure=is_sure)
     done = accept(settings.data, operator=own_user(), findings=found, is_audited=settings.audit.enabled)

@@ -351,7 +351,7 @@ def test_parquet_that_is_compacted_while_spark_starts_is_audited_all_the_same(
     monkeypatch.setattr(spark_session, "start_session", compacted_meanwhile)
     command = [*_command("run", tmp_path), "--policy", str(tmp_path / "policy.toml")]
     assert main([*command, "--parquet", str(tmp_path / "lines")]) == 0
-    assert "made one or removed meanwhile: once more" in capsys.readouterr().err
+    assert "merged or removed meanwhile: the audit begins again" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("in_this_spark")

@@ -73,7 +73,7 @@ def test_nothing_to_accept_is_said(rfhbridge, data_folder):
     assert run(data_folder) == 0
     refused = rfhbridge("queue", "accept-rollback", "--yes", "--data", data_folder)
     assert refused.exit_code == 1
-    assert "nothing in the data folder shows that it went back" in refused.stderr
+    assert "nothing in the data folder shows that the store went back" in refused.stderr
     forced = rfhbridge("queue", "accept-rollback", "--yes", "--force", "--json", "--data", data_folder)
     assert orjson.loads(forced.stdout)["accepted"] == ["the operator says that the whole data folder went back"]
 
