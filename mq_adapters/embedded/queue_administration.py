@@ -85,7 +85,7 @@ def destroying(engine: Engine, queue: Queue, act: OperatorsAct) -> UnitOfWork:
 def check_not_needed(engine: Engine, name: str, operation: str) -> None:
     """2042 for a queue or an alias that the gateway needs."""
     if engine.is_needed(name):
-        why = "the gateway needs it; a gateway that was started without it in its configuration does not"
+        why = "the gateway needs it; if its configuration names it, take it out there and start the gateway again"
         raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, operation, why)
 
 
