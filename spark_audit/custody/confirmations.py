@@ -124,12 +124,22 @@ class Confirmations:
         """Acknowledgements were sent."""
         who = record["client"], record["session_epoch"]
         for first, last in _ranges(record["listed"]):
-            for exchange in range(first, min(last, first + len(self._due)) + 1):
-                due = self._due.pop((who, record["packet_type"], exchange), None)
-                if due is not None:
-                    due.connection.confirmed = max(due.connection.confirmed, due.number)
-                    self._noted = max(self._noted, due.commit)
-                    self._look_at(due.connection)
+            for due in self._within(who, record["packet_type"], first, last):
+                del self._due[due.key]
+                due.connection.confirmed = max(due.connection.confirmed, due.number)
+                self._noted = max(self._noted, due.commit)
+                self._look_at(due.connection)
+
+    def _within(self, who: _Who, packet_type: int, first: int, last: int) -> list[_Due]:
+        """What is due of a range, which may be longer than all that is due."""
+        if last - first < len(self._due):
+            found = (self._due.get((who, packet_type, exchange)) for exchange in range(first, last + 1))
+            return [due for due in found if due is not None]
+        return [
+            due
+            for due in self._due.values()
+            if (due.who, due.packet_type) == (who, packet_type) and first <= due.exchange <= last
+        ]
 
     def _look_at(self, connection: _Connection) -> None:
         if connection.doubtful:

@@ -79,6 +79,8 @@ class Replay:
         self._promises: list[tuple[Record, Promise]] = []
         self._sent: set[tuple[Lane, str]] = set()
         self._ended: list[tuple[Record, str]] = []
+        #: Findings that hold if the commit is whole.
+        self._doubted: list[Finding] = []
         self._last_put: dict[str, str] = {}
         self._takes: dict[str, Callable[[Record], Iterable[Finding] | None]] = {
             Kind.PUT: self._put,
@@ -86,13 +88,13 @@ class Replay:
             Kind.CONFIRMED: self._confirmations.confirm,
             Kind.COMMANDED: self._commanded,
             Kind.DELIVERED: self._delivered,
-            Kind.ACKNOWLEDGED: self._acknowledged,
+            Kind.ACKNOWLEDGED: self._deliveries.acknowledge,
             Kind.DROPPED: self._dropped,
             Kind.DEAD_LETTERED: self._dead_lettered,
             Kind.SESSION: self._session,
             Kind.STARTED: self._started,
             Kind.FORWARDED: self._passages.forward,
-            Kind.RECEIVED: self._received,
+            Kind.RECEIVED: self._deliveries.received,
             Kind.REDRIVEN: self._redriven,
             Kind.OPERATED: self._operated,
             Kind.RESTORED: self._restored,
@@ -128,6 +130,8 @@ class Replay:
         """Judges what the last commit lacks."""
         yield from self._copies.end_of_commit()
         yield from self._confirmations.judged()
+        yield from self._doubted
+        self._doubted = []
         yield from self._broken_promises()
         yield from self._left_registered()
         yield from self._stock.judged(self._lanes, self._queues)
@@ -153,7 +157,7 @@ class Replay:
             part.clear()
         self._last_put.clear()
         self._stock.clear()
-        self._promises, self._ended, self._sent = [], [], set()
+        self._promises, self._ended, self._sent, self._doubted = [], [], set(), []
 
     # -- sessions ------------------------------------------------------------------------------------------------------
 
@@ -213,7 +217,7 @@ class Replay:
         elif verb == "RegSub":
             yield from self._registered_client(record)
         elif record["destination"] is None and verb == "DeregSub" and record["queue"] == CONTROL_QUEUE:
-            yield from self._deregistered(record, command_of(record))
+            self._deregistered(record, command_of(record))
         elif record["destination"] is None and verb == "DeletePub" and not self._is_refused(record):
             self._deleted(command_of(record))
 
@@ -314,7 +318,7 @@ class Replay:
             promises = self._retained.promise(registered)
             self._promises += [(record, each) for each in promises if not is_refused]
 
-    def _deregistered(self, record: Record, command: Command | None) -> Iterator[Finding]:
+    def _deregistered(self, record: Record, command: Command | None) -> None:
         correlation_id, is_refused = record["correlation_id"] or "", self._is_refused(record)
         if command is None:
             if not is_refused:
@@ -324,7 +328,8 @@ class Replay:
         if self._lanes.tells_all_of(lane):
             wrong = self._registry.wrong_outcome(lane, command, self._commit.refused.get(record["message_id"]))
             if wrong:
-                yield Finding(Custody.COMMANDS, record["sequence"], message(record["message_id"]), wrong)
+                subject = message(record["message_id"])
+                self._doubted.append(Finding(Custody.COMMANDS, record["sequence"], subject, wrong))
         if not is_refused:
             self._registry.deregister(lane, command)
 
@@ -426,9 +431,6 @@ class Replay:
     def _delivered(self, record: Record) -> Iterator[Finding]:
         return self._deliveries.deliver(record, self._commit.number)
 
-    def _acknowledged(self, record: Record) -> None:
-        self._deliveries.acknowledge(record)
-
     def _dropped(self, record: Record) -> None:
         if record["message_id"] is None:
             self._queues.lose(record["queue"])
@@ -455,9 +457,6 @@ class Replay:
         """An application got a message."""
         if self._lanes.end(record["message_id"]) is None and record["queue"] not in self._lanes.queues:
             yield from self._queues.get(record)
-
-    def _received(self, record: Record) -> None:
-        self._deliveries.received(record)
 
     def _redriven(self, record: Record) -> None:
         self._queues.put_back(record)

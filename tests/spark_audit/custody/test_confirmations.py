@@ -21,7 +21,8 @@ def _accepted(scene: Scene, exchange: int, client: str = "pump", qos: int = 1) -
 
 
 def _confirmed(scene: Scene, *exchanges: int, client: str = "pump", packet_type: int = 4) -> None:
-    ranges = [[each, each] for each in exchanges]
+    is_one = exchanges == tuple(range(exchanges[0], exchanges[-1] + 1))
+    ranges = [[exchanges[0], exchanges[-1]]] if is_one else [[each, each] for each in exchanges]
     scene.commit(
         record("confirmed", direction="in", client=client, session_epoch=1, packet_type=packet_type, exchanges=ranges)
     )
@@ -96,6 +97,18 @@ def _not_noted_yet() -> Scene:
     return scene
 
 
+def _begun_late() -> Scene:
+    """The trail begins between a PUBLISH and its note, which tells of earlier ones too."""
+    scene = connected("pump", is_whole=False)
+    _accepted(scene, 900)
+    _confirmed(scene, *range(800, 901))
+    for exchange in (901, 902):
+        _accepted(scene, exchange)
+    _confirmed(scene, 901, 902)
+    _accepted(scene, 903)
+    return scene
+
+
 def _noted_late() -> Scene:
     """The note comes when the client has gone and is back."""
     scene = connected("pump")
@@ -112,6 +125,7 @@ _TRUE: dict[str, Callable[[], Scene]] = {
     "the gateway is killed": _killed,
     "the trail ends before the next note": _not_noted_yet,
     "the note is late": _noted_late,
+    "the trail begins before the note": _begun_late,
 }
 _WRONG: dict[str, Callable[[], Scene]] = {
     "a PUBACK between two others": skipped,
