@@ -111,10 +111,10 @@ def test_parquet_becomes_parquet_in_many_batches(spark: SparkSession, tmp_path: 
     }
 
 
-@pytest.mark.usefixtures("spark")
 def test_command_converts_a_folder_and_its_exit_code_tells_of_errors(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(type(spark), "stop", lambda _session: None)  # other tests go on with it
     source, target = tmp_path / "in", tmp_path / "out"
     source.mkdir()
     (source / "one.bin").write_bytes(PUBLISH + BODY)

@@ -560,7 +560,7 @@ def test_the_hash_is_of_the_stored_bytes_and_names_the_record_before() -> None:
         b"\x93",
         pack_batch(1, [(99, AT)]),
         pack_batch(1, [(1, AT, "boiler")]),
-        pack_batch(1, [(12, AT, "1", "1", "", "", 7)]),
+        pack_batch(1, [(12, AT, "1", "1", "", "", True, 7)]),
     ],
 )
 def test_what_is_no_batch_is_named_as_such(packed: bytes) -> None:

@@ -266,7 +266,7 @@ def test_segments_that_vanish_each_time_the_trail_is_read_are_told(
     result = json.loads(told.out)
     assert f"{gone[2]}" in result["reason"]
     assert "it was removed while the trail was read (read it once more)" in result["reason"]
-    assert told.err.count("removed meanwhile: once more") == 2
+    assert told.err.count("removed meanwhile: the audit begins again") == 2
 
 
 def test_a_segment_that_vanished_once_is_missed_by_its_digest(
@@ -285,7 +285,7 @@ def test_a_segment_that_vanished_once_is_missed_by_its_digest(
     command = ["run", "--engine", "duckdb", "--policy", policy, "--trail", str(signed.folder), "--json"]
     assert main([*command, "--out", str(tmp_path / "out")]) == 1
     told = capsys.readouterr()
-    assert told.err.count("removed meanwhile: once more") == 1
+    assert told.err.count("removed meanwhile: the audit begins again") == 1
     found = {each["identifier"]: each["violations"] for each in json.loads(told.out)["controls"]}
     assert found["integrity.digests"] == 1
 
