@@ -13,6 +13,7 @@ gateway's run may have been sent, and not noted. Source: MQTT 3.1.1 sections 4.3
 """
 
 import json
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from typing import Any, Final
 
 from spark_audit.custody.findings import Custody, Finding, session
 from spark_audit.record import Kind
+from spark_audit.reperform.mqtt import EXACTLY_ONCE
 
 Record = Mapping[str, Any]
 _Who = tuple[str, int]
@@ -27,7 +29,6 @@ _NAMES: Final = {4: "PUBACK", 5: "PUBREC", 7: "PUBCOMP"}
 _PUBACK, _PUBREC, _PUBCOMP = _NAMES
 #: What a client alone does, while it is connected.
 ACTS: Final = frozenset({Kind.ACCEPTED, Kind.ACKNOWLEDGED, Kind.REPEATED})
-_EXACTLY_ONCE: Final = 2
 #: Commits behind which whatever is noted was done after a commit.
 _LATER_COMMITS: Final = 2
 #: More exchanges cannot wait for their note, which comes several times a second.
@@ -78,6 +79,8 @@ class Confirmations:
         """Forgets everything: the gateway starts, or records are missing."""
         self._connections: dict[_Who, _Connection] = {}
         self._due: dict[tuple[_Who, int, int], _Due] = {}
+        #: The exchanges of each client for which a type of packet is due, ascending.
+        self._exchanges: dict[tuple[_Who, int], list[int]] = {}
         self._in_order: deque[_Due] = deque()
         self._number = 0
         #: Acknowledgements of commits before this one have been noted.
@@ -90,7 +93,8 @@ class Confirmations:
         if connection is not None:
             connection.is_open = False
             for due in connection.doubtful:
-                self._due.pop(due.key, None)
+                if self._due.get(due.key) is due:
+                    self._settle(due)
             connection.doubtful = []
 
     def act(self, record: Record) -> None:
@@ -103,11 +107,11 @@ class Confirmations:
     def accept(self, record: Record) -> None:
         """A PUBLISH was accepted."""
         if record["qos"]:
-            self._expect(record, _PUBREC if record["qos"] == _EXACTLY_ONCE else _PUBACK)
+            self._expect(record, _PUBREC if record["qos"] == EXACTLY_ONCE else _PUBACK)
 
     def release(self, record: Record) -> None:
         """A PUBLISH was put; one of QoS 2, because its PUBREL came."""
-        if record["qos"] == _EXACTLY_ONCE and record["exchange"] is not None:
+        if record["qos"] == EXACTLY_ONCE and record["exchange"] is not None:
             self._expect(record, _PUBCOMP)
 
     def _expect(self, record: Record, packet_type: int) -> None:
@@ -118,6 +122,7 @@ class Confirmations:
         due = _Due(who, packet_type, record["exchange"], number, commit, sequence, connection)
         if due.key not in self._due:
             self._due[due.key] = due
+            insort(self._exchanges.setdefault((who, packet_type), []), due.exchange)
             self._in_order.append(due)
 
     def confirm(self, record: Record) -> None:
@@ -125,21 +130,24 @@ class Confirmations:
         who = record["client"], record["session_epoch"]
         for first, last in _ranges(record["listed"]):
             for due in self._within(who, record["packet_type"], first, last):
-                del self._due[due.key]
+                self._settle(due)
                 due.connection.confirmed = max(due.connection.confirmed, due.number)
                 self._noted = max(self._noted, due.commit)
                 self._look_at(due.connection)
 
     def _within(self, who: _Who, packet_type: int, first: int, last: int) -> list[_Due]:
         """What is due of a range, which may be longer than all that is due."""
-        if last - first < len(self._due):
-            found = (self._due.get((who, packet_type, exchange)) for exchange in range(first, last + 1))
-            return [due for due in found if due is not None]
-        return [
-            due
-            for due in self._due.values()
-            if (due.who, due.packet_type) == (who, packet_type) and first <= due.exchange <= last
-        ]
+        exchanges = self._exchanges.get((who, packet_type), [])
+        found = exchanges[bisect_left(exchanges, first) : bisect_right(exchanges, last)]
+        return [self._due[who, packet_type, exchange] for exchange in found]
+
+    def _settle(self, due: _Due) -> None:
+        """It is due no longer."""
+        del self._due[due.key]
+        exchanges = self._exchanges[due.who, due.packet_type]
+        del exchanges[bisect_left(exchanges, due.exchange)]
+        if not exchanges:
+            del self._exchanges[due.who, due.packet_type]
 
     def _look_at(self, connection: _Connection) -> None:
         if connection.doubtful:
@@ -163,7 +171,7 @@ class Confirmations:
         if not due.was_sent and due.connection.is_open:
             due.connection.doubtful.append(due)
             return
-        del self._due[due.key]
+        self._settle(due)
         if due.was_sent:
             name = _NAMES[due.packet_type]
             detail = f"{name} of exchange {due.exchange} was due, and no record says that it was sent"

@@ -1,7 +1,11 @@
 """An acknowledgement that was due and has no record is found; one that may never have been sent is not."""
 
+import json
 from collections.abc import Callable
 
+import pytest
+
+from spark_audit.custody.confirmations import Confirmations
 from spark_audit.custody.findings import Custody, Finding
 from spark_audit.custody.replay import replayed
 from tests.every_case import for_every
@@ -154,3 +158,18 @@ def test_a_range_that_is_none_is_passed_over() -> None:
         )
     )
     assert _found(scene) == []
+
+
+@pytest.mark.timeout(120)  # it takes a second, and hours where each range looks at all that is due
+def test_long_ranges_that_confirm_nothing_cost_little_however_much_is_due() -> None:
+    many, who = 50_000, {"client": "pump", "session_epoch": 1}
+    confirmations = Confirmations()
+    for exchange in range(1, many + 1):
+        confirmations.accept(who | {"qos": 1, "exchange": exchange, "batch": exchange, "sequence": exchange})
+    ranges = json.dumps([[many + 1, 2 * many]] * many + [[1, many]])
+    confirmations.confirm(who | {"packet_type": 4, "listed": ranges})
+    assert list(confirmations.judged()) == []
+    confirmations.accept(who | {"qos": 1, "exchange": 1, "batch": many + 1, "sequence": many + 1})
+    confirmations.accept(who | {"qos": 1, "exchange": 2, "batch": many + 2, "sequence": many + 2})
+    confirmations.confirm(who | {"packet_type": 4, "listed": "[[2, 2]]"})
+    assert [each.sequence for each in confirmations.judged()] == [many + 1], "nothing of before is due any more"
