@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from gateway.audit_trail.digests import Digests
 from gateway.audit_trail.durable_file import PART_SUFFIX, part_of
 from gateway.audit_trail.segment_digests import SegmentDigests
 from gateway.audit_trail.segment_files import SegmentFile, segment_files
@@ -35,14 +34,14 @@ class Compression:
     def __init__(
         self,
         trail: Path,
-        digests: Digests,
+        segments: SegmentDigests,
         *,
         after_hours: float,
         now_us: Callable[[], int] = wall_us,
         is_time_sure: Callable[[], bool] = lambda: True,
     ) -> None:
         self._trail = trail
-        self._segments = SegmentDigests(digests)
+        self._segments = segments
         self._after_us = int(after_hours * _HOUR_US)
         self._now_us = now_us
         self._is_time_sure = is_time_sure

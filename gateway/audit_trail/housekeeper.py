@@ -18,6 +18,7 @@ from gateway.audit_trail.plan import TrailPlan, WitnessPlan
 from gateway.audit_trail.retention import ORDER, Retention
 from gateway.audit_trail.second_place import SecondPlace
 from gateway.audit_trail.segment import Trail
+from gateway.audit_trail.segment_digests import SegmentDigests
 from mq_adapters.plausible_clock import ClockState, PlausibleClock
 from mq_adapters.reasons import QueueManagerError, StoreError
 
@@ -93,9 +94,10 @@ class Housekeeper:
                 queue=plan.digest_queue,
                 connect=connect,
             )
+        segments = SegmentDigests(digests)
         compression = Compression(
             folder,
-            digests,
+            segments,
             after_hours=plan.compress_after_hours,
             now_us=clock.now_us,
             is_time_sure=lambda: clock.state is ClockState.SETTLED,
@@ -103,6 +105,7 @@ class Housekeeper:
         retention = Retention(
             folder,
             digests,
+            segments,
             keep_days=plan.keep_days,
             may_remove=lambda number: all(place.has(number) for place in tasks.values()),
             now_us=clock.now_us,

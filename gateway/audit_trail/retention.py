@@ -36,6 +36,7 @@ class Retention:
         self,
         trail: Path,
         digests: Digests,
+        segments: SegmentDigests,
         *,
         keep_days: float,
         may_remove: Callable[[int], bool],
@@ -52,7 +53,7 @@ class Retention:
         self._is_time_sure = is_time_sure
         self._tell = tell
         self._removal_due_us = 0
-        self._segments = SegmentDigests(digests)
+        self._segments = segments
         #: A retention digest may be there whose segments are not all gone: at the start, and when it was just written.
         self._is_removing = True
 

@@ -7,6 +7,7 @@ from typing import Any
 from gateway.audit_trail.compression import Compression
 from gateway.audit_trail.retention import Retention
 from gateway.audit_trail.segment import Trail
+from gateway.audit_trail.segment_digests import SegmentDigests
 from spark_audit.digest import parse_digest
 
 HOUR = timedelta(hours=1)
@@ -31,7 +32,7 @@ class Keeper:
 
     def compression(self, after_hours: float, **options: Any) -> Compression:
         options = {"now_us": self._now_us} | options
-        return Compression(self.folder, self.trail.digests, after_hours=after_hours, **options)
+        return Compression(self.folder, SegmentDigests(self.trail.digests), after_hours=after_hours, **options)
 
     def remove(self, keep_days: float) -> None:
         retention = self.retention(keep_days)
@@ -40,7 +41,14 @@ class Keeper:
 
     def retention(self, keep_days: float) -> Retention:
         safe = self.safe.__contains__
-        return Retention(self.folder, self.trail.digests, keep_days=keep_days, may_remove=safe, now_us=self._now_us)
+        return Retention(
+            self.folder,
+            self.trail.digests,
+            SegmentDigests(self.trail.digests),
+            keep_days=keep_days,
+            may_remove=safe,
+            now_us=self._now_us,
+        )
 
     def _now_us(self) -> int:
         return int(self._clock.now.timestamp() * 1_000_000)

@@ -7,6 +7,7 @@ import pytest
 from gateway.audit_trail.compression import Compression
 from gateway.audit_trail.second_place import SecondPlace
 from gateway.audit_trail.segment import Trail
+from gateway.audit_trail.segment_digests import SegmentDigests
 from mq_adapters.reasons import StoreError
 from spark_audit.verify import Verdict, verify
 from tests.trail_lines import closed_segments
@@ -112,7 +113,7 @@ def test_a_segment_whose_digest_a_crash_held_up_is_not_copied_again_in_another_f
         _closed(trail, batches, 1)
         _copy_all(SecondPlace(folder, place, trail.digests))
         (place / "digests" / "000000000001.digest").unlink()
-        assert Compression(folder, trail.digests, after_hours=0).step()
+        assert Compression(folder, SegmentDigests(trail.digests), after_hours=0).step()
         _copy_all(SecondPlace(folder, place, trail.digests))
     (copied,) = closed_segments(place)
     assert [path.name for path in place.glob("0*")] == [f"{copied}.jsonl"]
