@@ -5,9 +5,9 @@ its MsgIds, as life.py does, and keeps what became of it instead of its records.
 found by its delivery has no publisher here. Memory holds at most MOST_MESSAGES, and MOST_BRANCHES of all together.
 
 A waiting copy does not name its client. Its CorrelId does, which the client's SUBSCRIBE told, or an earlier delivery.
-So a search for a client also reads what is older than its time, for CorrelIds alone. Other searches skip segments by
-the hour in their names, in which the exporter wrote them: no record in them is younger than that. An exporter that lags
-writes old records in a late hour, so a late segment is skipped by the time of its first record.
+So a search for a client also reads what is older than its time, for CorrelIds alone. Other searches skip an early
+segment by the hour in its name: the exporter wrote it then, and no record in it is of a later time. An exporter that
+lags writes old records in a late hour. So a late segment is skipped only if its first record is late, too.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -20,7 +20,7 @@ from spark_audit.reperform.code_page import UnknownCodePage
 from spark_audit.reperform.comparison import UnreadableBytes
 from spark_audit.reperform.header import Surroundings
 from spark_audit.reperform.meaning import Meaning, read_meaning
-from spark_audit.reperform.mqtt import CONNECT
+from spark_audit.reperform.mqtt import CONNECT, FIRST_LEVEL_WITH_PROPERTIES
 
 DEFAULT_STREAM: Final = "SYSTEM.BROKER.DEFAULT.STREAM"
 CONTROL_QUEUE: Final = "SYSTEM.BROKER.CONTROL.QUEUE"
@@ -60,7 +60,6 @@ _LISTS_OF_INVENTORY: Final = {
 _REGISTRATIONS: Final = frozenset({"RegSub", "DeregSub", "ReqUpdate", "DeletePub"})
 #: Bytes that stand in each header with properties.
 _PROPERTIES: Final = (b"<usr", b"rfhb")
-_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 #: Message Expiry Interval, a property of a PUBLISH and a will.
 _MESSAGE_EXPIRY: Final = b"\x02"
 
@@ -104,7 +103,7 @@ def _told_of_put(record: Mapping[str, Any]) -> tuple[Any, ...]:
     verb = record.get("command")
     if verb in _REGISTRATIONS:
         return (*_side(record, "output"), record.get("input"), None, None)
-    has_properties = (record.get("protocol_level") or 0) >= _FIRST_LEVEL_WITH_PROPERTIES
+    has_properties = (record.get("protocol_level") or 0) >= FIRST_LEVEL_WITH_PROPERTIES
     may_be_retained = record.get("retain") or record.get("packet_type") == CONNECT  # a will's record lacks the flag
     if verb != "Publish" or not (may_be_retained or has_properties):
         return _NOTHING

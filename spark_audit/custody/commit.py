@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from spark_audit.custody.commands import FIELDS_READ, Command
 from spark_audit.record import KINDS, Kind
+from spark_audit.reperform.mqtt import PUBLISH
 
 Record = Mapping[str, Any]
-_PUBLISH: Final = 3
 _NEEDED: Final = {row.kind.value: tuple(name for name in row.required if name in FIELDS_READ) for row in KINDS}
 
 
@@ -40,7 +40,7 @@ def is_complete(record: Record) -> bool:
 
 def is_of_packet(record: Record) -> bool:
     """Whether a put comes of a packet: a PUBLISH, or one with an identifier. The gateway registers by itself too."""
-    return record["packet_type"] == _PUBLISH or bool(record["packet_identifier"])
+    return record["packet_type"] == PUBLISH or bool(record["packet_identifier"])
 
 
 def other_than_its_header(record: Record, command: Command) -> str:

@@ -135,13 +135,15 @@ class Copies:
                 self._lacking.setdefault(lane, []).append(finding)
 
     def _surplus_letters(self, begun: _Distribution, expected: Expected, made: Counter[Lane]) -> Iterator[Finding]:
-        """Dead letters of a queue on which there is a subscriber, and all copies are there."""
+        """Dead letters of a queue whose subscribers have all copies, and of one without a subscriber."""
         may_lack: dict[str, int] = {}
         for lane, share in expected.items():
             may_lack[lane[0]] = may_lack.get(lane[0], 0) + max(share.most - made[lane], 0)
         for queue, number in begun.letters.items():
-            is_whole = self.is_whole and queue != begun.queue and self._registry.has_nobody_on(queue)
-            most = may_lack.get(queue, 0 if is_whole else number)
+            most = may_lack.get(queue)
+            if most is None:
+                has_nobody = self.is_whole and queue != begun.queue and self._registry.has_nobody_on(queue)
+                most = 0 if has_nobody else number
             if number > most:
                 yield self._found(begun, f"{number} dead letters of queue {queue}, and {most} copies lack")
 

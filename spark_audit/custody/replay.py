@@ -30,12 +30,11 @@ from spark_audit.custody.stock import StockTake
 from spark_audit.custody.topic_match import Scheme
 from spark_audit.personal import NAME_PREFIX
 from spark_audit.record import Kind
+from spark_audit.reperform.mqtt import CONNECT, FIRST_LEVEL_WITH_PROPERTIES, PUBLISH
 
 Record = Mapping[str, Any]
-_CONNECT, _PUBLISH = 1, 3
 #: A RegSub that is refused with this has registered its topics: it may not send all that is retained.
 _TOO_MANY_COPIES: Final = 2056
-_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 #: What the first commit of a whole trail tells of.
 _FIRST_KINDS: Final = frozenset({Kind.STARTED, Kind.STOCK})
 _SUBSCRIPTIONS: Final = " SUB"
@@ -182,7 +181,7 @@ class Replay:
             self._confirmations.act(record)
 
     def _is_of_group(self, record: Record) -> bool:
-        return record["packet_type"] != _PUBLISH and self._sessions.is_group(record["client"])
+        return record["packet_type"] != PUBLISH and self._sessions.is_group(record["client"])
 
     def _left_registered(self) -> Iterator[Finding]:
         """Sessions that have ended in this commit, and whose subscriptions have not."""
@@ -226,14 +225,14 @@ class Replay:
 
     def _published(self, record: Record) -> Iterator[Finding]:
         client, message_id = record["client"] or "", record["message_id"]
-        if message_id is not None and record["packet_type"] == _PUBLISH:
+        if message_id is not None and record["packet_type"] == PUBLISH:
             before = self._last_put.get(client, "")
             if message_id < before:
                 detail = f"it was put behind message {before}, and has a number in front of it"
                 yield Finding(Custody.ORDER, record["sequence"], message(message_id), detail)
             self._last_put[client] = max(message_id, before)
             self._confirmations.release(record)
-        if record["packet_type"] == _CONNECT:
+        if record["packet_type"] == CONNECT:
             yield from self._undue_will(record)
         if record["destination"] is not None or message_id is None:
             return
@@ -276,7 +275,7 @@ class Replay:
 
     def _undue_will(self, record: Record) -> Iterator[Finding]:
         """A will before MQTT 5 is due where a connection ends without DISCONNECT, in the same commit."""
-        if not self._sessions.is_whole or (record["protocol_level"] or 0) >= _FIRST_LEVEL_WITH_PROPERTIES:
+        if not self._sessions.is_whole or (record["protocol_level"] or 0) >= FIRST_LEVEL_WITH_PROPERTIES:
             return
         who = record["client"], record["session_epoch"]
         if not self._commit.events.get(who, set()) & WILL_IS_DUE:

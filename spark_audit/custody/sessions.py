@@ -17,7 +17,7 @@ from typing import Any, Final
 from spark_audit.custody.topic_match import is_shared
 from spark_audit.personal import NAME_PREFIX
 from spark_audit.record import Kind
-from spark_audit.reperform.mqtt import FIRST_LEVEL_WITH_PROPERTIES
+from spark_audit.reperform.mqtt import EXACTLY_ONCE, FIRST_LEVEL_WITH_PROPERTIES, PUBLISH
 
 #: Events behind which a session has a connection, and those behind which it has none.
 _CONNECTS: Final = frozenset({"opened", "resumed"})
@@ -25,8 +25,6 @@ _PARTS: Final = frozenset({"taken_over", "disconnected", "lost"})
 _ENDED: Final = "ended"
 #: Packets that a client sends on its connection: PUBLISH, SUBSCRIBE, UNSUBSCRIBE.
 _OF_CONNECTION: Final = frozenset({3, 8, 10})
-_PUBLISH: Final = 3
-_EXACTLY_ONCE: Final = 2
 #: With one of these in the same commit a will is due.
 WILL_IS_DUE: Final = frozenset({"lost", "taken_over", _ENDED})
 
@@ -137,7 +135,7 @@ def _wrong_level(record: Mapping[str, Any], level: int | None) -> str:
     A PUBLISH of QoS 2 may have come on an earlier connection than the PUBREL for which it is put.
     """
     is_put = record["kind"] == Kind.PUT
-    if level is None or record["packet_type"] != _PUBLISH or (is_put and record["qos"] == _EXACTLY_ONCE):
+    if level is None or record["packet_type"] != PUBLISH or (is_put and record["qos"] == EXACTLY_ONCE):
         return ""
     told, wanted = record["protocol_level"], level if level >= FIRST_LEVEL_WITH_PROPERTIES else None
     if told == wanted:

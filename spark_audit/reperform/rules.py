@@ -273,7 +273,9 @@ def _of_header(facts: Facts) -> list[Finding]:
         return findings(Rule.SUPPORT, answer_faults(answer))
     reported = frozenset(name for name, _ in facts.dropped_fields)
     if facts.input == facts.output:  # the message was passed on unchanged: its faults are its sender's
-        return findings(Rule.REPORT, (f"{name} was not left out: nothing was" for name in sorted(reported)))
+        return findings(
+            Rule.REPORT, (f"the report names {name} as left out, and nothing was left out" for name in sorted(reported))
+        )
     actual, source = meaning_of(made, body), read_meaning(facts.input, facts.input_described)
     is_extended = facts.mode == "extended"
     found = findings(Rule.FIELDS, field_faults(source, actual, is_copy=is_copy, is_extended=is_extended))

@@ -292,7 +292,7 @@ PLANTED: dict[str, tuple[str, dict[str, Any], Rule, str]] = {
         "SubName in extended mode",
         {"dropped_fields": (("MQPSSubName", "no row"),), "output": None},
         Rule.REPORT,
-        "MQPSSubName was not left out: nothing was",
+        "the report names MQPSSubName as left out, and nothing was left out",
     ),
     "an option that needs an identity, kept without it": (
         "a pattern becomes a filter",
