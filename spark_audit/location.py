@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, Protocol, Self
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import SplitResult, unquote_to_bytes, urlsplit
 
 #: Two letters or more: a scheme of one letter would be a drive of Windows.
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
@@ -76,7 +76,7 @@ class LocationFailed(OSError):
 
 
 class UnknownLocation(ValueError):
-    """A text that names no place. It says why."""
+    """A text that names no place. It says why, and does not repeat the text, which may hold a password."""
 
 
 def scheme_of(text: str) -> str:
@@ -90,15 +90,25 @@ def local_path(text: str) -> Path | None:
 
     Raises UnknownLocation.
     """
+    if not text:
+        raise UnknownLocation("an empty text names no folder")
     scheme = scheme_of(text)
     if not scheme:
         return Path(text)
     if scheme != _FILE:
         return None
-    parts = urlsplit(text)
+    parts = parts_of(text)
     if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
-        raise UnknownLocation(f"{text} is not a folder of this machine: write file:///folder")
+        raise UnknownLocation("this URI names no folder of this machine: write file:///folder")
     return Path(os.fsdecode(unquote_to_bytes(parts.path)))
+
+
+def parts_of(uri: str) -> SplitResult:
+    """The parts of a URI. Raises UnknownLocation."""
+    try:
+        return urlsplit(uri)
+    except ValueError:
+        raise UnknownLocation("this URI is malformed: write its special characters as %XX") from None
 
 
 def gone(place: object) -> FileNotFoundError:

@@ -14,15 +14,16 @@ A file is written as a whole under its name, because object stores do not rename
 
 import io
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, Self, cast
-from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode
 
-from spark_audit.location import Location, LocationFailed, UnknownLocation, gone, local_path, scheme_of
+from spark_audit.location import Location, LocationFailed, UnknownLocation, gone, local_path, parts_of, scheme_of
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
@@ -71,9 +72,9 @@ class RemoteLocation:
         """The place of a URI. Raises UnknownLocation."""
         kind = _KINDS.get(scheme_of(text))
         if kind is None:
-            raise UnknownLocation(f"{text}: name a folder of this machine, or a URI of {', '.join(_KINDS)} or file")
-        parts = urlsplit(text)
-        _check(text, parts, kind)
+            raise UnknownLocation(f"name a folder of this machine, or a URI of {', '.join(_KINDS)} or file")
+        parts = parts_of(text)
+        _check(parts, kind)
         path = "/".join(filter(None, unquote(parts.path).split("/")))
         query = tuple(parse_qsl(parts.query, keep_blank_values=True))
         return cls(scheme_of(text), parts.netloc, path, query)
@@ -260,6 +261,9 @@ class _Kind:
     make: Callable[[str, Mapping[str, str]], "FileSystem"]
     #: Where it looks for credentials.
     credentials: str
+    #: What may stand behind `scheme://`, and an example for people.
+    authority: re.Pattern[str] = re.compile(r"[A-Za-z0-9._-]+")
+    example: str = "BUCKET/FOLDER"
     parameters: frozenset[str] = frozenset()
     #: Whether paths begin with the authority.
     has_bucket: bool = True
@@ -273,17 +277,18 @@ class _Kind:
         return f"{bucket}/{path}" if path else bucket
 
 
-def _check(text: str, parts: SplitResult, kind: _Kind) -> None:
-    """Refuses what would tell a secret, or what nobody would heed."""
-    if parts.password is not None or (parts.username is not None and kind is not _AZURE):
+def _check(parts: SplitResult, kind: _Kind) -> None:
+    """Refuses what would tell a secret, or what nobody would heed. Messages do not repeat what may be a secret."""
+    parameters = parse_qsl(parts.query, keep_blank_values=True)
+    has_user = parts.username is not None and kind is not _AZURE
+    if parts.password is not None or has_user or any("@" in value for _, value in parameters):
         raise UnknownLocation(
             f"a place of {kind.name} with a user or a password before @ cannot be named: everybody could read it"
             f" (credentials come from {kind.credentials})"
         )
-    if not parts.netloc:
-        raise UnknownLocation(f"{text} names no {'bucket' if kind.has_bucket else 'host'}: write {parts.scheme}://...")
-    unknown = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True) if name not in kind.parameters]
-    if unknown or parts.fragment:
+    if not kind.authority.fullmatch(parts.netloc):
+        raise UnknownLocation(f"this URI names no place of {kind.name}: write {parts.scheme}://{kind.example}")
+    if parts.fragment or any(name not in kind.parameters for name, _ in parameters):
         known = ", ".join(sorted(kind.parameters)) or "none"
         raise UnknownLocation(f"a place of {kind.name} takes these parameters: {known}")
 
@@ -344,6 +349,8 @@ _AZURE: Final = _Kind(
     name="Azure",
     make=_azure,
     credentials="AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET, `az login`, or the machine's identity",
+    authority=re.compile(r"[^@:]+@[^@:]+"),
+    example="CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER",
 )
 _GCS: Final = _Kind(
     name="Google Cloud Storage",
@@ -357,6 +364,8 @@ _HDFS: Final = _Kind(
     has_bucket=False,
     has_folders=True,
     credentials="Hadoop's configuration and Kerberos tickets",
+    authority=re.compile(r".+"),
+    example="HOST:PORT/FOLDER",
 )
 _KINDS: Final[Mapping[str, _Kind]] = {
     "s3": _S3,

@@ -42,9 +42,17 @@ def test_one_place_has_one_identity_whatever_its_scheme_is_called_and_a_listing_
         ("s3://bucket/trail?access_key=secret", "takes these parameters: endpoint_override, region, scheme"),
         ("s3://bucket/trail#secret", "takes these parameters"),
         ("abfss://container@account/trail?account_key=secret", "takes these parameters: none"),
-        ("s3a:/bucket/trail", "names no bucket: write s3a://"),
-        ("hdfs:///trail", "names no host"),
-        ("ftp://host/trail", "name a folder of this machine, or a URI of s3, s3a, abfss, abfs, gs, hdfs or file"),
+        ("s3a:/bucket/trail", "names no place of S3: write s3a://BUCKET/FOLDER"),
+        ("hdfs:///trail", "names no place of HDFS: write hdfs://HOST:PORT/FOLDER"),
+        ("s3://key:sec/secret@bucket/trail", "names no place of S3"),
+        ("gs://[secret/trail", "this URI is malformed"),
+        ("s3://bucket/trail?endpoint_override=http://key:secret@host", "everybody could read it"),
+        ("abfss://account.dfs.core.windows.net/secret", "write abfss://CONTAINER@ACCOUNT.dfs.core.windows.net"),
+        ("https://host/trail?X-Amz-Signature=secret", "name a folder of this machine, or a URI of"),
+        (
+            "ftp://key:secret@host/trail",
+            "name a folder of this machine, or a URI of s3, s3a, abfss, abfs, gs, hdfs or file",
+        ),
     ],
 )
 def test_what_tells_a_secret_or_names_nothing_is_refused_and_the_secret_is_not_repeated(text: str, why: str) -> None:

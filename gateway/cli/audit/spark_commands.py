@@ -14,8 +14,8 @@ import typer
 
 from gateway.cli.audit.pending_notes import export_pending
 from gateway.cli.audit.spark_process import audited, duckdb_environment, exit_code_of, spark_command, spark_environment
-from gateway.cli.audit.trails import CONFIGURED, data_folders, location, trail_of
-from gateway.cli.settings_options import ConfigOption, data_folder
+from gateway.cli.audit.trails import CONFIGURED, data_folders, local_folder, location, trail_of
+from gateway.cli.settings_options import ConfigOption
 from spark_audit.options import COMMANDS, Kind, Option
 
 #: The folder of the report in the data folder, unless --out names another.
@@ -27,6 +27,7 @@ _DEFAULTS: Final = {
     ("ingest", "data"): CONFIGURED,
     ("stream", "data"): CONFIGURED,
 }
+_PARSERS: Final = {Kind.LOCATION: location, Kind.FOLDER: local_folder}
 
 #: The values of a command's options by their keys, `config` among them.
 Values = Mapping[str, Any]
@@ -120,8 +121,8 @@ def command_of(work: Callable[[Values], int]) -> Callable[..., None]:
 def _parameter(option: Option, default: str) -> Parameter:
     """A row as a parameter; `default` describes the gateway's default in words."""
     shown: dict[str, Any] = {"help": f"{option.help} Default: {default}." if default else option.help}
-    if option.repeats or option.kind is Kind.LOCATION:
-        shown["parser"] = location if option.kind is Kind.LOCATION else data_folder
+    if option.kind in _PARSERS:
+        shown["parser"] = _PARSERS[option.kind]
     if option.kind is Kind.COUNT:
         shown["min"] = 1
     if option.kind is not Kind.FLAG and not option.choices:

@@ -8,25 +8,47 @@ import typer
 
 from gateway.cli.application import CommandFailed
 from gateway.cli.audit.pending_notes import export_pending
-from gateway.cli.settings_options import data_folder, settings_for
+from gateway.cli.settings_options import settings_for
 from spark_audit.location import UnknownLocation, local_path
 from spark_audit.options import DATA, TRAIL
 
 #: The data folder if neither data folders nor trails are named.
 CONFIGURED: Final = "the configured folder, var"
 
+
+def location(text: str) -> str:
+    """The path of a folder, or a URI of another machine. An empty text is an error: shells make it of no variable."""
+    here = _here(text)
+    return text if here is None else str(here)
+
+
+def local_folder(text: str) -> Path:
+    """A folder of this machine. pathlib would make one named `s3:` of a URI."""
+    here = _here(text)
+    if here is None:
+        raise typer.BadParameter("a folder of this machine is needed here, not a URI")
+    return here
+
+
+def _here(text: str) -> Path | None:
+    try:
+        return local_path(text)
+    except UnknownLocation as error:
+        raise typer.BadParameter(str(error)) from None
+
+
 DataFoldersOption = Annotated[
     list[Path] | None,
     typer.Option(
         "--data",
-        parser=data_folder,
+        parser=local_folder,
         metavar="DIR",
         help=f"{DATA.help} Default: {CONFIGURED}.",
     ),
 ]
 TrailFoldersOption = Annotated[
     list[Path] | None,
-    typer.Option("--trail", parser=data_folder, metavar="DIR", help=TRAIL.help),
+    typer.Option("--trail", parser=local_folder, metavar="DIR", help=TRAIL.help),
 ]
 
 
@@ -62,15 +84,6 @@ def data_folders(data: list[Path] | None, trails: Sequence[Path | str] | None, c
     here = (local_path(str(trail)) for trail in trails or ())
     _check_there(tuple(path for path in here if path is not None), "trail", "name a folder of segments with --trail")
     return named
-
-
-def location(text: str) -> str:
-    """The path of a folder, or a URI. An empty one is an error, like that of a data folder."""
-    try:
-        here = local_path(text if text else str(data_folder(text)))
-    except UnknownLocation as error:
-        raise typer.BadParameter(str(error)) from None
-    return text if here is None else str(here)
 
 
 def _check_there(folders: tuple[Path, ...], noun: str, what_to_do: str) -> None:

@@ -129,10 +129,23 @@ def test_places_of_other_machines_are_passed_on_as_they_are(rfhbridge, spark, tm
     assert list(spark.command[4:]) == ["ingest", *ingest]
 
 
-@pytest.mark.parametrize("place", ["file://other/trail", ""])
-def test_a_place_that_nobody_could_find_is_wrong_use(rfhbridge, spark, place):
-    assert rfhbridge("audit", "run", "--trail", place, "--out", "s3://reports").exit_code == 3
-    assert spark.command == ()
+@pytest.mark.parametrize(
+    "told",
+    [
+        ["run", "--trail", "file://key:secret@other/trail", "--out", "s3://reports"],
+        ["run", "--trail", "", "--out", "s3://reports"],
+        ["run", "--data", "s3://key:secret@trails/north", "--out", "s3://reports"],
+        ["stream", "--trail", "s3://trails/north", "--out", "", "--checkpoint", "checkpoint"],
+        ["stream", "--trail", "s3://trails/north", "--out", "s3://key:secret@reports/north", "--checkpoint", "state"],
+        ["bulk", "--in", "", "--out", "s3://reports"],
+        ["show", "--trail", "s3://key:secret@trails/north"],
+    ],
+    ids=lambda told: " ".join(told[:3]),
+)
+def test_a_place_that_nobody_could_find_is_wrong_use_and_is_not_repeated(rfhbridge, spark, told):
+    ended = rfhbridge("audit", *told)
+    assert (ended.exit_code, spark.command) == (3, ())
+    assert "secret" not in ended.text + ended.stderr
 
 
 def test_report_of_several_gateways_needs_a_place(rfhbridge, spark, tmp_path):
