@@ -7,8 +7,8 @@ MAKEFLAGS += --no-print-directory
 
 packages := rfhbridge gateway mappings mq_adapters spark_audit
 environment := deploy/setup/environment.sh
-# Tests wait more than they work: four processes of pytest also on two cores. A file stays in one; two of them have a Spark.
-workers := -n 4 --dist loadfile
+# Tests wait more than they work: five processes of pytest also on two cores. A file stays in one; two of them have a Spark.
+workers := -n 5 --dist loadfile
 spark := SPARK_LOCAL_IP=127.0.0.1 JAVA_HOME="$$(cat .venv/java-home)"
 
 # Some thousand processes of Python start in a run of the tests: none is to compile the same modules anew.
