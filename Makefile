@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 
 packages := rfhbridge gateway mappings mq_adapters spark_audit
 environment := deploy/setup/environment.sh
-# Tests wait more than they work: five processes of pytest also on two cores. A file stays in one; two of them have a Spark.
+# A test waits more than it works, so even two cores run five processes of pytest. A file stays in one; two have a Spark.
 workers := -n 5 --dist loadfile
 spark := SPARK_LOCAL_IP=127.0.0.1 JAVA_HOME="$$(cat .venv/java-home)"
 

@@ -76,7 +76,7 @@ class LocationFailed(OSError):
 
 
 class UnknownLocation(ValueError):
-    """A text that names no place. It says why, and does not repeat the text, which may hold a password."""
+    """A text names no place. The message says why. It does not repeat the text, which may hold a password."""
 
 
 def scheme_of(text: str) -> str:
@@ -90,7 +90,7 @@ def local_path(text: str) -> Path | None:
 
     Raises UnknownLocation.
     """
-    if not text:
+    if not text:  # a shell gives it for a variable that is not set
         raise UnknownLocation("an empty text names no folder")
     scheme = scheme_of(text)
     if not scheme:
@@ -101,6 +101,14 @@ def local_path(text: str) -> Path | None:
     if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
         raise UnknownLocation("this URI names no folder of this machine: write file:///folder")
     return Path(os.fsdecode(unquote_to_bytes(parts.path)))
+
+
+def local_folder(text: str) -> Path:
+    """A folder of this machine. pathlib would make one named `s3:` of a URI. Raises UnknownLocation."""
+    found = local_path(text)
+    if found is None:
+        raise UnknownLocation("a folder of this machine is needed here, not a URI")
+    return found
 
 
 def parts_of(uri: str) -> SplitResult:

@@ -16,7 +16,7 @@ _AS_IT_IS: Final = "\b\n"
 
 
 #: What typer shows for a value without a name of its own.
-_TYPE: Final = re.compile(r" <(str|int range|float range|path)>")
+_TYPE: Final = re.compile(r" <(str|int range|float range|path|Path)>")
 
 
 def lines() -> list[str]:

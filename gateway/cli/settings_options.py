@@ -9,13 +9,15 @@ import typer
 
 from gateway.cli.application import CommandFailed, UnreadableConfiguration
 from gateway.config import Settings
+from spark_audit.location import UnknownLocation, local_folder
 
 
-def data_folder(text: str) -> Path:
-    """A folder's name. An empty one is an error, because a shell makes it from a variable that is not set."""
-    if not text:
-        raise typer.BadParameter("the name of the data folder is empty")
-    return Path(text)
+def folder_here(text: str) -> Path:
+    """A folder of this machine. A URI of another one, and an empty text, are errors."""
+    try:
+        return local_folder(text)
+    except UnknownLocation as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def configuration_file(text: str) -> Path:
@@ -46,7 +48,7 @@ DataOption = Annotated[
     Path | None,
     typer.Option(
         "--data",
-        parser=data_folder,
+        parser=folder_here,
         metavar="DIR",
         help="Data folder of the gateway. Default: the configured folder, var.",
     ),

@@ -38,7 +38,7 @@ from gateway.config.tables import (
     SubscribeSettings,
 )
 from gateway.config.targets import RouteSettings, TargetSettings
-from gateway.config.values import FolderPath, GatewayName, Table, listed
+from gateway.config.values import FolderPath, GatewayName, OptionalFolder, Table, listed
 from gateway.config.witnesses import WitnessSettings
 
 #: The place in an error of tomllib.
@@ -68,7 +68,7 @@ class Settings(Table):
     data: FolderPath = Field(
         default=Path("var"), description="folder of the store and the trail, relative to the working folder"
     )
-    rescue_folder: str = Field(
+    rescue_folder: OptionalFolder = Field(
         default="",
         description="folder on another disk; when the data folder disappears, the gateway copies its open files there",
     )

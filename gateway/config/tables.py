@@ -14,6 +14,7 @@ from gateway.config.values import (
     ListenText,
     MqName,
     MqNames,
+    OptionalFolder,
     Seconds,
     SubscriptionPoint,
     Table,
@@ -35,7 +36,7 @@ class QueueManagerSettings(Table):
     """The embedded queue manager."""
 
     name: MqName = Field(default="RFHBRIDGE", description="name of the embedded queue manager, 1 to 48 characters")
-    socket_folder: str = Field(
+    socket_folder: OptionalFolder = Field(
         default="",
         description='folder of a second socket, for applications that run as other users; "": there is none',
     )
@@ -192,7 +193,7 @@ class AuditSettings(Table):
     signing_token: SigningTokenSettings = Field(
         default=SigningTokenSettings(), description="a token or an agent that has the key which countersigns"
     )
-    copy_folder: str = Field(
+    copy_folder: OptionalFolder = Field(
         default="", description="folder to which closed files of the trail and their digests are copied"
     )
     digest_target: str = Field(default="", description="target whose queue manager gets a copy of each digest")

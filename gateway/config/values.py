@@ -8,6 +8,7 @@ from typing import Annotated, Final, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from mappings.topics.topics import TopicError, check_mqtt_topic_filter
+from spark_audit.location import local_folder, scheme_of
 
 #: MQTT 3.1.1, section 2.2.3: the largest remaining length that four bytes can say.
 MAXIMUM_REMAINING_LENGTH_BYTES: Final = 268_435_455
@@ -82,14 +83,18 @@ def listed(value: object) -> object:
 
 
 def _as_path(value: object) -> object:
-    if value == "":
-        raise ValueError("the name of the folder is empty")
-    return Path(value) if isinstance(value, str) else value
+    return local_folder(value) if isinstance(value, str) else value
+
+
+def _checked_folder(text: str) -> str:
+    return str(local_folder(text)) if scheme_of(text) else text
 
 
 ListenText = Annotated[str, AfterValidator(_checked_address)]
 GatewayName = Annotated[str, AfterValidator(_checked_gateway_name)]
 FolderPath = Annotated[Path, BeforeValidator(_as_path)]
+#: "" is no folder.
+OptionalFolder = Annotated[str, AfterValidator(_checked_folder)]
 MqName = Annotated[str, AfterValidator(_checked_mq_name)]
 MqNames = Annotated[tuple[MqName, ...], BeforeValidator(listed)]
 TopicFilter = Annotated[str, AfterValidator(_checked_topic_filter)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from spark_audit.commands.terminal import USAGE
-from spark_audit.location import Location, UnknownLocation
+from spark_audit.location import Location, UnknownLocation, local_folder
 from spark_audit.options import COMMANDS, Kind, Option
 from spark_audit.period import moment_of, moment_text
 from spark_audit.remote_location import location_of
@@ -68,11 +68,10 @@ def _location(text: str) -> Location:
 
 
 def _folder(text: str) -> Path:
-    """A folder of this machine. pathlib would make one named `s3:` of a URI."""
-    found = _location(text)
-    if not isinstance(found, Path):
-        raise argparse.ArgumentTypeError("a folder of this machine is needed here, not a URI")
-    return found
+    try:
+        return local_folder(text)
+    except UnknownLocation as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _size(text: str) -> str:

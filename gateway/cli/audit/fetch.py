@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from gateway.cli.application import CommandFailed
+from gateway.cli.settings_options import folder_here
 from gateway.cli.terminal import counted, write_line
 
 _PLACE: Final = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([^/].*?))?/?")
@@ -14,7 +15,10 @@ _PLACE: Final = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([^/].*?
 
 def fetch(
     place: Annotated[str, typer.Argument(metavar="s3://BUCKET/PREFIX", help="Bucket and prefix of the witness.")],
-    to: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for the digests; those in it stay as they are.")],
+    to: Annotated[
+        Path,
+        typer.Argument(parser=folder_here, metavar="DIR", help="Folder for the digests; those in it stay as they are."),
+    ],
     endpoint: Annotated[
         str, typer.Option("--endpoint", metavar="URL", help="Address of the server. Default: that of the environment.")
     ] = "",

@@ -9,6 +9,7 @@ import typer
 from gateway.cli.application import CommandFailed
 from gateway.cli.durations import point_in_time
 from gateway.cli.queue.redrive import topic_filter
+from gateway.cli.settings_options import folder_here
 from mappings.topics.wildcards import Scheme, matches
 from spark_audit.options import PERSONAL_KEY
 from spark_audit.personal import PersonalKey, UnusablePersonalKey
@@ -38,6 +39,7 @@ IndexOption = Annotated[
     Path | None,
     typer.Option(
         "--index",
+        parser=folder_here,
         metavar="DIR",
         help="Folder of your own, where the command keeps what each closed file holds, so that the next search opens "
         "only the files concerned.",

@@ -9,7 +9,7 @@ import typer
 from gateway.cli.application import CommandFailed, version
 from gateway.cli.audit.pending_notes import export_pending
 from gateway.cli.audit.trails import trail_of
-from gateway.cli.settings_options import ConfigOption, DataOption, JsonOption, settings_for
+from gateway.cli.settings_options import ConfigOption, DataOption, JsonOption, folder_here, settings_for
 from gateway.cli.terminal import counted, write_json, write_line
 
 #: The folder in the data folder to which `audit run` writes.
@@ -24,7 +24,9 @@ def pack(
     ] = None,
     results: Annotated[
         Path | None,
-        typer.Option("--results", metavar="DIR", help="Folder that `audit run` wrote. Default: DATA/report."),
+        typer.Option(
+            "--results", parser=folder_here, metavar="DIR", help="Folder that `audit run` wrote. Default: DATA/report."
+        ),
     ] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,

@@ -14,8 +14,8 @@ import typer
 
 from gateway.cli.audit.pending_notes import export_pending
 from gateway.cli.audit.spark_process import audited, duckdb_environment, exit_code_of, spark_command, spark_environment
-from gateway.cli.audit.trails import CONFIGURED, data_folders, local_folder, location, trail_of
-from gateway.cli.settings_options import ConfigOption
+from gateway.cli.audit.trails import CONFIGURED, data_folders, location, trail_of
+from gateway.cli.settings_options import ConfigOption, folder_here
 from spark_audit.options import COMMANDS, Kind, Option
 
 #: The folder of the report in the data folder, unless --out names another.
@@ -27,7 +27,7 @@ _DEFAULTS: Final = {
     ("ingest", "data"): CONFIGURED,
     ("stream", "data"): CONFIGURED,
 }
-_PARSERS: Final = {Kind.LOCATION: location, Kind.FOLDER: local_folder}
+_PARSERS: Final = {Kind.LOCATION: location, Kind.FOLDER: folder_here}
 
 #: The values of a command's options by their keys, `config` among them.
 Values = Mapping[str, Any]

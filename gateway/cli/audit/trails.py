@@ -8,7 +8,7 @@ import typer
 
 from gateway.cli.application import CommandFailed
 from gateway.cli.audit.pending_notes import export_pending
-from gateway.cli.settings_options import settings_for
+from gateway.cli.settings_options import folder_here, settings_for
 from spark_audit.location import UnknownLocation, local_path
 from spark_audit.options import DATA, TRAIL
 
@@ -17,38 +17,26 @@ CONFIGURED: Final = "the configured folder, var"
 
 
 def location(text: str) -> str:
-    """The path of a folder, or a URI of another machine. An empty text is an error: shells make it of no variable."""
-    here = _here(text)
-    return text if here is None else str(here)
-
-
-def local_folder(text: str) -> Path:
-    """A folder of this machine. pathlib would make one named `s3:` of a URI."""
-    here = _here(text)
-    if here is None:
-        raise typer.BadParameter("a folder of this machine is needed here, not a URI")
-    return here
-
-
-def _here(text: str) -> Path | None:
+    """The path of a folder of this machine, or a URI of another one. An empty text is an error."""
     try:
-        return local_path(text)
+        here = local_path(text)
     except UnknownLocation as error:
         raise typer.BadParameter(str(error)) from None
+    return text if here is None else str(here)
 
 
 DataFoldersOption = Annotated[
     list[Path] | None,
     typer.Option(
         "--data",
-        parser=local_folder,
+        parser=folder_here,
         metavar="DIR",
         help=f"{DATA.help} Default: {CONFIGURED}.",
     ),
 ]
 TrailFoldersOption = Annotated[
     list[Path] | None,
-    typer.Option("--trail", parser=local_folder, metavar="DIR", help=TRAIL.help),
+    typer.Option("--trail", parser=folder_here, metavar="DIR", help=TRAIL.help),
 ]
 
 

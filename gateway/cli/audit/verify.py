@@ -11,7 +11,7 @@ import typer
 from gateway.cli.application import CommandFailed
 from gateway.cli.audit.proof_in_words import proof_in_words
 from gateway.cli.durations import seconds_of
-from gateway.cli.settings_options import ConfigOption, DataOption, JsonOption, settings_for
+from gateway.cli.settings_options import ConfigOption, DataOption, JsonOption, folder_here, settings_for
 from gateway.cli.terminal import Json, counted, write_json, write_line
 from spark_audit.options import DIGESTS, PUBLIC_KEY
 
@@ -27,7 +27,9 @@ def verify(
     ] = None,
     data: DataOption = None,
     public_key: Annotated[Path | None, typer.Option(PUBLIC_KEY.flag, metavar="FILE", help=PUBLIC_KEY.help)] = None,
-    digests: Annotated[Path | None, typer.Option(DIGESTS.flag, metavar="DIR", help=DIGESTS.help)] = None,
+    digests: Annotated[
+        Path | None, typer.Option(DIGESTS.flag, parser=folder_here, metavar="DIR", help=DIGESTS.help)
+    ] = None,
     policy: Annotated[
         Path | None,
         typer.Option("--policy", metavar="FILE", help="Policy of the auditor: restores, and what [trail] asks."),

@@ -11,6 +11,7 @@ from gateway.cli.application import CommandFailed
 from gateway.cli.files import STANDARD_STREAM, read_input, write_output, write_whole
 from gateway.cli.message.descriptor_options import CodedCharSetIdOption, EncodingOption, FormatOption
 from gateway.cli.message.folder import FolderConversion
+from gateway.cli.settings_options import folder_here
 from gateway.cli.terminal import write_line
 from gateway.conversion.message import ConversionRequest, ConvertedMessage, converted_message
 from mappings.conversion.convert import Folders, Mode
@@ -31,7 +32,10 @@ def convert(
         str, typer.Option("-o", "--output", metavar="OUT", help="File for the new message; - for standard output.")
     ] = STANDARD_STREAM,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder for the new messages, if IN is a folder.")
+        Path | None,
+        typer.Option(
+            "--out", parser=folder_here, metavar="DIR", help="Folder for the new messages, if IN is a folder."
+        ),
     ] = None,
     mode: Annotated[
         Mode, typer.Option("--mode", help="strict: the nine mapped fields; extended: the subscription's names too.")

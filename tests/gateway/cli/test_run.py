@@ -132,3 +132,13 @@ def test_hang_ups_mean_what_they_did_after_a_gateway_in_this_process(rfhbridge, 
     before = signal.getsignal(signal.SIGHUP)
     assert rfhbridge("run").exit_code == 0
     assert signal.getsignal(signal.SIGHUP) is before
+
+
+@pytest.mark.parametrize("place", ["s3://key:secret@backups/north", "file://key:secret@other/north", ""])
+def test_a_data_folder_of_another_machine_is_wrong_use_and_makes_none_here(
+    rfhbridge, started, tmp_path, monkeypatch, place
+):
+    monkeypatch.chdir(tmp_path)
+    ended = rfhbridge("run", "--data", place)
+    assert (ended.exit_code, started, list(tmp_path.iterdir())) == (2, [], [])
+    assert "secret" not in ended.text + ended.stderr

@@ -139,6 +139,11 @@ def test_places_of_other_machines_are_passed_on_as_they_are(rfhbridge, spark, tm
         ["stream", "--trail", "s3://trails/north", "--out", "s3://key:secret@reports/north", "--checkpoint", "state"],
         ["bulk", "--in", "", "--out", "s3://reports"],
         ["show", "--trail", "s3://key:secret@trails/north"],
+        ["show", "--data", "s3://key:secret@trails/north"],
+        ["show", "--index", "s3://key:secret@trails/index"],
+        ["verify", "--digests", "s3://key:secret@trails/digests"],
+        ["pack", "--out", "evidence.zip", "--results", "s3://key:secret@reports/north"],
+        ["fetch", "s3://digests/north", "s3://key:secret@copies/north"],
     ],
     ids=lambda told: " ".join(told[:3]),
 )
