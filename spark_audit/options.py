@@ -92,7 +92,7 @@ _SPARK: Final = (
     Option(
         "memory",
         Kind.SIZE,
-        "Memory of Spark's driver; without --master and --remote that of all of Spark; with DuckDB that of its tables.",
+        "Memory of Spark's driver; without --master and --remote that of all of Spark.",
         default=MEMORY,
     ),
 )
@@ -130,7 +130,7 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
             Option(
                 "engine",
                 Kind.TEXT,
-                "Engine that runs the controls: spark, or duckdb, which runs on this machine and needs no Java.",
+                "Engine of the controls: spark; or duckdb, here and without Java, with --memory for its tables.",
                 choices=("spark", "duckdb"),
                 default="spark",
             ),
