@@ -98,7 +98,7 @@ def audit_archive(
         spark.conf.set(name, value)
     frame, with_pairs = _read(spark, archive)
     with closing(SparkEngine(spark)) as engine:
-        engine.take("records", examined(frame, asked))
+        engine.take("records", examined(frame, asked), archive.size_bytes)
         scope = _scope(engine, archive)
         if reason := _why_not_evaluable(engine):
             return replace(not_evaluable(reason, scope, engine), subject=Subject.ARCHIVE, limits=LIMITS)

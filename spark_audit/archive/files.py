@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BinaryType, BooleanType, IntegerType, StringType, StructField, StructType
 
@@ -160,15 +160,14 @@ def paired(messages: DataFrame, made: DataFrame) -> DataFrame:
     If a name stands twice, nobody knows which message goes with which conversion. So its rows stand alone, and are
     marked.
     """
-    doubled = _doubled(messages).union(_doubled(made)).distinct()
-    known = messages.withColumn("has_message", sf.lit(True))
-    single = known.join(doubled, "name", "left_anti").join(
-        made.join(doubled, "name", "left_anti"), "name", "full_outer"
-    )
-    alone = [frame.join(doubled, "name", "left_semi").withColumn("is_doubled", sf.lit(True)) for frame in (known, made)]
-    for frame in alone:
-        single = single.unionByName(frame, allowMissingColumns=True)
-    return _flagged(single)
+    sides = messages.withColumn("has_message", sf.lit(True)).unionByName(made, allowMissingColumns=True)
+    of_name = Window.partitionBy("name")
+    times = [sf.count(side).over(of_name) for side in (sf.col("has_message"), sf.when(sf.isnull("has_message"), 1))]
+    turn = sf.row_number().over(of_name.orderBy("has_message"))
+    counted = sides.withColumn("is_doubled", sf.greatest(*times) > 1).withColumn("turn", turn)
+    rows = counted.groupBy("name", "is_doubled", sf.when(sf.col("is_doubled"), sf.col("turn")).alias("turn"))
+    columns = [name for name in sides.columns if name != "name"]
+    return _flagged(rows.agg(*(sf.first(name, ignorenulls=True).alias(name) for name in columns)).drop("turn"))
 
 
 def _flagged(pairs: DataFrame) -> DataFrame:
@@ -271,7 +270,3 @@ def _within(path: Column, *folders: ArchiveFiles) -> Column:
 def _described(frame: DataFrame, column: str, name: str, kind: str) -> Column:
     found = sf.col(column) if column in frame.columns else sf.lit(None)
     return found.cast(kind).alias(name)
-
-
-def _doubled(frame: DataFrame) -> DataFrame:
-    return frame.groupBy("name").count().where(sf.col("count") > 1).select("name")

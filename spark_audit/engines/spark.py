@@ -71,11 +71,7 @@ class SparkEngine:
 
     def keep(self, name: str, query: str) -> None:
         """See Engine."""
-        frame = self._spark.sql(query)
-        if self._are_few:
-            self.give(name, frame.toArrow())
-        else:
-            self.take(name, frame)
+        self._keep(name, self._spark.sql(query))
 
     def keep_few(self, name: str, query: str) -> None:
         """See Engine. Rules over rows that stand in the plan, or over none, cost little."""
@@ -93,12 +89,12 @@ class SparkEngine:
             self.give(name, pa.Table.from_batches(make(rows.to_batches()), schema=schema))
             return
         sorted_rows = frame.repartition(by[0]).sortWithinPartitions(*by)
-        self.take(name, sorted_rows.mapInArrow(make, from_arrow_schema(schema)))
+        self._keep(name, sorted_rows.mapInArrow(make, from_arrow_schema(schema)))
 
-    def take(self, name: str, frame: DataFrame) -> None:
-        """Makes a table from a frame, once."""
-        self._kept.append(frame.persist(_ON_DISK))
-        frame.createOrReplaceTempView(name)
+    def take(self, name: str, frame: DataFrame, size_bytes: int) -> None:
+        """Makes the first table from a frame, which comes from about so many bytes."""
+        self._are_few = size_bytes < _FEW_BYTES
+        self._keep(name, frame)
 
     def give(self, name: str, table: pa.Table) -> None:
         """See Engine."""
@@ -125,6 +121,13 @@ class SparkEngine:
         for frame in self._kept:
             frame.unpersist()
         self._kept.clear()
+
+    def _keep(self, name: str, frame: DataFrame) -> None:
+        if self._are_few:
+            self.give(name, frame.toArrow())
+        else:
+            self._kept.append(frame.persist(_ON_DISK))
+            frame.createOrReplaceTempView(name)
 
 
 def _batches_of(frame: DataFrame) -> pa.RecordBatchReader:

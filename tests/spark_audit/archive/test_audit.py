@@ -11,6 +11,7 @@ from spark_audit.archive.audit import ArchiveToAudit, audit_archive
 from spark_audit.archive.files import ArchiveError, archive_files
 from spark_audit.bulk import convert_archive
 from spark_audit.controls.archive import READABLE
+from spark_audit.engines import spark as spark_module
 from spark_audit.reperform.captured import AskedConversion
 from spark_audit.result import AuditResult, Subject, Verdict
 from tests.headers import mqrfh, mqrfh2
@@ -200,7 +201,11 @@ def test_a_report_that_keeps_silent_about_a_lost_field_is_found(wrong: AuditResu
     assert "MQPSStreamName was left out without a word" in told
 
 
-def test_pairs_in_the_rows_of_parquet_are_compared(spark: SparkSession, audit: Audit, tmp_path: Path) -> None:
+def test_pairs_in_the_rows_of_parquet_are_compared(
+    spark: SparkSession, audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here Spark keeps its tables on the disk, as for a large archive."""
+    monkeypatch.setattr(spark_module, "_FEW_BYTES", 0)
     rows = [
         ("right", bytearray(PUBLISH + BODY), bytearray(PUBLISH_2 + BODY), None),
         ("wrong", bytearray(PUBLISH + BODY), bytearray(PUBLISH_2), None),
