@@ -131,7 +131,7 @@ def _with_spark(
     ):
         for after in ingested(spark, options.to, manifest, news):
             manifest = after
-            tell(f"{counted(len(after.segments), 'segment')} are there")
+            tell(f"the folder now holds {counted(len(after.segments), 'segment')}")
         for group in small_files(manifest, most):
             tell(f"making one of {counted(len(group), 'file')} in {group[0].partition}")
             manifest = compacted(spark, options.to, manifest, group)

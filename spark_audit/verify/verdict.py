@@ -12,11 +12,11 @@ _NOT_KNOWN: Final = "the trail does not know what the store lost"
 #: Problems that are told one by one; the rest is counted.
 PROBLEMS_TOLD: Final = 100
 LIMITS: Final = (
-    "Without an anchor kept elsewhere (a public key, a copy of the digests) this shows only that the files agree with "
-    "each other: somebody may have written all of them anew, or cut off their end. With the first key of the chain of "
-    "keys it shows a change of anything that was signed before a break-in; the configured key shows only a change by "
-    "somebody without that key. No public key shows that digests were cut off the end. A copy of the digests shows it, "
-    "up to its last digest, and so does --not-older-than."
+    "What this shows depends on the anchor that was kept elsewhere. Without one the files only agree with each other: "
+    "somebody may have written all of them anew, or cut off their end. The first key of the chain of keys shows a "
+    "change of anything that was signed before a break-in. The configured key shows only a change by somebody without "
+    "that key. No public key shows that digests were cut off the end. A copy of the digests shows it, up to its last "
+    "digest, and so does --not-older-than."
 )
 
 
