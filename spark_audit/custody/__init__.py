@@ -1,14 +1,23 @@
-"""Custody: a trail's subscriptions, retained publications and queues replayed, and what each publication is due.
+"""Custody: the audit replays subscriptions, retained publications and queues of a trail, and knows who was due what.
 
-    topic_match     which topics a pattern matches; many patterns by topic
+    topic_match     topics against patterns
     content_filter  the conditions that a subscriber may set on the contents of publications
     commands        a command of the queued publish/subscribe interface, as a record tells it
-    registry        who is registered for what, after each command
-    retained        what is retained on which topic, and who was promised a copy of it
+    commit          the records of one commit
+    registry        the registered subscriptions after each command
+    retained        the retained publications, and the copies of them that were promised
     expectations    the copies that a publication is due, and those that it may have
-    lanes           what waits for each MQTT client, in its order
-    sessions        which client has which session, and is connected
+    copies          the copies that were made, against these
+    sessions        the sessions of clients, and their connections
+    lanes           the messages that wait for each MQTT client, in their order
+    deliveries      the deliveries to clients, against these
+    confirmations   the acknowledgements that clients are due
+    queues          the messages on queues of applications, and dead letters
+    stock           the gateway's own counts, against lanes and queues
+    inventory       the gateway's own lists, against sessions, registry and retained
+    passages        the messages that go to other queue managers
     replay          a gateway's records in their order, and what is wrong with them
+    findings        a violation
 
 All of it is plain Python, written from the standards and the record's table alone: it shares no code with the gateway
 and its broker. Where a record does not tell enough, the replay does not judge.

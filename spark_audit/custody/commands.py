@@ -43,9 +43,10 @@ FIELDS_READ: Final = (
     *("output_format", "reason_code", "completion", "messages", "queues", "subscribers", "channel"),
     *("dead_letter_id", "is_in_use"),
 )
-#: What `told_of` gives: the header of a command, as base64, with what describes it; the entry of a SUBSCRIBE, of which
-#: it comes; whether a publication may expire; as JSON what a stock-take counted, topics and filter of a command, the
-#: messages and the remark of an operator's order, the entries of an inventory, or ranges of exchanges.
+#: The columns of `told_of`: the header of a command in base64, with its description; the entry of the SUBSCRIBE from
+#: which it comes; whether a publication may expire; `listed` is JSON with the list of a record: the counts of a
+#: stock-take, topics and filter of a command, messages and remark of an operator's order, the entries of an inventory,
+#: or ranges of exchanges.
 TOLD: Final = ("header", "header_format", "header_ccsid", "header_encoding", "entry", "may_expire", "listed")
 COLUMNS: Final = (*FIELDS_READ, *TOLD)
 _NOTHING: Final = (None,) * len(TOLD)
@@ -82,7 +83,7 @@ class Command:
     meaning: Meaning
 
     def other(self, name: str) -> str | None:
-        """A parameter that has no common name in both formats; None if it is not there."""
+        """A parameter that has different names in the two formats; None if it is not there."""
         return next((value for said, value in self.others if said in _OTHERS[name]), None)
 
 

@@ -15,7 +15,7 @@ _NEEDED: Final = {row.kind.value: tuple(name for name in row.required if name in
 
 @dataclass(slots=True)
 class Commit:
-    """What is known of a whole commit before its records are taken one by one."""
+    """A whole commit, before its records are taken one by one."""
 
     number: int
     refused: dict[str, int]
@@ -34,17 +34,17 @@ class Commit:
 
 
 def is_complete(record: Record) -> bool:
-    """Whether a record has what its kind must say; another control tells of one that has not."""
+    """Whether a record has all fields of its kind. If not, another control reports it."""
     return all(record[name] is not None for name in _NEEDED.get(record["kind"], ()))
 
 
 def is_of_packet(record: Record) -> bool:
-    """Whether a put comes of a packet: a PUBLISH, or one with an identifier. The gateway registers by itself too."""
+    """Whether a put comes from a packet (a PUBLISH, or one with an identifier), not from the gateway itself."""
     return record["packet_type"] == PUBLISH or bool(record["packet_identifier"])
 
 
 def other_than_its_header(record: Record, command: Command) -> str:
-    """What a record says of an application's command, and its header does not; "" where nothing differs."""
+    """The difference between a record of an application's command and the command's header; "" if there is none."""
     told, content_filter = json.loads(record["listed"])
     topics = [each for each in told or () if isinstance(each, str)]
     if record["command"] != command.verb:

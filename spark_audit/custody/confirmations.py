@@ -1,15 +1,14 @@
 """The acknowledgements that clients are due: PUBACK or PUBREC for what was accepted, PUBCOMP for what PUBREL released.
 
 The gateway sends an acknowledgement when its commit is durable, if the connection is still there. A moment later one
-commit notes all that were sent, those of every client together. So the note of one is missing if the connection was
-there, which one of these proves:
+commit notes all acknowledgements that were sent, to all clients together. A missing note is a violation if both hold:
 
-    a later acknowledgement was sent on it
-    the client did something on it after the commit: at least two commits later, as what is noted in the next one may
-    have been done before
+    the connection was there: a later acknowledgement was sent on it, or the client did something on it at least two
+    commits later (work that the next commit notes may have been done before)
+    the note is late: an acknowledgement of a later commit has been noted
 
-and if it would be there by now: an acknowledgement that stands for a later commit has been noted. What ends with the
-gateway's run may have been sent, and not noted. Source: MQTT 3.1.1 sections 4.3 and 4.6; spark_audit/record/kinds.py.
+At the end of the gateway's run an acknowledgement may be sent and not noted. Source: MQTT 3.1.1 sections 4.3 and 4.6;
+spark_audit/record/kinds.py.
 """
 
 import json
@@ -27,11 +26,11 @@ Record = Mapping[str, Any]
 _Who = tuple[str, int]
 _NAMES: Final = {4: "PUBACK", 5: "PUBREC", 7: "PUBCOMP"}
 _PUBACK, _PUBREC, _PUBCOMP = _NAMES
-#: What a client alone does, while it is connected.
+#: Records of acts of a client, which it can do only while it is connected.
 ACTS: Final = frozenset({Kind.ACCEPTED, Kind.ACKNOWLEDGED, Kind.REPEATED})
-#: Commits behind which whatever is noted was done after a commit.
+#: Acts that are noted so many commits later were done after the commit.
 _LATER_COMMITS: Final = 2
-#: More exchanges cannot wait for their note, which comes several times a second.
+#: Notes come several times a second, so no more exchanges can wait for theirs.
 _MOST_WAITING: Final = 1_000_000
 
 
@@ -42,7 +41,7 @@ class _Connection:
     is_open: bool = True
     acted: int = 0
     confirmed: int = 0
-    #: What would have been noted by now, if the connection was there.
+    #: Acknowledgements that would have been noted by now, if the connection was there.
     doubtful: "list[_Due]" = field(default_factory=list)
 
 
@@ -136,7 +135,7 @@ class Confirmations:
                 self._look_at(due.connection)
 
     def _within(self, who: _Who, packet_type: int, first: int, last: int) -> list[_Due]:
-        """What is due of a range, which may be longer than all that is due."""
+        """The acknowledgements that are due within a range. The range may be longer than all of them."""
         exchanges = self._exchanges.get((who, packet_type), [])
         found = exchanges[bisect_left(exchanges, first) : bisect_right(exchanges, last)]
         return [self._due[who, packet_type, exchange] for exchange in found]
@@ -154,7 +153,7 @@ class Confirmations:
             self._looked_at.append(connection)
 
     def judged(self) -> Iterator[Finding]:
-        """What lacks, when a commit is over."""
+        """The acknowledgements that are missing when a commit is over."""
         looked_at, self._looked_at = self._looked_at, []
         for connection in looked_at:
             doubtful, connection.doubtful = connection.doubtful, []
@@ -179,7 +178,7 @@ class Confirmations:
 
 
 def _ranges(listed: str | None) -> Iterator[tuple[int, int]]:
-    """The ranges of a record. Another control tells of one that is none."""
+    """The ranges of a record. Another control reports a malformed range."""
     for pair in json.loads(listed or "[]"):
         if isinstance(pair, list) and len(pair) == len(("first", "last")) and all(isinstance(n, int) for n in pair):
             yield pair[0], pair[1]

@@ -6,9 +6,9 @@
     value       = 'text' | number | X'hex' | TRUE | FALSE | reference | (condition)
 
 A condition is true, false, or neither, as in SQL: a missing value makes a comparison neither, and NOT leaves that as it
-is. Here a value may also be one that the trail does not tell, as that of a body: then a condition may be any of the
-three. So each condition is a set of what it may be. A copy is due where the set is {true}, and wrong where it has no
-true. What this reading does not understand may be anything.
+is. A value may also be unknown, because the trail does not tell it, such as that of a body. Then a condition may be any
+of the three. So each condition is a set of its possible results. A copy is due if the set is {true}, and wrong if true
+is not in the set. A filter that this reading does not understand may have any result.
 
 Source: Message Broker V6, "ESQL functions: reference information", "Complex comparison operators"; IBM MQ,
 "Content-based message selection"; SQL-92 for three-valued logic.
@@ -28,7 +28,7 @@ from spark_audit.reperform.folder import OuterElement, read_outer_elements
 from spark_audit.reperform.topics import characters_match
 
 Value = str | int | float | bool | bytes | None
-#: What a condition may be: of True, False and None (neither) those that are possible.
+#: The possible results of a condition, of True, False and None (neither).
 Possible = frozenset[bool | None]
 
 #: The value of a reference that the trail does not tell.
@@ -108,7 +108,7 @@ _Operand = Callable[[Told], "Value | object"]
 
 
 class _Unknown(Exception):
-    """The filter says what this reading does not understand."""
+    """This reading does not understand the filter."""
 
 
 @lru_cache(maxsize=4_096)
@@ -143,7 +143,7 @@ class _Reader:
         self._at = 0
 
     def condition(self) -> _Condition:
-        """One condition, up to what cannot be a part of it."""
+        """One condition, up to the first token that cannot be a part of it."""
         return _as_condition(self._either())
 
     def expect(self, kind: str) -> str:
@@ -328,7 +328,7 @@ def all_of(truths: Iterable[bool | None]) -> bool | None:
 
 
 def negated(possible: Possible) -> Possible:
-    """NOT: what is neither stays so."""
+    """NOT: neither stays neither."""
     return frozenset(None if truth is None else not truth for truth in possible)
 
 

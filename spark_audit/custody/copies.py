@@ -1,9 +1,9 @@
-"""The copies of each publication against those that it was due: who lacks one, and who has one too many.
+"""The copies of each publication against those that it was due: missing ones, and those that are too many.
 
 A publication is judged when its commit is over. A dead letter of it stands for one copy on the queue that it names. The
-copies of a publication of an application stand in front of its own record. A copy that lacks for an application alone
-is told when that application has a later copy: else its subscription may have ended without a record, because it
-expired, an operator deleted it, or its queue is gone.
+copies of a publication of an application stand in front of its own record. If a copy is missing for an application, it
+is reported when that application has a later copy. Without a later one the subscription may have ended without a
+record: it expired, an operator deleted it, or its queue is gone.
 """
 
 from collections import Counter
@@ -42,14 +42,14 @@ class Copies:
         self._expectations = Expectations(registry)
         self._open: dict[str, _Distribution] = {}
         self._orphans: dict[str, list[Mapping[str, Any]]] = {}
-        #: Copies that applications lack: told when a later one comes.
+        #: Missing copies of applications, which are reported when a later copy comes.
         self._lacking: dict[Lane, list[Finding]] = {}
         #: Whether the trail tells of every publication since the gateway started.
         self.tells_all = False
         self.is_whole = True
 
     def clear(self) -> None:
-        """Forgets what lacks, because what was told so far may have been undone."""
+        """Forgets missing copies, because records are missing and things may have changed."""
         for each in (self._lacking, self._open, self._orphans):
             each.clear()
         self.is_whole = False
@@ -60,7 +60,7 @@ class Copies:
         self._begin(publication.message_id, sequence, expected, publication.queue)
 
     def publish_unread(self, message_id: str, sequence: int) -> None:
-        """The same of one whose topic cannot be read, or that was put again by an operator: it is not judged."""
+        """A publication came whose topic cannot be read, or that an operator put again: it is not judged."""
         self._begin(message_id, sequence, None)
 
     def _begin(self, message_id: str, sequence: int, expected: Expected | None, queue: str = "") -> None:
@@ -88,7 +88,7 @@ class Copies:
             begun.letters[queue] += 1
 
     def registered(self, lane: Lane) -> None:
-        """A subscriber registers anew: what lacked may have ended its subscription."""
+        """A subscriber registers anew: its earlier subscription may have ended before the missing copy."""
         self._lacking.pop(lane, None)
 
     def operated(self) -> None:
@@ -145,7 +145,7 @@ class Copies:
                 has_nobody = self.is_whole and queue != begun.queue and self._registry.has_nobody_on(queue)
                 most = 0 if has_nobody else number
             if number > most:
-                yield self._found(begun, f"{number} dead letters of queue {queue}, and {most} copies lack")
+                yield self._found(begun, f"{number} dead letters of queue {queue}, and {most} copies are missing")
 
     def _is_whole(self, lane: Lane, most: int) -> bool:
         """Whether a lane may have no copies but those that its known subscriptions bring."""

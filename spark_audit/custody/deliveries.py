@@ -1,4 +1,4 @@
-"""What clients are sent, against what waits for them and what they have subscribed to.
+"""The deliveries to clients, against the messages that wait for them and the filters that they have subscribed to.
 
 Each delivery is of a message that waits in the client's own lane, or in that of its group. It goes out at no higher QoS
 than the client has asked for by a filter that matches its topic, in one exchange for each topic, and behind all earlier
@@ -20,7 +20,7 @@ from spark_audit.reperform.mqtt import SUBSCRIBE, read_filter
 
 Record = Mapping[str, Any]
 _PUBACK, _PUBREC = 4, 5
-#: Filters that are remembered for each subscriber; one that has had more is not judged by them.
+#: Filters that are remembered for each subscriber. A subscriber that has had more is not judged by its filters.
 _MOST_FILTERS = 1_000
 #: Topics that are remembered for each subscriber.
 _MOST_ANSWERS = 100
@@ -82,7 +82,7 @@ class Deliveries:
         return None if known is None else known[1]
 
     def received(self, record: Record) -> None:
-        """A message came that waits in a lane which the record does not tell."""
+        """A message came, and its record does not tell in which lane it waits."""
         self._lanes.add(Waiting(record["message_id"], None, record["sequence"], None, queue=record["queue"]))
 
     def deliver(self, record: Record, commit: int) -> Iterator[Finding]:
@@ -96,10 +96,11 @@ class Deliveries:
         waiting = self._lanes.get(message_id)
         if waiting is not None:
             wrong = self._lanes.deliver(waiting, qos=record["qos"], exchange=record["exchange"], to=to, commit=commit)
-            if wrong:
-                yield _found(record, wrong, Custody.ORDER if "behind" in wrong else Custody.DELIVERIES)
+            if wrong is not None:
+                control, detail = wrong
+                yield _found(record, detail, control)
         elif self._lanes.is_whole and not self._lanes.was_just_sent(message_id, to):
-            yield _found(record, "it does not wait for the client: it was never copied for it, or has ended before")
+            yield _found(record, "it does not wait for the client: there was no copy for the client, or it has ended")
 
     def acknowledge(self, record: Record) -> None:
         """A client has acknowledged a message."""
@@ -129,7 +130,7 @@ def _found(record: Record, detail: str, control: Custody = Custody.DELIVERIES) -
 
 
 def _asked(record: Record) -> tuple[str, int] | None:
-    """Filter and QoS of the SUBSCRIBE that a RegSub comes of; None where they cannot be read."""
+    """Filter and QoS of the SUBSCRIBE that caused a RegSub; None if they cannot be read."""
     if record["packet_type"] != SUBSCRIBE or not record["entry"]:
         return None
     try:

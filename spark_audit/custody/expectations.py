@@ -19,7 +19,7 @@ from spark_audit.custody.commands import DEFAULT_STREAM, Command, Lane
 from spark_audit.custody.content_filter import Content, Truth, accepts
 from spark_audit.custody.registry import Registry, Subscription
 
-#: With this begin topics that stand for other streams in one of the dialects.
+#: In one of the dialects, topics that begin with this stand for other streams.
 _OF_STREAMS: Final = "$SYS/STREAM/"
 
 
@@ -35,9 +35,9 @@ Expected = Mapping[Lane, Share]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """What decides about the copies of a publication. `command` is None where only the topic is known of its header.
+    """A publication, as far as its copies depend on it. `command` is None if only the topic is known of its header.
 
-    `is_certain`: the broker took it without a word, so every copy that is due was made.
+    `is_certain`: the broker took it without an error, so every copy that is due was made.
     """
 
     message_id: str
@@ -48,7 +48,7 @@ class Publication:
 
 
 class Expectations:
-    """What publications are due by a registry. Answers for one topic are remembered until the registry changes."""
+    """The copies that are due by a registry. Answers for one topic are remembered until the registry changes."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""What the replay finds: which control tells it, of which record, about what, and in which words."""
+"""The violations that the replay finds."""
 
 from enum import StrEnum
 from typing import NamedTuple

@@ -1,8 +1,8 @@
-"""What the gateway says that it keeps, against what the trail says: sessions, filters, registrations, retained values.
+"""Inventories against the state of the replay: sessions, filters, registrations and retained publications.
 
-An inventory is some records, each with a page of entries that are true at its place. So each entry is compared with the
-state there. What the state has from the first record to the last without a change must be among the entries. Names that
-are keyed are not compared, and neither is what began before the records. Source: spark_audit/record/kinds.py.
+An inventory is several records, each with a page of entries that are true at its place. So each entry is compared with
+the state there. Whatever stays the same from the first record to the last must be among the entries. Keyed names are
+not compared, nor is anything that began before the first record of the trail. Source: spark_audit/record/kinds.py.
 """
 
 import json
@@ -22,7 +22,7 @@ from spark_audit.personal import NAME_PREFIX
 Record = Mapping[str, Any]
 _Entry = list[str | None]
 _NO_CORRELATION_ID: Final = "00" * 24
-#: With this begin topics that stand for other streams in one of the dialects.
+#: In one of the dialects, topics that begin with this stand for other streams.
 _OF_STREAMS: Final = "$SYS/STREAM/"
 
 
@@ -143,7 +143,7 @@ class Inventory:
     # -- what is not there ---------------------------------------------------------------------------------------------
 
     def _missing(self, record: Record) -> Iterator[Finding]:
-        """What the state had from the beginning to the end of the inventory, and no entry names."""
+        """Parts of the state that were there throughout the inventory, and that no entry names."""
         missing = [
             f"session {epoch} of client {client} is not among the sessions"
             for client, epoch in sorted(self._sessions_before & set(self._sessions.present()))
@@ -156,11 +156,11 @@ class Inventory:
                 missing.append(f"topic {interest.pattern} of {self._who(each.lane)} is not among the registrations")
         for topic, kept in self._retained.certain():
             if self._retained_before.get(topic) == kept and (topic, kept.message_id) not in self._listed:
-                missing.append(f"topic {topic} with message {kept.message_id} is not among what is retained")
+                missing.append(f"topic {topic} with message {kept.message_id} is not among the retained publications")
         yield from (Finding(Custody.INVENTORY, record["sequence"], "inventory, complete", each) for each in missing)
 
     def _due_registrations(self) -> Iterator[Subscription]:
-        """The subscriptions of MQTT clients, which end with a record alone."""
+        """The subscriptions of MQTT clients, none of which ends without a record."""
         for lane, subscriptions in self._registry.of_lane.items():
             if lane[0] in self._lanes.queues and lane[1] not in self._lanes.unread:
                 yield from (each for each in subscriptions.values() if each.is_certain)

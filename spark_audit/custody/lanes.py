@@ -1,4 +1,4 @@
-"""What waits for each MQTT client: every copy from the moment when it was made until it ends.
+"""The messages that wait for each MQTT client: every copy from the moment when it was made until it ends.
 
 A copy waits in the lane of its subscriber. It ends when a client has it (QoS 0: delivered, QoS 1: PUBACK, QoS 2:
 PUBREC), when it is dropped, and when it becomes a dead letter. A message that is not persistent ends with the gateway's
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from spark_audit.custody.commands import Lane
+from spark_audit.custody.findings import Custody
 
 #: Commits for which a message of QoS 0 is remembered: one with several topics is delivered once for each.
 _REMEMBERED_COMMITS: Final = 2
@@ -19,9 +20,9 @@ _REMEMBERED_COMMITS: Final = 2
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """A copy that waits. `order`: what must stay in order with it; None where nothing must.
+    """A copy that waits. Copies with the same `order` must stay in order; None: there is no such copy.
 
-    `flows` are its exchanges at QoS 1 and 2 that are open, `exchanges` all that it had, by topic.
+    `flows` are its open exchanges at QoS 1 and 2, `exchanges` all that it had, by topic.
     """
 
     message_id: str
@@ -69,12 +70,12 @@ class Lanes:
         self.is_whole = True
 
     def clear(self) -> None:
-        """Forgets everything: what was told so far may have been undone, and there may be more."""
+        """Forgets everything, because records are missing: there may be other messages now."""
         self.__init__()  # type: ignore[misc]
         self.is_whole = self.is_counted = False
 
     def own(self, correlation_id: str, owner: Owner) -> str:
-        """A registration says whose lane it is. Returns what is wrong with that."""
+        """A registration says whose lane it is. Returns what is wrong with it, "" for nothing."""
         before = self.owners.setdefault(correlation_id, owner)
         self._of_owner.setdefault(owner, {})[correlation_id] = None
         return "" if before == owner else f"the CorrelId is that of client {before.client}, session {before.epoch}"
@@ -90,7 +91,7 @@ class Lanes:
         return list(self._of_owner.get(owner, ()))
 
     def add(self, waiting: Waiting) -> None:
-        """A message waits from now on; where nothing tells in which lane, its lane is not counted any more."""
+        """A message waits from now on. If its lane is unknown, lanes are no longer counted."""
         self.is_counted = self.is_counted and waiting.lane is not None
         self._waiting[waiting.message_id] = waiting
         if waiting.queue:
@@ -113,14 +114,16 @@ class Lanes:
                 del self._of_lane[waiting.lane]
         return waiting
 
-    def deliver(self, waiting: Waiting, *, qos: int, exchange: int, to: tuple[object, ...], commit: int) -> str:
-        """A message was sent to a client. `to`: session and topic. Returns what is wrong with that."""
-        wrong = ""
+    def deliver(
+        self, waiting: Waiting, *, qos: int, exchange: int, to: tuple[object, ...], commit: int
+    ) -> tuple[Custody, str] | None:
+        """A message was sent to a client. `to`: session and topic. Returns what is wrong with it, and the control."""
+        wrong = None
         known = waiting.exchanges.setdefault(to, exchange)
         if known != exchange:
-            wrong = f"delivered in exchange {known} before"
-        if not waiting.is_sent and not wrong:
-            wrong = self._overtaking(waiting)
+            wrong = Custody.DELIVERIES, f"delivered in exchange {known} before"
+        elif not waiting.is_sent and (before := self._overtaking(waiting)):
+            wrong = Custody.ORDER, f"delivered after message {before}, which came later"
         waiting.is_sent = True
         if qos:
             waiting.flows.add(exchange)
@@ -138,7 +141,7 @@ class Lanes:
         return True
 
     def forget(self, commit: int) -> None:
-        """A commit begins: what ended long before is forgotten."""
+        """A commit begins: messages that ended long before are forgotten."""
         if self._sent:
             self._sent = {each: sent for each, sent in self._sent.items() if sent[0] >= commit - _REMEMBERED_COMMITS}
 
@@ -151,23 +154,23 @@ class Lanes:
                 self.end(message_id)
 
     def _overtaking(self, waiting: Waiting) -> str:
-        """Whether a message of the same order, and with a later number, was delivered before this one."""
+        """The message of the same order with a later number that was delivered before this one; "" if there is none."""
         if waiting.lane is None or waiting.order is None:
             return ""
         last = self._last.setdefault(waiting.lane, {})
         before = last.get(waiting.order, "")
         last[waiting.order] = max(before, waiting.message_id)
-        return f"delivered behind message {before}, which came after it" if before > waiting.message_id else ""
+        return before if before > waiting.message_id else ""
 
     def end_of_run(self) -> None:
-        """The gateway starts: what was not persistent is gone. Of what is not known, both is possible."""
+        """The gateway starts: messages that were not persistent are gone. Messages of unknown persistence may be."""
         self.is_counted = self.is_counted and all(each.is_persistent is not None for each in self._waiting.values())
         self.arrived = {}
         for waiting in [each for each in self._waiting.values() if each.is_persistent is False]:
             self.end(waiting.message_id)
 
     def end_of_lane(self, lane: Lane) -> None:
-        """The session of a lane has ended: nothing more comes, and what waits is drained."""
+        """The session of a lane has ended: nothing more comes, and the messages that wait are removed."""
         self._last.pop(lane, None)
 
     def depths(self, queue: str) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What goes over channels to other queue managers: of each client's messages for a target, none is left behind.
+"""The messages that go over channels to other queue managers: none of a client's messages for a target is left behind.
 
 The messages of one client for one target go over one channel, in their order. So a persistent message that has not
 gone, while a later one has, is lost, unless a record says how it ended. A channel belongs to one target.
@@ -21,7 +21,7 @@ class Passages:
         self.clear()
 
     def clear(self) -> None:
-        """Forgets everything: what was told so far may have been undone."""
+        """Forgets everything, because records are missing."""
         #: Client, target and sequence of each message that has not gone yet.
         self._waiting: dict[str, tuple[_Way, int]] = {}
         #: The last message that has gone, by client and target.
@@ -55,5 +55,5 @@ class Passages:
         for message_id, (way, sequence) in self._waiting.items():
             last = self._last.get(way, "")
             if message_id < last:
-                detail = f"it never went to {way[1]}, and message {last} behind it did"
+                detail = f"it never went to {way[1]}, but the later message {last} did"
                 yield Finding(Custody.PASSAGES, sequence, message(message_id), detail)

@@ -1,14 +1,14 @@
-"""What is on the queues of applications and on the dead-letter queue: what came, what went, and what was counted.
+"""The messages on the queues of applications and on the dead-letter queue: those that came, went, and were counted.
 
     comes    MQPUT, a copy for a subscriber, a converted message, a dead letter, a dead letter that is put back
     goes     MQGET, expiry, an operator's order, conversion, a dead letter that is put back
 
-Each message has a number, so the sums are of messages that are known. Those that were there before the records began
-are a number alone, `others`: the next stock-take gives it. If a queue may have lost a message or not, both sums are
-right. Each stock-take is compared with the sums, and then is where the next ones begin.
+Each message has a number, so the sums are of known messages. Of the messages that were there before the records began
+only a number is known, `others`: the next stock-take gives it. If it is unknown whether a queue has lost a message,
+both sums are right. Each stock-take is compared with the sums, and then the next sums begin with it.
 
 A copy names the queue that its subscriber named, which may be an alias of another one. Until a record of another kind
-names it, a queue is not proved, and what may be on it may be on any other.
+names it, a queue is not proved, and its messages may be on any other.
 
 The queues of MQTT clients are not here (lanes.py), nor those that the gateway and its channels keep for themselves.
 Held dead letters count as being on the dead-letter queue. Source: spark_audit/record/kinds.py.
@@ -23,19 +23,19 @@ from spark_audit.custody.findings import Custody, Finding, message
 Record = Mapping[str, Any]
 DEAD_LETTERS: Final = "SYSTEM.DEAD.LETTER.QUEUE"
 _HELD: Final = "SYSTEM.RFHBRIDGE.HELD"
-#: How the names of queues begin that the gateway keeps for itself, or whose messages the broker takes at once.
+#: The first letters of queues that the gateway keeps for itself, or whose messages the broker takes at once.
 _OF_GATEWAY: Final = ("RFHBRIDGE.", "SYSTEM.RFHBRIDGE.", "SYSTEM.BROKER.")
 #: Orders whose `message_ids` have no further record.
 _GETS: Final = "QUEUE GET"
 #: Orders that make a queue.
 _MAKES: Final = ("QUEUE DEFINE", "DEFINE QLOCAL", "DEFINE QLOCAL REPLACE")
-#: Orders behind which anything may be on queues: damaged messages are set aside, or dead letters go elsewhere.
+#: Orders after which anything may be on queues: damaged messages are set aside, or dead letters go elsewhere.
 _UNTOLD: Final = ("QUEUE VERIFY", "ALTER QMGR")
 
 
 @dataclass(slots=True)
 class _Contents:
-    """What is on a queue: messages by number, each with its persistence, and at least and at most so many others."""
+    """The messages on a queue: known ones by number, each with its persistence, and `least` to `most` others."""
 
     numbered: dict[str, bool | None] = field(default_factory=dict)
     least: int = 0
@@ -60,7 +60,7 @@ class Queues:
         self.clear()
 
     def clear(self) -> None:
-        """Forgets everything: what was told so far may have been undone, and there may be more."""
+        """Forgets everything, because records are missing: there may be other messages now."""
         self._queues: dict[str, _Contents] = {}
         self._of_message: dict[str, str] = {}
         #: Queues of which the next stock-take is not compared. None: of all.
@@ -113,12 +113,12 @@ class Queues:
         self._end(message_id, queue, for_certain=False)
 
     def lose(self, queue: str) -> None:
-        """What was not persistent on a queue has gone with the gateway's run, or with a temporary queue."""
+        """Messages on a queue that were not persistent are gone with the gateway's run, or with a temporary queue."""
         if queue in self._queues:
             self._lose_volatile(self._queues[queue])
 
     def end_of_run(self) -> None:
-        """The gateway starts: what was not persistent is gone. Of what is not known, both is possible."""
+        """The gateway starts: messages that were not persistent are gone. Messages of unknown persistence may be."""
         for contents in self._queues.values():
             self._lose_volatile(contents)
 

@@ -1,10 +1,10 @@
-"""The registry: who is registered for what, after each RegSub and DeregSub of a trail.
+"""The registry: the registered subscriptions after each RegSub and DeregSub of a trail.
 
 A subscription is one topic of one subscriber. A subscriber is a lane, queue and CorrelId, and its subscriptions differ
-in stream, topic, subscription point and content filter. The registry tells what it is not sure of:
+in stream, topic, subscription point and content filter. The registry says how sure it is:
 
-    is_certain      a copy is due for each matching publication; else one may come
-    is_whole        the lane has no subscription but those that the registry knows, so any other copy is wrong
+    is_certain      a copy is due for each matching publication; otherwise one may come
+    is_whole        the registry knows all subscriptions of the lane, so any other copy is wrong
 
 Only lanes of MQTT clients are whole: an operator may define a subscription for a queue of an application. Sources:
 IBM MQ, "Register Subscriber message", "Deregister Subscriber message"; Message Broker V6, the same pages.
@@ -35,7 +35,7 @@ _DUPLICATES: Final = "DupsOK"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interest:
-    """What tells the subscriptions of a lane apart."""
+    """The values that tell the subscriptions of a lane apart."""
 
     stream: str
     pattern: str
@@ -80,7 +80,7 @@ class Registry:
         self._of_operators: set[str] = set()
 
     def clear(self) -> None:
-        """Forgets everything: what was told so far may have been undone."""
+        """Forgets everything, because records are missing."""
         self.of_lane, self.by_topic, self._filters = {}, PatternIndex(), 0
         self.is_whole = False
         self.generation += 1
@@ -114,7 +114,7 @@ class Registry:
                 self._put(replace(each, is_certain=False))
 
     def wrong_outcome(self, lane: Lane, command: Command, reason_code: int | None) -> str:
-        """What is wrong with the refusal of a DeregSub, or with the lack of one (`reason_code` None); "": nothing is.
+        """What is wrong with the refusal of a DeregSub, or with its success (`reason_code` None); "" for nothing.
 
         The registry must know all subscriptions of the lane.
         """
@@ -134,7 +134,7 @@ class Registry:
                 self._remove(each)
 
     def keeps_persistence(self, lane: Lane) -> bool:
-        """Whether all that is registered for a lane leaves its copies as persistent as their publications."""
+        """Whether all subscriptions of a lane leave copies as persistent as their publications."""
         there = self.of_lane.get(lane, {}).values()
         return bool(there) and not any(each.options & _OTHER_PERSISTENCE for each in there)
 
@@ -218,7 +218,7 @@ def _may_be_kept(command: Command) -> bool:
 
 
 def _is_among(interest: Interest, command: Command, stream: str) -> bool:
-    """Whether DeregAll, with what else the command names, means a subscription."""
+    """Whether DeregAll, with the other parameters of the command, means a subscription."""
     return (
         interest.stream == stream
         and (not command.topics or interest.pattern in command.topics)

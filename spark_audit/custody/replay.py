@@ -1,10 +1,10 @@
 """A gateway's records in their order, and what is wrong with the custody of its messages.
 
-The replay goes commit by commit: what a broker makes of a command stands in the command's own commit, mostly behind it,
-and a refusal may stand behind the copies of other commands. Each finding belongs to one control.
+The replay goes commit by commit: the records of a command's effects stand in the command's own commit, mostly after
+it, and a refusal may stand after the copies of other commands. Each finding belongs to one control.
 
-A trail is whole from its beginning, where its first commit tells that the gateway started, and what was on its queues.
-Behind a gap, and in the trail of an earlier version, the replay judges only what began since.
+A trail is whole from its beginning if its first commit tells the start of the gateway and a stock-take. After a gap,
+and in the trail of an earlier version, the replay judges only sessions and messages that began since.
 """
 
 import json
@@ -33,9 +33,9 @@ from spark_audit.record import Kind
 from spark_audit.reperform.mqtt import CONNECT, FIRST_LEVEL_WITH_PROPERTIES, PUBLISH
 
 Record = Mapping[str, Any]
-#: A RegSub that is refused with this has registered its topics: it may not send all that is retained.
+#: A RegSub that is refused with this has registered its topics. Not all retained publications may be sent.
 _TOO_MANY_COPIES: Final = 2056
-#: What the first commit of a whole trail tells of.
+#: Kinds of records in the first commit of a whole trail.
 _FIRST_KINDS: Final = frozenset({Kind.STARTED, Kind.STOCK})
 _SUBSCRIPTIONS: Final = " SUB"
 _TOPIC_STRINGS: Final = "TOPICSTR"
@@ -104,7 +104,7 @@ class Replay:
         }
 
     def take(self, records: list[Record]) -> Iterator[Finding]:
-        """Takes the records of one commit. What a commit lacks is told when the next one begins: the trail may end."""
+        """Takes the records of one commit. Missing records are reported when the next begins: the trail may end."""
         if self._sequence and records[0]["sequence"] != self._sequence + 1:
             self._lose()
         yield from self._settled()
@@ -126,7 +126,7 @@ class Replay:
                 yield from take(record) or ()
 
     def _settled(self) -> Iterator[Finding]:
-        """Judges what the last commit lacks."""
+        """Reports what is missing in the last commit."""
         yield from self._copies.end_of_commit()
         yield from self._confirmations.judged()
         yield from self._doubted
@@ -136,7 +136,7 @@ class Replay:
         yield from self._stock.judged(self._lanes, self._queues)
 
     def end(self) -> Iterator[Finding]:
-        """What the end of the trail tells. Its last commit may not be whole."""
+        """Findings at the end of the trail, whose last commit may not be whole."""
         yield from self._stock.judged(self._lanes, self._queues)
         yield from self._passages.left_behind()
 
@@ -150,7 +150,7 @@ class Replay:
                 self._lose()
 
     def _lose(self) -> None:
-        """Records are missing: from here on all that was known may be otherwise."""
+        """Records are missing: everything known so far may be otherwise now."""
         self._registry.clear()
         for part in (self._retained, self._sessions, self._lanes, self._copies, *self._others):
             part.clear()
@@ -228,7 +228,7 @@ class Replay:
         if message_id is not None and record["packet_type"] == PUBLISH:
             before = self._last_put.get(client, "")
             if message_id < before:
-                detail = f"it was put behind message {before}, and has a number in front of it"
+                detail = f"it was put after message {before}, but its number is lower"
                 yield Finding(Custody.ORDER, record["sequence"], message(message_id), detail)
             self._last_put[client] = max(message_id, before)
             self._confirmations.release(record)
@@ -258,7 +258,7 @@ class Replay:
         """The gateway puts the publications of one run on one queue."""
         self._stream = self._stream or record["queue"]
         if record["queue"] != self._stream:
-            detail = f"it was put on {record['queue']}, and those before it on {self._stream}"
+            detail = f"it was put on {record['queue']}, but the messages before it on {self._stream}"
             yield Finding(Custody.COPIES, record["sequence"], message(record["message_id"]), detail)
 
     def _retain(self, record: Record, publication: Publication, command: Command | None) -> None:
@@ -279,7 +279,7 @@ class Replay:
             return
         who = record["client"], record["session_epoch"]
         if not self._commit.events.get(who, set()) & WILL_IS_DUE:
-            detail = "its will was published, and its connection did not end"
+            detail = "its will was published, but its connection did not end"
             yield Finding(Custody.SESSIONS, record["sequence"], session(*who), detail)
 
     def _registered_client(self, record: Record) -> Iterator[Finding]:
@@ -411,18 +411,18 @@ class Replay:
         is_known = lane[0] in self._lanes.queues and lane[1] not in self._lanes.unread and self._retained.is_whole
         allowed = self._retained.take(lane, source)
         if allowed is None and is_known:
-            detail = f"a copy of message {source} as retained, and no registration has asked for it"
+            detail = f"a copy of retained message {source}, for which no registration has asked"
             yield Finding(Custody.RETAINED, record["sequence"], message(record["message_id"]), detail)
         return None if allowed is None else allowed.is_persistent
 
     def _broken_promises(self) -> Iterator[Finding]:
-        """Retained publications that a RegSub of this commit was due in the commit itself."""
+        """Retained publications that were due within this commit to a RegSub of it, and were not sent."""
         for record, promise in self._promises:
             if not promise.is_prompt or promise.lane[0] not in self._lanes.queues:
                 continue
             for message_id in promise.due:
                 if (promise.lane, message_id) not in self._sent:
-                    detail = f"message {message_id} was retained, and was not sent to the new subscription"
+                    detail = f"message {message_id} was retained, but was not sent to the new subscription"
                     subject = session(record["client"], record["session_epoch"])
                     yield Finding(Custody.RETAINED, record["sequence"], subject, detail)
         self._promises, self._sent = [], set()

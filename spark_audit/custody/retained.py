@@ -1,8 +1,8 @@
-"""What is retained on which topic, and who was promised a copy of it: the default stream, without subscription points.
+"""The retained publications, and the copies that were promised: the default stream, without subscription points.
 
 A Publish with RetainPub replaces what its topics retain, a DeletePub deletes it. A RegSub promises what its topics
-retain then, unless it says NewPubsOnly or PubOnReqOnly; a ReqUpdate promises it again. What a publication that may
-expire has left is not certain, and nothing is after an operator has cleared topics: then a copy may come, or none.
+retain then, unless it says NewPubsOnly or PubOnReqOnly; a ReqUpdate promises it again. A publication that may expire is
+not certain, and none is after an operator has cleared topics: then a copy may come, or none.
 Sources: IBM MQ, "Register Subscriber message"; MQTT 3.1.1 section 3.3.1.3.
 """
 
@@ -21,7 +21,7 @@ _STEPS_AT_ONCE: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a topic retains: the publication, whether it is certain that it is still there, and whether it persists."""
+    """A retained publication, whether it is certain that it is still there, and whether it is persistent."""
 
     message_id: str
     is_certain: bool
@@ -29,7 +29,7 @@ class Kept:
 
 
 class Allowed(NamedTuple):
-    """How often a lane may be sent a retained publication, and whether that is persistent; None: nobody knows."""
+    """How often a lane may be sent a retained publication, and whether that is persistent; None: unknown."""
 
     times: int
     is_persistent: bool | None
@@ -37,7 +37,7 @@ class Allowed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a command promised to a lane: certain publications; `is_prompt`: in the command's own commit."""
+    """The certain publications that a command promised to a lane; `is_prompt`: in the command's own commit."""
 
     lane: Lane
     due: tuple[str, ...]
@@ -53,13 +53,13 @@ class RetainedTopics:
         self._levels = 0
         #: How often each lane may be sent each retained publication.
         self._allowed: dict[Lane, dict[str, Allowed]] = {}
-        #: What was promised to a lane in more than one commit, and is promised again when the gateway starts.
+        #: Copies that were promised to a lane in more than one commit; they are promised again when the gateway starts.
         self._long: dict[Lane, dict[str, bool | None]] = {}
         #: There may be publications that the trail did not tell of.
         self.is_whole = True
 
     def clear(self) -> None:
-        """Forgets everything: what was told so far may have been undone, and there may be more."""
+        """Forgets everything, because records are missing: there may be other publications now."""
         self._kept, self._tree, self._levels = {}, _Level(), 0
         self._allowed, self._long, self.is_whole = {}, {}, False
 
@@ -81,7 +81,7 @@ class RetainedTopics:
             self._tree.remove(topic)
 
     def doubt(self) -> None:
-        """Whatever is retained may be retained no longer."""
+        """Any retained publication may be retained no longer."""
         self._kept = {topic: replace(kept, is_certain=False) for topic, kept in self._kept.items()}
 
     def get(self, topic: str) -> Kept | None:
@@ -109,7 +109,7 @@ class RetainedTopics:
         return Promise(subscription.lane, due, is_prompt)
 
     def repeat(self) -> None:
-        """The gateway starts again: what it was about to send it may send once more."""
+        """The gateway starts again: copies that it was about to send may be sent once more."""
         for lane, found in self._long.items():
             for message_id, is_persistent in found.items():
                 self._allow(lane, message_id, is_persistent)
@@ -120,7 +120,7 @@ class RetainedTopics:
         allowed[message_id] = Allowed(1 if before is None else before.times + 1, is_persistent)
 
     def take(self, lane: Lane, message_id: str) -> Allowed | None:
-        """A retained copy was sent to a lane. Returns what was promised of it; None: nothing."""
+        """A retained copy was sent to a lane. Returns the promise; None if there was none."""
         allowed = self._allowed.get(lane, {})
         left = allowed.pop(message_id, None)
         if left is not None and left.times > 1:

@@ -1,8 +1,8 @@
-"""The sessions of MQTT clients: which client has which session, and is connected, after each record of a trail.
+"""The sessions of MQTT clients and their connections, after each record of a trail.
 
     opened         the client has a new session, and is connected; its last one has ended
     resumed        it is connected again, with the session that it has
-    taken_over     another connection of the client takes the place of this one, and has its own record behind
+    taken_over     another connection of the client takes the place of this one; its own record follows
     disconnected   the session is kept, without a connection
     lost           the same
     ended          the session is gone, and with it the connection
@@ -19,7 +19,7 @@ from spark_audit.personal import NAME_PREFIX
 from spark_audit.record import Kind
 from spark_audit.reperform.mqtt import EXACTLY_ONCE, FIRST_LEVEL_WITH_PROPERTIES, PUBLISH
 
-#: Events behind which a session has a connection, and those behind which it has none.
+#: Events after which a session has a connection, and those after which it has none.
 _CONNECTS: Final = frozenset({"opened", "resumed"})
 _PARTS: Final = frozenset({"taken_over", "disconnected", "lost"})
 _ENDED: Final = "ended"
@@ -51,11 +51,11 @@ class Sessions:
         self.is_whole = True
 
     def clear(self) -> None:
-        """Forgets everything: what was told so far may have been undone, and there may be more."""
+        """Forgets everything, because records are missing: there may be other sessions now."""
         self._of, self._clients, self.is_whole = {}, {}, False
 
     def change(self, client: str, epoch: int, event: str, level: int | None = None) -> str:
-        """Takes a session record. Returns what is wrong with it; "" where nothing is."""
+        """Takes a session record. Returns what is wrong with it, "" for nothing."""
         session = self._of.get(client)
         wrong = self._wrong_change(session, epoch, event) if self.is_whole else ""
         if event in _CONNECTS:
@@ -91,18 +91,18 @@ class Sessions:
 
     def _wrong_change(self, session: Session | None, epoch: int, event: str) -> str:
         if session is None:
-            return "" if event == "opened" else f"{event}, and it was never opened"
+            return "" if event == "opened" else f"{event}, but it was never opened"
         if event == "opened":
             if session.epoch >= epoch:
                 return "opened with a number that was there before"
-            return "" if session.has_ended else "opened, and the client's session before has not ended"
+            return "" if session.has_ended else "opened, but the client's session before has not ended"
         if session.epoch != epoch:
-            return f"{event}, and it is not the client's session"
+            return f"{event}, but it is not the client's session"
         if session.has_ended:
             return f"{event} after its end"
         if event in _PARTS and not session.is_connected:
-            return f"{event}, and it was not connected"
-        return f"{event}, and it was connected" if event == "resumed" and session.is_connected else ""
+            return f"{event}, but it was not connected"
+        return f"{event}, but it was connected" if event == "resumed" and session.is_connected else ""
 
     def is_known(self, client: str, epoch: int) -> bool:
         """Whether the trail tells how the present session of a client began."""
@@ -114,7 +114,7 @@ class Sessions:
         return is_shared(client) or (client.startswith(NAME_PREFIX) and client not in self._of)
 
     def wrong_act(self, record: Mapping[str, Any]) -> str:
-        """What is wrong with a record of what a client did on its connection, or was sent; "" where nothing is."""
+        """What is wrong with a record of an act of a client on its connection, or of a delivery; "" for nothing."""
         session = self._of.get(record["client"])
         if not self.is_whole:
             return ""
@@ -130,7 +130,7 @@ class Sessions:
 
 
 def _wrong_level(record: Mapping[str, Any], level: int | None) -> str:
-    """Whether a record of a PUBLISH tells another level than the connection has. It tells a level only from 5 on.
+    """What is wrong if a record of a PUBLISH has another level than its connection. It tells a level only from 5 on.
 
     A PUBLISH of QoS 2 may have come on an earlier connection than the PUBREL for which it is put.
     """
@@ -140,7 +140,7 @@ def _wrong_level(record: Mapping[str, Any], level: int | None) -> str:
     told, wanted = record["protocol_level"], level if level >= FIRST_LEVEL_WITH_PROPERTIES else None
     if told == wanted:
         return ""
-    return f"it tells protocol level {told or 'below 5'}, and the connection has {level}"
+    return f"it tells protocol level {told or 'below 5'}, but the connection has {level}"
 
 
 def is_on_connection(record: Mapping[str, Any]) -> bool:

@@ -1,7 +1,7 @@
-"""What the gateway counted on its queues, against what the trail says is on them.
+"""The messages that the gateway counted on its queues, against those that are there by the trail.
 
-A stock-take lists the deepest queues, and of each the subscribers with the most messages. What is on a queue that it
-does not list, and for a subscriber that it does not list, is not compared where the list is full.
+A stock-take lists the deepest queues, and of each the subscribers with the most messages. If such a list is full,
+queues and subscribers that are not in it are not compared.
 """
 
 import json
@@ -67,7 +67,7 @@ class StockTake:
         )
 
     def _fewer_than_arrived(self, queue: str, waiting: int) -> Iterator[Finding]:
-        """Messages came from a target in this run, have not ended, and are not there."""
+        """Messages that came from a target in this run and have not ended are missing."""
         counted = self._queues[queue]["messages"] if queue in self._queues else 0
         if counted < waiting:
             detail = f"{counted} messages were counted, and by the records {waiting} from a target wait"
@@ -88,7 +88,7 @@ class StockTake:
 
 
 def _rows(listed: str | None) -> Iterator[tuple[str, int]]:
-    """CorrelId and number of messages of each row. Where a row is none, the stock-take is not whole."""
+    """CorrelId and number of messages of each row. A malformed row is left out, so the stock-take is not whole."""
     for row in json.loads(listed or "[]"):
         if row and len(row) > 1 and row[0] is not None and str(row[1]).isdecimal():
             yield row[0], int(row[1])

@@ -1,12 +1,12 @@
-"""Which topics a pattern matches, and which of many patterns match a topic: written for the audit alone.
+"""Topics against one pattern, and against many: written for the audit alone.
 
 LEVELS      of MQRFH2: `+` is one level, `#` any number of levels, none included, wherever it stands alone
 CHARACTERS  of MQRFH: `*` is any characters, `?` is one, both match `/` too; `%` escapes `*`, `?` and `%`
 MQTT        as LEVELS; a filter that begins with a wildcard does not match a topic that begins with `$`
 
-Many patterns are looked up by what they say literally: a pattern without
-wildcards by its text, one of levels by the levels that are no wildcards, one of characters by what stands in front of
-its first wildcard. Answers are remembered until a pattern comes or goes.
+Many patterns are looked up by their literal parts: a pattern without wildcards by its text, a pattern of levels by the
+levels that are no wildcards, a pattern of characters by the text in front of its first wildcard. Answers are remembered
+until a pattern comes or goes.
 
 Sources: MQTT 3.1.1 section 4.7; IBM MQ, "Wildcard schemes"; WebSphere MQ V6 Publish/Subscribe User's Guide, "Topics".
 """
@@ -52,7 +52,7 @@ def is_shared(topic_filter: str | None) -> bool:
 
 
 def _levels_match(pattern: list[str], topic: list[str]) -> bool:
-    """Keeps the places of the pattern that the levels so far may lead to."""
+    """Keeps the places in the pattern that the levels so far may lead to."""
     places = _with_hashes({0}, pattern)
     for level in topic:
         places = {
@@ -76,7 +76,7 @@ def _with_hashes(places: set[int], pattern: list[str]) -> set[int]:
 
 
 class _Shape(NamedTuple):
-    """Patterns of levels that are looked up alike: how many levels, which are literal, and whether `#` is behind."""
+    """Patterns of levels that are looked up alike: the number of levels, the literal ones, and whether `#` follows."""
 
     levels: int
     literal: tuple[int, ...]
@@ -92,7 +92,7 @@ class _Under(NamedTuple, Generic[Value]):
     characters: tuple[str, ...] = ()
 
 
-#: Values by what their patterns say literally.
+#: Values by the literal parts of their patterns.
 _Table = dict[Hashable, dict[_Under[Value], None]]
 
 
@@ -166,7 +166,7 @@ class PatternIndex(Generic[Value]):
 
 
 def _literal_prefix(pattern: tuple[str, ...]) -> str:
-    """What a pattern of characters says in front of its first wildcard."""
+    """The text of a pattern of characters in front of its first wildcard."""
     prefix = ""
     for character in pattern:
         if character in ("*", "?"):
