@@ -2,19 +2,30 @@
 
 A short read goes to the bridge at once. The connection of a long read, or of packets that are slow to read, waits in a
 line. The connections in line hand on one slice each, one after the other, until the time of this turn is used up. Then
-the gateway reads and commits all other clients.
+the gateway reads all other clients.
+
+While others send, each turn commits what they have sent before it takes a slice. When nobody else sends, the slices of
+several turns are gathered for one commit, because each commit costs as much as many packets. The turns are short all
+the same, so a client that begins to send is read soon, and its first packet ends the gathering.
 """
 
 import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final, Protocol
 
-#: Seconds for all slices of one turn of the loop, and for one slice: little more than a commit on a quick disk takes.
+#: No slice begins in a turn of the loop after so many seconds: little more than a commit on a quick disk takes.
 _TIME_S: Final = 0.0003
-#: The same when no other client has sent anything for a while: a turn has its own commit, a slice its unit of work.
-_TIME_AMONG_THEMSELVES_S: Final = 0.004
+#: Seconds that one slice should take.
+_PIECE_S: Final = 0.0003
+#: Both when no other client has sent anything for a while. Each slice is a unit of work, and shorter slices of usual
+#: messages would cost a tenth more.
+_TIME_AMONG_THEMSELVES_S: Final = 0.001
+_PIECE_AMONG_THEMSELVES_S: Final = 0.004
+#: The slices that begin within so many seconds are committed together when no other client sends.
+_GATHERING_S: Final = 0.004
 _WHILE_S: Final = 0.02
 #: Turns of the loop for which nobody else was heard either. Behind a pause, of the disk for example, the time says
 #: nothing: nobody was read meanwhile.
@@ -32,16 +43,29 @@ class LongRead(Protocol):
 class LongReads:
     """The line of waiting connections. All listeners share one."""
 
-    def __init__(self, commit_now: Callable[[], None]) -> None:
-        """`commit_now` commits the packets of all other clients, so that their answers leave first."""
+    def __init__(
+        self,
+        commit_now: Callable[[], None],
+        gathering: Callable[[], AbstractContextManager[None]] = nullcontext,
+        *,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`commit_now` commits the packets of all other clients, so that their answers leave first.
+
+        Work that is submitted within `gathering` waits for `commit_now`, or for the commit of other work.
+        """
         self._commit_now = commit_now
+        self._gathering = gathering
+        self._now_s = now_s
         #: When the last short read came, by the monotonic clock.
         self.short_read_s = 0.0
         #: Seconds that a slice should take at present.
-        self.piece_s = _TIME_S
+        self.piece_s = _PIECE_S
         #: The short read that came last before the last turn, and how many turns have come since.
         self._heard_s = 0.0
         self._silence = 0
+        #: When the slices that are gathered are committed.
+        self._gathered_s = 0.0
         self._line: deque[LongRead] = deque()
         self._is_due = False
 
@@ -54,22 +78,39 @@ class LongReads:
 
     def _serve(self) -> None:
         try:
-            self._hand_on()
+            self._begin_turn()
         finally:  # the loop reports an error of one connection, or of a commit, and the other connections go on
             self._is_due = bool(self._line)
             if self._is_due:
                 asyncio.get_running_loop().call_soon(self._serve)
+            elif self._gathered_s:
+                self._commit()
 
-    def _hand_on(self) -> None:
+    def _begin_turn(self) -> None:
+        now_s = self._now_s()
+        if self._others_send(now_s):
+            self._commit()
+            self.piece_s = _PIECE_S
+            self._hand_on(self._now_s() + _TIME_S)
+            return
+        if now_s > self._gathered_s:
+            self._commit()
+            now_s = self._now_s()
+            self._gathered_s = now_s + _GATHERING_S
+        self.piece_s = _PIECE_AMONG_THEMSELVES_S
+        with self._gathering():
+            self._hand_on(now_s + _TIME_AMONG_THEMSELVES_S)
+
+    def _commit(self) -> None:
+        self._gathered_s = 0.0
         self._commit_now()
-        now_s = time.monotonic()
-        self.piece_s = _TIME_S if self._others_send(now_s) else _TIME_AMONG_THEMSELVES_S
-        ends_s = now_s + self.piece_s
+
+    def _hand_on(self, ends_s: float) -> None:
         while self._line:
             first = self._line.popleft()
             if first.hand_on_piece():
                 self._line.append(first)
-            if time.monotonic() > ends_s:
+            if self._now_s() > ends_s:
                 break
 
     def _others_send(self, now_s: float) -> bool:

@@ -46,6 +46,10 @@ class RecordingBridge:
     def commit_now(self) -> None:
         """There is nothing to commit here."""
 
+    def gathering(self) -> contextlib.AbstractContextManager[None]:
+        """See Bridge."""
+        return contextlib.nullcontext()
+
     def lost(self, link: NetworkLink) -> None:
         self.lost_links.append(link)
         self.happened.set()
