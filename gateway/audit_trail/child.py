@@ -1,7 +1,7 @@
-"""A program that a witness or a key runs: its time, what is read of its output, and its own children are bounded.
+"""A program that a witness or a key runs. Its time, its output and its own children are bounded.
 
-It lives in a session of its own, and nothing of that session outlives the call. Where the exporter is killed in the
-middle, timeout(1) ends the program.
+It runs in a session of its own, and nothing of that session outlives the call. If the exporter is killed meanwhile,
+timeout(1) ends the program.
 """
 
 import contextlib
@@ -12,16 +12,16 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-#: What is read of the output; git's `ls-remote` of one branch has 100 bytes, and a folder of a thousand digests 80,000.
+#: Bytes read of the output: git's `ls-remote` of one branch has 100, and a folder of a thousand digests 80,000.
 _MOST_OUTPUT_BYTES: Final = 1024 * 1024
 _MOST_COMPLAINT_BYTES: Final = 4_096
-#: How much longer than we wait the program may run where we have died, seconds.
+#: Seconds that the program may run beyond our own limit, in case that we have died.
 _AFTER_US_S: Final = 5.0
 _REASON_CHARACTERS: Final = 300
 
 
 class ProgramFailed(Exception):
-    """It ended with an error, and the text is what it complained of; or it took too long."""
+    """The program ended with an error, whose text this is, or it took too long."""
 
 
 def output_of(
@@ -32,9 +32,9 @@ def output_of(
     environment: Mapping[str, str],
     most_file_blocks: int | None = None,
 ) -> bytes:
-    """What a program writes to its standard output. Raises ProgramFailed.
+    """The standard output of a program. Raises ProgramFailed.
 
-    `most_file_blocks` is what it may write into one file, blocks of 512 bytes.
+    The program may write at most `most_file_blocks` blocks of 512 bytes into one file.
     """
     limits = f"ulimit -f {most_file_blocks}; " if most_file_blocks else ""
     limited = f'{limits}exec timeout -s KILL {timeout_s + _AFTER_US_S:g} "$0" "$@"'
@@ -66,6 +66,6 @@ def output_of(
 
 
 def on_one_line(text: str) -> str:
-    """Foreign words, which must not look like others in the log."""
+    """Foreign text as one line, so that it cannot look like other lines of the log."""
     joined = " ".join(text.split())
     return "".join(character if character.isprintable() else "?" for character in joined)[:_REASON_CHARACTERS]

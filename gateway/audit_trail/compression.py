@@ -1,8 +1,8 @@
 """Closed segments are compressed as soon as they have their digest, or some hours later.
 
 `NAME.jsonl.zst.part` is written, synced and read back, renamed to `NAME.jsonl.zst`, and only then is `NAME.jsonl`
-removed. The same lines give the same bytes. Where a crash left both files, the compressed one is checked again. What an
-earlier version compressed with gzip stays as it is.
+removed. The same lines give the same bytes. If a crash left both files, the compressed one is checked again. Files that
+an earlier version compressed with gzip stay as they are.
 """
 
 import os
@@ -27,8 +27,8 @@ _LEVEL: Final = 1
 class Compression:
     """Compresses closed segments of a trail. Raises OSError, and StoreError for lines that were changed.
 
-    `after_hours` 0 compresses what has its digest, a number below 0 nothing. `is_time_sure` says whether the clock is
-    in no doubt: until then nothing is compressed because of its age.
+    `after_hours` 0 compresses each segment that has its digest, a number below 0 none. `is_time_sure` says whether the
+    clock is right: until then no segment is compressed because of its age.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Compression:
             left.unlink()
 
     def step(self) -> bool:
-        """Compresses one segment; False where nothing is due."""
+        """Compresses one segment; False if none is due."""
         self._segments.read()
         age_us = self._after_us
         if age_us < 0 or (age_us and not self._is_time_sure()):

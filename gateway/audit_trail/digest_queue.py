@@ -54,7 +54,7 @@ class DigestQueue:
         return digest_number <= self._sent
 
     def step(self) -> bool:
-        """Sends what has not been sent, up to a unit of work; False where nothing is left."""
+        """Sends the next digests, at most a unit of work; False if none is left."""
         until = min(self._digests.last_number, self._sent + UNIT_DIGESTS)
         if until <= self._sent:
             return False
@@ -85,7 +85,7 @@ class DigestQueue:
 
 
 def _number_in(path: Path) -> int:
-    """The number in the note; 0 where there is none, or it cannot be read."""
+    """The number in the note; 0 if there is no note, or it cannot be read."""
     try:
         return int(path.read_bytes())
     except (FileNotFoundError, ValueError):

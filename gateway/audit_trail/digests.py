@@ -47,7 +47,7 @@ from spark_audit.record import ZERO_HASH
 from spark_audit.signature import Signer, public_key_of
 
 _SEGMENT_NUMBER: Final = slice(0, 12)
-#: How long a gateway that ends waits for the first countersignature of a token, as long as for a witness, seconds.
+#: Seconds for which a gateway that ends waits for the first countersignature of a token, as for a witness.
 _FIRST_WAIT_S: Final = 10.0
 
 _log = logging.getLogger(__name__)
@@ -71,13 +71,13 @@ def segment_number(stem: str) -> int:
 
 
 def read_digest(folder: Path, number: int) -> tuple[Digest, bytes]:
-    """A digest and the bytes of its file. Raises StoreError for what is none."""
+    """A digest and the bytes of its file. Raises StoreError if the file holds no digest."""
     path = folder / digest_name(number)
     try:
         data = path.read_bytes()
         return parse_digest(data), data
     except (OSError, MalformedDigest) as error:
-        hint = "put the copy of it from the second place there; `rfhbridge audit verify` says what else is wrong"
+        hint = "put a copy of it there that was kept elsewhere; `rfhbridge audit verify` says what else is wrong"
         raise StoreError(f"read digest {path}", str(error), hint) from error
 
 
@@ -91,7 +91,7 @@ def key_in_force(trail: Path) -> str | None:
 
 
 def place_in_force(trail: Path) -> str:
-    """Where the configured key lies, as the last digest says; "" where none has said it yet of the key in force."""
+    """The place of the configured key, as the last digest says; "" if no digest names the place of the key in force."""
     numbers = digest_numbers(trail / DIGEST_FOLDER)
     last = read_digest(trail / DIGEST_FOLDER, numbers[-1])[0] if numbers else None
     return "" if last is None or last.kind == DigestKind.ROTATION else last.key_place
@@ -100,7 +100,7 @@ def place_in_force(trail: Path) -> str:
 class Digests:
     """The digests of the trail in a folder, to be added to. Raises StoreError, and ConfigurationError for the key.
 
-    Where the key is lost that is to sign the next one, a digest of kind renewal says so, of the time `now_us`.
+    If the key for the next digest is lost, a digest of kind renewal says so, of the time `now_us`.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Digests:
         self._lock = threading.Lock()
         self._last: Digest | None = None
         self._last_bytes = b""
-        #: Why a next key was not taken, as the log has it.
+        #: Why a next key was not taken, in the words of the log.
         self._refusal = ""
         make_folder(self.folder)
         for left in self.folder.glob(f"*{PART_SUFFIX}"):
@@ -120,7 +120,7 @@ class Digests:
         self._numbers = digest_numbers(self.folder)
         if self._numbers:
             self._last, self._last_bytes = read_digest(self.folder, self._numbers[-1])
-        #: The configured key in a file; None where it is a token's.
+        #: The configured key in a file; None if it is in a token.
         self._signer: Signer | None = None
         self._key_place = KEY_IN_A_FILE if token is None else token.type
         self._late = None if token is None else LateSigning(remote_key(token), token.public_key, trail)
@@ -129,9 +129,9 @@ class Digests:
         )
         due = "" if self._last is None else self._last.next_public_key
         self._chain = KeyChain(chain_folder(trail), self.last_number + 1, due)
-        #: Of the last digest that has a countersignature; None where a chain of keys, or a configured key, begins.
+        #: Time of the last digest with a countersignature; None if a chain of keys, or a configured key, begins.
         self._countersigned_us: int | None = None
-        #: Whether one is due that comes later.
+        #: Whether a countersignature is due that comes later.
         self._is_awaited = False
         if due:
             self._look_for_countersignatures()
@@ -154,7 +154,7 @@ class Digests:
 
     @property
     def until_us(self) -> int:
-        """Where the time ends that the last digest speaks of, microseconds since 1970; 0 before the first."""
+        """The end of the time that the last digest covers, microseconds since 1970; 0 before the first."""
         return 0 if self._last is None else self._last.until_us
 
     @property
@@ -163,7 +163,7 @@ class Digests:
         return 0 if self._last is None else self._last.number
 
     def backwards(self) -> Iterator[Digest]:
-        """Every digest, the newest first. One that somebody damaged is passed over: `verify` finds it."""
+        """Every digest, the newest first. Damaged ones are left out: `verify` finds them."""
         for number in reversed(self._numbers.copy()):
             try:
                 yield read_digest(self.folder, number)[0]
@@ -185,7 +185,7 @@ class Digests:
             self._add(DigestKind.INTERVAL, facts)
 
     def add_retention(self, segment: str, *, now_us: int, keep_us: int, allowed_by: str) -> None:
-        """That segment and the older ones are about to be removed; a setting allows it after `keep_us`."""
+        """That segment and the older ones are about to be removed. A setting allows it after `keep_us`."""
         with self._lock:
             self._add_of_moment(
                 DigestKind.RETENTION, now_us, {"segment": segment, "keep_us": keep_us, "allowed_by": allowed_by}
@@ -206,7 +206,7 @@ class Digests:
     def await_first_countersignature(self, now_us: Callable[[], int]) -> None:
         """Waits a short time for a token's first countersignature, without which the trail is bound to no key.
 
-        A gateway that ends soon has its first digest at the end. Whoever starts it the next day would be too late.
+        A gateway that ends soon signs its first digest at its end. The next start may come too late.
         """
         if self._late is not None and self._is_awaited and self._countersigned_us is None:
             self.countersign_late(now_us())
@@ -214,7 +214,7 @@ class Digests:
             self.countersign_late(now_us())
 
     def _hand_over_to(self, public_key: str, in_force: str | None, now_us: int) -> None:
-        """The key in a file countersigns that the token's takes over, once. Raises ConfigurationError."""
+        """The key in a file countersigns, once, that the token's key takes over. Raises ConfigurationError."""
         if in_force not in (None, public_key):
             self._signer = check_token(self._key_path, public_key, in_force)
             self._countersigner, place, self._key_place = str(in_force), self._key_place, KEY_IN_A_FILE
@@ -223,7 +223,7 @@ class Digests:
             self._signer, self._countersigner, self._key_place = None, public_key, place
 
     def rotate_if_asked(self, now_us: int) -> bool:
-        """Hands over to the key that lies beside the one in force; whether there was one that can take over."""
+        """Hands over to the next key beside the one in force. Returns whether there was a usable next key."""
         following = None if self._signer is None else self._following_key()
         if following is None:
             return False
@@ -237,7 +237,7 @@ class Digests:
         return True
 
     def _following_key(self) -> Signer | None:
-        """The next key. One that cannot be used is told in the log once: the trail goes on with the key in force."""
+        """The next key. If it cannot be used, the log says so once, and the trail goes on with the key in force."""
         path = next_key_path(self._key_path)
         if not path.exists():
             return None
@@ -252,7 +252,7 @@ class Digests:
         return None if problem else following
 
     def _look_for_countersignatures(self) -> None:
-        """When the last one was, and whether one is due since."""
+        """Time of the last countersignature, and whether one has been due since."""
         since: list[Digest] = []
         for each in self.backwards():
             if each.countersignature:

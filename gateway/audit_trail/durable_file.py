@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written beside their place, synced, renamed into it, the folder synced.
+"""Files that are there whole or not at all: written beside their place, synced, renamed; then the folder is synced.
 
 A crash leaves at most `NAME.part`, which nobody reads and the next writer of that name overwrites.
 """
@@ -19,7 +19,7 @@ def part_of(path: Path) -> Path:
 
 
 def write_synced(path: Path, pieces: Iterable[bytes]) -> None:
-    """Writes and syncs a file for its owner's eyes alone, over whatever is there. Raises OSError."""
+    """Writes and syncs a file that its owner alone can read, over an existing one. Raises OSError."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         for piece in pieces:
@@ -32,7 +32,7 @@ def write_synced(path: Path, pieces: Iterable[bytes]) -> None:
 
 
 def put_in_place(path: Path, pieces: Iterable[bytes]) -> None:
-    """The file is whole and on the disk when this returns; before, there is the old one or none. Raises OSError."""
+    """The whole file is on the disk when this returns. Until then the old one is there, or none. Raises OSError."""
     part = part_of(path)
     write_synced(part, pieces)
     part.rename(path)

@@ -4,10 +4,10 @@ The last station on the way of a PUBLISH, in a process of its own that the daemo
 
     python -m gateway.audit_trail.exporter --data DIR --socket NUMBER
 
-The daemon gives it one end of a socket pair: over that alone can notes be taken off the queue. It gets batches in a
-unit of work, writes and syncs their lines, and then commits the get. When it dies in between, the batches come again
-and the trail itself says how far it had come. SIGTERM: writes what waits, closes the segment, ends. When the gateway
-goes away it exits 1 and leaves the segment open for the next exporter.
+The daemon gives it one end of a socket pair: only over this connection can notes be taken off the queue. The exporter
+gets batches in a unit of work, writes and syncs their lines, and then commits the get. If it dies in between, the
+batches come again, and the trail itself says how far it had come. At SIGTERM it writes the batches that wait, closes
+the segment and ends. If the gateway goes away, it exits 1 and leaves the segment open for the next exporter.
 """
 
 import argparse
@@ -48,11 +48,11 @@ from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE, HELD_QUEUE
 TRAIL_FOLDER: Final = "trail"
 #: How long an idle exporter waits before it looks again, seconds.
 IDLE_S: Final = 1.0
-#: Batches or bytes of batches written under one sync and one commit of the get. The gateway's event loop makes the
-#: answer: in less than a millisecond one of 64 short batches, or of 512 KiB, and in 5 ms one of 4 MiB.
+#: Most batches, and bytes of them, under one sync and one commit of the get. The gateway's event loop makes the answer:
+#: 64 short batches or 512 KiB take it less than a millisecond, 4 MiB take 5 ms.
 UNIT_BATCHES: Final = 64
 UNIT_BYTES: Final = 512 * 1024
-#: How long a starting exporter waits for the trail, of which another one may be letting go, seconds.
+#: Seconds for which a starting exporter waits for the trail, which an ending one may still hold.
 _OPEN_WAIT_S: Final = 10.0
 _OPEN_PAUSE_S: Final = 0.05
 _APPLICATION_NAME: Final = "rfhbridge exporter"
@@ -65,11 +65,11 @@ _NICENESS_OF_SESSION: Final = Path("/proc/self/autogroup")
 _INCARNATION: Final = slice(4, 16)  # of a MsgId, see Message.msg_id
 _IN_CLEAR: Final = InClear()
 _NO_RESERVE: Final = Reserve(Path(), 0)
-#: How often a busy exporter sees what is due by the clock, seconds.
+#: Seconds after which a busy exporter looks for work that is due by the clock.
 _TEND_S: Final = 1.0
 _SECOND_US: Final = 1_000_000
 
-#: Said in full: the process runs this module as `__main__`, which is nobody's room in the log.
+#: The full name, because the process runs this module as `__main__`, which would say nothing in the log.
 _log = logging.getLogger("gateway.audit_trail.exporter")
 
 
@@ -81,16 +81,16 @@ class AuditQueue(Protocol):
 
     def begin(self) -> None: ...
     def take_batch(self, queue_name: str, *, most_messages: int, most_bytes: int) -> Sequence[Message]:
-        """The oldest messages, into the open unit of work; none where none waits."""
+        """Gets the oldest messages in the open unit of work; none if none waits."""
         ...
 
     def put(self, queue_name: str, message: Message) -> bytes: ...
     def trail_head(self) -> str:
-        """How far the trail reaches, as it was kept; "" where nothing was."""
+        """The head of the trail that the store keeps; "" if it keeps none."""
         ...
 
     def keep_trail_head(self, head: str) -> None:
-        """Keeps it with the open unit of work."""
+        """Writes the head of the trail in the open unit of work."""
         ...
 
     def commit(self) -> None: ...
@@ -118,13 +118,13 @@ class Exporter:
         self._written = 0
         #: Whether the trail has nothing of the gateway yet, and its first batch is still to come.
         self._begins_late = False
-        #: Batches in the trail that may come again; None before the first one did.
+        #: Batches in the trail that may come again; None before the first of them has come.
         self._there: dict[int, list[bytes]] | None = None
 
     def step(self) -> int:
         """One unit of work: returns how many batches left the queue, 0 when none waits, or there is no room for one.
 
-        What was written of a unit for whose rest there was no room is passed over when it comes again.
+        If there is room for a part of the unit only, the lines already written are skipped when the unit comes again.
         """
         queue_manager = self._queue_manager
         queue_manager.begin()
@@ -146,9 +146,9 @@ class Exporter:
         return len(messages) if has_room else 0
 
     def begin_keeping(self) -> None:
-        """Tells a store that does not know it how far its trail reaches, and one whose trail begins anew that it does.
+        """Tells the store the head of its trail if it keeps none, or if the trail begins anew. The log says so.
 
-        A store of an earlier version, and one that no gateway made, do not know it. The log says so.
+        A store of an earlier version, and one that no gateway made, keep none.
         """
         kept, reached = self._queue_manager.trail_head(), self._trail.reached
         if kept and (reached is not None or kept == EMPTY_HEAD.to_text()):
@@ -157,12 +157,12 @@ class Exporter:
         self._queue_manager.keep_trail_head((reached or EMPTY_HEAD).to_text())
         self._queue_manager.commit()
         if kept:
-            _log.warning("trail begins anew reason=there is none of what the store knows")
+            _log.warning("trail begins anew reason=the trail that the store knows is not there")
         elif reached is not None:
             _log.info("trail head kept for the first time segment=%s lines=%s", reached.segment, reached.lines)
 
     def _keep_head(self) -> None:
-        """With the notes that leave the queue the store keeps where the trail, which is synced, has them."""
+        """The store keeps the head of the synced trail in the unit of work that takes the notes off the queue."""
         reached = self._trail.reached
         if reached is not None:
             gateway = "" if self._expander is None else self._expander.gateway
@@ -176,7 +176,7 @@ class Exporter:
         return total
 
     def _write(self, message: Message) -> bool:
-        """False where the disk has no room for it."""
+        """Writes the lines of a batch; False if the disk has no room for them."""
         expander = self._expander_for(message.msg_id[_INCARNATION].hex())
         try:
             batch, records = expander.expand(message.body)
@@ -212,7 +212,7 @@ class Exporter:
         return self._expander
 
     def _check_repeat(self, gateway: str, batch: int, records: list[str]) -> None:
-        """A batch comes again after a crash, as it was. Another one under its number shows that something went back."""
+        """After a crash a batch comes again unchanged. Another one under its number shows that something went back."""
         if self._there is None:
             self._there = self._trail.heads_since(gateway, batch)
         there = self._there.get(batch, [])  # nothing where retention has removed it
@@ -221,10 +221,10 @@ class Exporter:
             raise AnotherBatch(gateway, batch)
 
     def _tell_late_beginning(self, expander: Expander, batch: int, coming: Sequence[str]) -> None:
-        """A trail that has nothing of a store that is not new begins with a record that says so.
+        """Writes a record that the trail begins late: the store is not new, and the trail has nothing of it.
 
-        It bears the number of the last batch that is missing: after a crash the trail goes on behind it. Its time is
-        that of the record behind it, so that it is the same line when a crash makes it come again.
+        The record has the number of the last missing batch: after a crash the trail goes on from there. Its time is
+        that of the next record, so that it is the same line again after a crash.
         """
         why = "the trail that there was before is not here"
         first = head_of(coming[0].encode()) if coming else None
@@ -236,7 +236,7 @@ class Exporter:
         _log.warning("trail began late gateway=%s missing_batches=%s", expander.gateway, batch - 1)
 
     def _set_aside(self, message: Message, error: MalformedBatch) -> None:
-        """A batch that cannot be read does not stop the ones behind it; the audit will miss its number and say so."""
+        """A batch that cannot be read does not stop the next ones. The audit reports that its number is missing."""
         letter = _dead_letter(message, self._queue_manager.name)
         name = DEAD_LETTER_QUEUE
         try:
@@ -261,10 +261,10 @@ def _dead_letter(message: Message, queue_manager_name: str) -> Message:
 
 
 def export_pending(queue_manager: AuditQueue, trail_dir: Path, *, close_segment: bool) -> int:
-    """Writes what waits on the audit queue; returns the number of batches. For a command when no gateway runs.
+    """Writes the batches that wait on the audit queue, for a command while no gateway runs. Returns their number.
 
-    It is written as the last gateway wrote. Raises StoreError when another process writes the trail, the disk fails, or
-    a key is missing.
+    They are written by the last gateway's plan. Raises StoreError when another process writes the trail, the disk
+    fails, or a key is missing.
     """
     plan = TrailPlan.kept(trail_dir)
     try:
@@ -276,7 +276,7 @@ def export_pending(queue_manager: AuditQueue, trail_dir: Path, *, close_segment:
             if close_segment:
                 trail.close_segment()
     except ConfigurationError as error:
-        raise StoreError("write what waits to the trail", "; ".join(error.problems), error.hint) from error
+        raise StoreError("write the waiting notes to the trail", "; ".join(error.problems), error.hint) from error
     return batches
 
 
@@ -315,9 +315,9 @@ def run(
     on_digest: Callable[[], None] = lambda: None,
     reserve: Reserve = _NO_RESERVE,
 ) -> None:
-    """Exports until the end is asked for, then what still waits, and closes the segment.
+    """Exports until it is asked to end, then exports the rest and closes the segment.
 
-    While the disk has no more than its `reserve`, what waits stays on the audit queue, also at the end.
+    While the disk has no more than its `reserve`, batches stay on the audit queue, also at the end.
     """
     exporter = Exporter(queue_manager, trail, shown, reserve)
     exporter.begin_keeping()
@@ -354,7 +354,7 @@ def open_patiently(
     *,
     known: TrailHead | None = None,
 ) -> Trail:
-    """Opens the trail; the exporter of a gateway that was killed may still be letting go of it. TrailInUse at last."""
+    """Opens the trail, which the exporter of a killed gateway may still hold for a moment. Raises TrailInUse."""
     deadline = time.monotonic() + _OPEN_WAIT_S
     while True:
         check_parent(parent)
@@ -367,7 +367,7 @@ def open_patiently(
 
 
 def check_parent(parent: int) -> None:
-    """QueueManagerError 2009 where the gateway that started this exporter is gone: the next one starts its own."""
+    """QueueManagerError 2009 if the gateway that started this exporter is gone: the next one starts its own."""
     if parent and os.getppid() != parent:
         raise QueueManagerError(ReasonCode.MQRC_CONNECTION_BROKEN, "stay with the gateway that started the exporter")
 
@@ -416,7 +416,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--plan", metavar="JSON", help="how the trail is written; without it as before (plan.py)")
     parser.add_argument("--versions", nargs=2, metavar=("CODE", "TABLE"), help="what the trail's digests name")
     parser.add_argument("--parent", type=int, default=0, metavar="PID", help="end when this process is gone")
-    parser.add_argument("--once", action="store_true", help="write what waits, close the segment and end")
+    parser.add_argument("--once", action="store_true", help="write the waiting notes, close the segment and end")
     parser.add_argument("--log-level", default="info", choices=get_args(log.Level))
     parser.add_argument("--log-format", default="text", choices=get_args(log.Format))
     return parser.parse_args(arguments)

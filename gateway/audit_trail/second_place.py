@@ -47,7 +47,7 @@ class SecondPlace:
         return self._copied is not None and digest_number in self._copied
 
     def step(self) -> bool:
-        """Copies the oldest that is missing there; False where nothing is missing."""
+        """Copies the oldest digest that is missing there, with its segment; False if none is missing."""
         copied = self._copied if self._copied is not None else self._look()
         while self._through + 1 in copied:
             self._through += 1
@@ -65,7 +65,7 @@ class SecondPlace:
         """The files in the second place. A missing folder is not made: its disk is probably not mounted."""
         there = self._folder / DIGEST_FOLDER
         if not self._folder.is_dir():
-            hint = "mount or make it; what is missing there is copied then"
+            hint = "mount or make it; then the missing files are copied"
             raise StoreError(f"copy the trail to {self._folder}", "there is no such folder", hint)
         there.mkdir(exist_ok=True, mode=0o700)
         copied = set(digest_numbers(there))
@@ -76,20 +76,20 @@ class SecondPlace:
         return copied
 
     def _check_same_trail(self, there: Path, copied: set[int]) -> None:
-        """The digests are a chain: where the last one that both have is the same, all before it are."""
+        """Compares the last digest that both have: digests are a chain, so if it is the same, all before it are."""
         last = max(copied, default=0)
         common = min(last, self._digests.last_number)
         if not common:
             return
         _, ours = read_digest(self._digests.folder, common)
         if last > self._digests.last_number or (there / digest_name(common)).read_bytes() != ours:
-            hint = "name an empty folder with audit.copy_folder; if it was this trail's, keep both as evidence"
+            hint = "name an empty folder with audit.copy_folder; if it was a copy of this trail, keep both as evidence"
             raise StoreError(
-                f"copy the trail to {self._folder}", f"what is there is not this trail (digest {last})", hint
+                f"copy the trail to {self._folder}", f"the folder holds another trail (digest {last})", hint
             )
 
     def _copy_time_stamps(self) -> bool:
-        """Copies what a witness has given since the last time; False, for nothing is left then."""
+        """Copies the new time-stamps of witnesses. Returns False, because nothing is left then."""
         for folder in (self._trail / STAMPS_FOLDER).glob("*"):
             changed_ns = folder.stat().st_mtime_ns
             if self._stamped_ns.get(folder) == changed_ns:
@@ -112,7 +112,7 @@ class SecondPlace:
             return False  # it is damaged there, and copied again
 
     def _copy_segment(self, digest: Digest) -> bool:
-        """False for a segment that has its digest and not yet its name."""
+        """Copies a segment; False if it has its digest but not yet its closed name."""
         file = segment_file(self._trail, digest.segment)
         if file is None:
             _log.error("segment not copied segment=%s reason=it is not in the trail", digest.segment)

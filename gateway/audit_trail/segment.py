@@ -2,13 +2,13 @@
 
     NNNNNNNNNNNN-YYYYMMDDTHH.open      being written: number of the segment, UTC hour of its first record
     NNNNNNNNNNNN-YYYYMMDDTHH.jsonl     closed: synced, its digest written, renamed, the folder synced; final
-    NNNNNNNNNNNN-YYYYMMDDTHH.jsonl.zst the same, compressed later (retention.py); `.jsonl.gz` in earlier versions
-    NNNNNNNNNNNN-YYYYMMDDTHH-N.torn    bytes from offset N that a crash left without a whole, valid line
+    NNNNNNNNNNNN-YYYYMMDDTHH.jsonl.zst the same, compressed (compression.py); `.jsonl.gz` in earlier versions
+    NNNNNNNNNNNN-YYYYMMDDTHH-N.torn    bytes from offset N that a crash left, without a whole, valid line
     digests/NNNNNNNNNNNN.digest        signed digests (digests.py)
 
 A segment is closed at 64 MiB, after 15 minutes (SegmentLimits), when the UTC hour ends, or before records of another
-store, always between two batches. Bytes that were cut off as torn had not been committed, so their batch is still on
-the audit queue and is written again. A segment that has its digest and not yet its name gets it at the next start.
+store, always between two batches. Torn bytes had not been committed, so their batch is still on the audit queue and is
+written again. If a crash left a segment with its digest but without its closed name, the next start renames it.
 """
 
 import fcntl
@@ -66,7 +66,7 @@ class TrailInUse(StoreError):
 
 
 class TrailGone(StoreError):
-    """The names of the trail's folder or of its open segment mean something else than what is open, or nothing."""
+    """The folder of the trail or its open segment was removed, moved or replaced by another one."""
 
 
 def _utc_now() -> datetime:
@@ -98,7 +98,7 @@ class Trail:
         self._measured = MeasuredLines()
         #: Names of closed segments that were changed before they had a digest, the oldest first.
         self._unsigned: list[str] = []
-        #: How far the store knows the trail; None where it does not.
+        #: The head of the trail that the store knows; None if it knows none.
         self._known = known
         #: Where the last closed segment ended; None before there is one.
         self._closed: TrailHead | None = None
@@ -122,7 +122,7 @@ class Trail:
     ) -> Self:
         """Opens or makes the folder, continues an open segment, sets torn bytes aside.
 
-        `known` is how far the store knows the trail. Raises TrailChanged where the trail is not as known, TrailInUse,
+        `known` is the head that the store knows. Raises TrailChanged if the trail does not agree with it, TrailInUse,
         and ConfigurationError for a key that cannot sign (None: trail-key.pem beside the folder).
         """
         try:
@@ -149,10 +149,10 @@ class Trail:
     # -- reading back --------------------------------------------------------------------------------------------------
 
     def end_of(self, gateway: str) -> TrailEnd:
-        """Where this gateway's records end; all zero where the trail has none of it.
+        """Where this gateway's records end; all zero if the trail has none of it.
 
-        A closed segment that somebody damaged is left as it is, for `verify` to find: its damaged lines are passed
-        over, and the trail goes on behind what can be read. Of a segment that was removed its digest tells the end.
+        A damaged closed segment stays as it is, for `verify` to find: its damaged lines are passed over, and the trail
+        goes on after the readable ones. For a removed segment its digest tells the end.
         """
         end = end_of_lines(self._lines_backwards(gateway), gateway)
         if end.batch:
@@ -165,7 +165,7 @@ class Trail:
 
     @property
     def reached(self) -> TrailHead | None:
-        """How far the trail reaches; None where it has no line. Durable after `sync`."""
+        """How far the trail reaches; None if it has no line. Durable after `sync`."""
         measured = self._measured
         if self._path is None or not measured.records:
             return self._closed
@@ -206,14 +206,14 @@ class Trail:
         self.head = head
 
     def check_confirmed(self) -> None:
-        """No batch waits any more. Raises TrailChanged for lines that the store does not know, and no batch had."""
+        """No batch waits any more. Raises TrailChanged for lines that neither the store knows nor a batch had."""
         if self._ahead and self._path is not None:
             known, count = self._measured.records, self._ahead.count(b"\n")
             lines = f"lines {known + 1} to {known + count} of segment {self._path.stem}"
-            raise TrailChanged("go on with the trail", f"{lines} are of no batch that waits: somebody added them")
+            raise TrailChanged("go on with the trail", f"{lines} belong to no waiting batch: somebody added them")
 
     def sync(self) -> None:
-        """Returns when everything appended is on the disk, in a file that can be found. Raises TrailGone else."""
+        """Returns when all appended lines are on the disk, in a file that can be found; otherwise raises TrailGone."""
         if self._file >= 0:
             try:
                 os.fdatasync(self._file)
@@ -223,7 +223,7 @@ class Trail:
             _check_name(self._path, self._file)
 
     def tend(self) -> None:
-        """Does what is due between two batches: closes a segment whose time is over, takes a new key or a signature.
+        """Does work that is due between two batches: closes a segment after its time, takes a new key or a signature.
 
         Raises TrailGone where the folder was removed, moved or hidden.
         """
@@ -234,7 +234,7 @@ class Trail:
             self.close_segment()
 
     def note_quiet(self, gateway: str) -> None:
-        """Nothing waits to be written: where that has lasted as long as a segment may, a digest says so.
+        """Nothing waits to be written: after as long a time as a segment may take, a digest says so.
 
         `gateway` is the store whose records are awaited.
         """
@@ -243,7 +243,7 @@ class Trail:
             self._add_interval(gateway)
 
     def finish(self, gateway: str) -> None:
-        """An orderly end: a digest covers what was written, or the time in which nothing was."""
+        """An orderly end: a digest covers the last lines, or the time without any."""
         if self._path is not None:
             self.close_segment()
         elif self.digests.until_us < self._now_us():
@@ -253,8 +253,8 @@ class Trail:
     def close_segment(self) -> None:
         """Syncs, writes the digest, renames to `.jsonl`, syncs the folder. Nothing to do where no segment is open.
 
-        A segment whose last lines are still to be confirmed stays open. Raises TrailChanged where the file has other
-        bytes than those that were written.
+        A segment whose last lines are still to be confirmed stays open. Raises TrailChanged if the file has other bytes
+        than those that were written.
         """
         if self._path is None or self._ahead:
             return
@@ -304,7 +304,7 @@ class Trail:
             self.close_segment()
 
     def _check_bytes(self, path: Path, facts: dict[str, Any]) -> None:
-        """The digest is of what was written, so the file must be that too. Raises TrailChanged."""
+        """Compares the file with the lines that were written, which the digest covers. Raises TrailChanged."""
         file = SegmentFile.of(path)
         if file is None or file.holds(facts["size_bytes"], facts["sha256"]):
             return
@@ -347,7 +347,7 @@ class Trail:
     def _testify(self, file: SegmentFile) -> None:
         """The digest of a closed segment that has none: a version before there were digests closed it.
 
-        Anybody may have put it there. Where a hash or a link in it does not hold, nothing is signed: `verify` names the
+        Anybody may have put it there. If a hash or a link in it does not hold, nothing is signed: `verify` names the
         line, and the segment without a digest.
         """
         data = file.read()
@@ -395,8 +395,8 @@ class Trail:
     def _taken_up(self, lines: bytes) -> int:
         """How many bytes of these lines the file has already, from a life that ended before their notes had left.
 
-        Where the file has other ones of the same batch, because another version of the program wrote them, or somebody
-        changed them, they go to a `.torn` file. Raises AnotherBatch where it has those of another batch.
+        Other lines of the same batch go to a `.torn` file: another version of the program wrote them, or somebody
+        changed them. Raises AnotherBatch if the lines are of another batch.
         """
         ahead, path = self._ahead, self._path
         assert path is not None
@@ -424,7 +424,7 @@ def _check_name(path: Path, descriptor: int) -> None:
     try:
         if os.path.samestat(path.stat(), os.fstat(descriptor)):
             return
-        cause = f"{path} is another one than the one that is open"
+        cause = f"{path} is not the file that is open"
     except OSError as error:
         cause = f"{path}: {error.strerror}"
     raise TrailGone("keep the trail", cause, "find out who removed or moved it, or mount it again, and start again")

@@ -32,7 +32,7 @@ class TrailChanged(StoreError):
 
     def __init__(self, operation: str, cause: str) -> None:
         hint = (
-            "keep the trail as it is for whoever looks into it; put the right files back, or stop the gateway and go on"
+            "keep the trail as it is, as evidence; put the right files back, or stop the gateway and go on"
             " with what is there: rfhbridge queue accept-rollback"
         )
         super().__init__(operation, cause, hint)
@@ -44,7 +44,7 @@ class AnotherBatch(StoreError):
     def __init__(self, gateway: str, batch: int) -> None:
         super().__init__(
             f"write batch {batch} of gateway {gateway} to the trail",
-            "the trail has another batch under this number: the store went back, or this is another one's trail",
+            "the trail has another batch under this number: the store went back, or the trail belongs to another store",
             "put the newest copies of store and trail back, or stop the gateway and go on without what is missing:"
             " rfhbridge queue accept-rollback --force",
         )
@@ -66,7 +66,7 @@ class TrailHead:
 
     @classmethod
     def from_text(cls, text: str) -> Self | None:
-        """The head that a store has kept; None where it has kept none. StoreError for what is no head."""
+        """The head that a store has kept; None if it has kept none. StoreError if the text is no head."""
         if not text:
             return None
         try:
@@ -95,7 +95,7 @@ EMPTY_HEAD: Final = TrailHead(segment="", lines=0, size_bytes=0, head=ZERO_HASH)
 
 
 def known_by(engine: "Engine") -> TrailHead | None:
-    """How far the store of an engine knows its trail; None where it does not. StoreError for what is no head."""
+    """The head that the store of an engine keeps; None if it keeps none. StoreError if the row is no head."""
     return TrailHead.from_text((engine.state(*TRAIL_HEAD) or b"").decode(errors="replace"))
 
 
@@ -112,7 +112,7 @@ def keep_from_creation(engine: "Engine", trail: Path) -> None:
 
 
 def head_of_trail(trail: Path) -> TrailHead | None:
-    """How far the trail in a folder reaches by its own files; None where it has no line. Raises OSError."""
+    """How far the trail in a folder reaches by its own files; None if it has no line. Raises OSError."""
     for file in reversed(segment_files(trail) if trail.is_dir() else []):
         digest = _digest_of(trail, file.stem)
         if digest is not None:
@@ -130,9 +130,9 @@ def head_by_digest(digest: Digest) -> TrailHead:
 
 
 def difference(trail: Path, known: TrailHead) -> str:
-    """How a trail differs from what the store knows of it, in a sentence; "" where it is as known, or ahead of that.
+    """How a trail differs from the head that the store knows, in a sentence; "" if it agrees, or is ahead.
 
-    A folder without any file of a trail is none: a trail that begins late says so in its first record.
+    A folder without any file of a trail makes no difference: a trail that begins late says so in its first record.
     """
     if not known.segment or not (trail.is_dir() and (segment_files(trail) or digest_numbers(trail / DIGEST_FOLDER))):
         return ""
@@ -140,7 +140,7 @@ def difference(trail: Path, known: TrailHead) -> str:
     if digest is not None and digest.records <= known.lines:
         swears = (digest.records, digest.size_bytes, digest.head)
         as_known = swears == (known.lines, known.size_bytes, known.head)
-        return "" if as_known else f"segment {known.segment} has another digest than the lines that were written"
+        return "" if as_known else f"the digest of segment {known.segment} is not that of the lines that were written"
     if segment_file(trail, known.segment) is None:
         gone = f"segment {known.segment} with its lines 1 to {known.lines} is not in the trail: it was cut or replaced"
         return "" if digest is not None else gone
@@ -155,9 +155,9 @@ def _difference_of_lines(data: bytes, known: TrailHead) -> str:
     if size < len(first):
         return f"line {sound + 1} of segment {known.segment} was changed: its hash or its link is wrong"
     if sound < known.lines:
-        return f"segment {known.segment} ends with line {sound}, and {known.lines} were written: it was cut"
+        return f"segment {known.segment} ends with line {sound}, but {known.lines} were written: it was cut"
     if (size, head) != (known.size_bytes, known.head):
-        last = f"line {known.lines} has hash {head}, and {known.head} was written"
+        last = f"line {known.lines} has hash {head}, but {known.head} was written"
         return f"lines up to {known.lines} of segment {known.segment} were changed, and hashed anew: {last}"
     return ""
 

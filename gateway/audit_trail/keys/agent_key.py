@@ -1,11 +1,11 @@
-"""A key behind an SSH agent: two messages over its Unix socket, which paramiko would bring 10 MB of code for.
+"""A key behind an SSH agent: two messages over its Unix socket. paramiko would bring 10 MB of code for them.
 
     request     length (4, big-endian), type (1): 11 asks for the keys, 13 for a signature: key, data, flags (4)
     answer      12 the number of keys (4), then for each key and comment; 14 the signature; 5 a refusal
 
 A key is "ssh-ed25519" and 32 bytes, a signature "ssh-ed25519" and 64 bytes, each with its length (4) in front, as every
 text has. Source: draft-ietf-sshm-ssh-agent, sections 3.5 and 3.6; RFC 8709. The agent signs the data as they are, so
-the key should sign nothing else: not the logins of a person.
+the key should sign nothing else, for example no logins.
 """
 
 import socket
@@ -30,7 +30,7 @@ class AgentKey:
         self._place = place
 
     def public_keys(self) -> tuple[str, ...]:
-        """Those of Ed25519; the agent may have others."""
+        """The keys of Ed25519; the agent may have others."""
         answer = self._ask(bytes((_ASK_KEYS,)), _KEYS)
         return tuple(parts[1].hex() for parts in map(_parts, _texts(answer[4:])[::2]) if _is_ed25519(parts, 32))
 
@@ -41,11 +41,11 @@ class AgentKey:
         texts = _texts(self._ask(request, _SIGNATURE))
         parts = _parts(texts[0]) if texts else []
         if not _is_ed25519(parts, 64):
-            raise KeyAway("the agent answers with what is no signature of Ed25519")
+            raise KeyAway("the agent's answer is no signature of Ed25519")
         return parts[1].hex()
 
     def _ask(self, request: bytes, due: int) -> bytes:
-        """What stands behind the type of the answer."""
+        """The answer without its type."""
         deadline_s = time.monotonic() + self._place.timeout_s
         try:
             with socket.socket(socket.AF_UNIX) as agent:
@@ -97,7 +97,7 @@ def _texts(data: bytes) -> list[bytes]:
 
 
 def _parts(blob: bytes) -> list[bytes]:
-    """The parts of a key or a signature; none where it is of another kind, whose parts are no texts."""
+    """The parts of a key or a signature; none for one of another kind, whose parts are no texts."""
     try:
         return _texts(blob)
     except KeyAway:

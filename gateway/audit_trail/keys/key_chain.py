@@ -1,16 +1,20 @@
-"""The keys that sign one digest each. Those of the next two lie in files, and each is destroyed when it has signed.
+"""The keys that sign one digest each. The next two are in files, and each is destroyed when it has signed.
 
     trail-chain/0.key   beside the trail: the key of the next digest with an even number; trail-chain/1.key: an odd one
 
 A file has 48 bytes, mode 0600: the digest's number (8, big-endian), the private key (32, RFC 8032), and the first 8 of
-the SHA-256 of both. Three steps make a digest, each of them on the disk before the next one begins. The key of the
-digest after it is there already. The digest, which names that key, is signed and gets its name. The key that signed is
-overwritten in its place with the key of the digest after the next. A kill between two steps leaves a key too many,
-which the next start overwrites. One in the middle of the last step leaves half of a key that no digest names yet.
-A digest that was signed and lost its file names the same next key as the one in its place, so it leads nowhere.
+the SHA-256 of both. Three steps make a digest, each of them on the disk before the next one begins:
 
-These files belong into no backup: a copy of a key that is spent could sign another digest in the place of the first.
-On a disk that copies on write, in a snapshot, and in the memory of flash, overwriting is best effort.
+    1. the key of the next digest is there: the digest before has made it, or the beginning of the chain
+    2. this digest, which names that key, is signed and gets its file
+    3. the key that signed is overwritten with the key of the digest after the next
+
+A kill between two steps leaves a key too many, which the next start overwrites. A kill in the middle of step 3 leaves
+half of a key that no digest names yet. If a signed digest loses its file, the digest in its place names the same next
+key, so the lost one leads nowhere.
+
+These files belong in no backup: a copy of a used key could sign another digest in the place of the first. On a disk
+that copies on write, in a snapshot, and in flash memory, overwriting is best effort.
 """
 
 import hashlib
@@ -35,7 +39,7 @@ def chain_folder(trail: Path) -> Path:
 
 
 def living_key(trail: Path, number: int) -> str:
-    """The public key (hex) that is to sign the digest of a number; "" where there is none. Raises OSError."""
+    """The public key (hex) that is to sign the digest with that number; "" if there is none. Raises OSError."""
     key = _read(chain_folder(trail), number)
     return "" if key is None else public_key_of(key)
 
@@ -44,12 +48,12 @@ class KeyChain:
     """The keys of a trail, for its only writer. Raises OSError."""
 
     def __init__(self, folder: Path, number: int, due: str) -> None:
-        """`number`: of the next digest. `due`: the public key (hex) that is to sign it; "" where a chain begins."""
+        """`number`: of the next digest. `due`: the public key (hex) that is to sign it; "" if a chain begins."""
         make_folder(folder)
         self._folder = folder
         self._number = number
         key = _read(folder, number)
-        #: Whether the key that is to sign is not there: another one begins a chain of its own.
+        #: Whether the key that is to sign is missing: another key then begins a chain of its own.
         self.is_broken = bool(due) and (key is None or public_key_of(key) != due)
         if self.is_broken:
             key = None
@@ -63,7 +67,7 @@ class KeyChain:
         return public_key_of(self._following)
 
     def step(self) -> None:
-        """The next digest is signed and on the disk: its key is destroyed, and the one behind it takes its place."""
+        """The next digest is signed and on the disk: its key is destroyed, and a later key takes its place."""
         self._number += 1
         self.key, self._following = self._following, self._make(self._number + 1)
 
@@ -94,7 +98,7 @@ def _packed(number: int, key: Ed25519PrivateKey) -> bytes:
 
 
 def _read(folder: Path, number: int) -> Ed25519PrivateKey | None:
-    """The key of a digest; None where its file has that of another digest, or is none, as a kill may leave it."""
+    """The key of a digest; None if its file holds the key of another digest, or only half a key after a kill."""
     try:
         data = _path(folder, number).read_bytes()
     except FileNotFoundError:

@@ -1,8 +1,8 @@
 """Countersignatures by a key that lies elsewhere, made in a thread while the trail goes on.
 
-The writer of the trail asks for one of its last digest, and takes it when it is there (digests.py). A key that is away
-is asked again after a pause, for the digest that is the last one then. A note beside the trail says which digest was
-countersigned last, and what keeps the key (spark_audit/verify/witness_note.py has its form).
+The writer of the trail asks for a countersignature of its last digest, and takes it when it is there (digests.py). If
+the key is away, it is asked again after a pause, for the last digest at that time. A note beside the trail says which
+digest was countersigned last, and why the key does not answer (its form: spark_audit/verify/witness_note.py).
 """
 
 import logging
@@ -34,7 +34,7 @@ class LateSignature(NamedTuple):
 
 
 class LateSigning:
-    """Asks the key of a trail, whose public half (hex) is known. One asks and takes; a thread waits for the key."""
+    """Asks the key of a trail, whose public half (hex) is known. The caller never waits; a thread waits for the key."""
 
     def __init__(
         self, key: RemoteKey, public_key: str, trail: Path, *, monotonic: Callable[[], float] = time.monotonic
@@ -58,7 +58,7 @@ class LateSigning:
             self._thread.start()
 
     def take(self) -> LateSignature | None:
-        """What was made since the last time."""
+        """The countersignature that was made since the last call; None if there is none."""
         made, self._made = self._made, None
         if made is not None:
             self._thread = None
@@ -70,7 +70,7 @@ class LateSigning:
             self._thread.join(timeout_s)
 
     def note(self, number: int, at_us: int) -> None:
-        """A digest stands in the trail that has the countersignature of another one, of that time."""
+        """The trail now has a digest with the countersignature of another digest, of that time."""
         self._keep(WitnessNote(name=SIGNING_TOKEN, kind=SIGNING_TOKEN, number=number, digest_at_us=at_us))
 
     def _sign(self, number: int, sha256: str) -> None:
@@ -100,4 +100,4 @@ class LateSigning:
         try:
             put_in_place(self._path, (note.to_bytes(),))
         except OSError:
-            return  # it is for an alarm alone, and the disk has others
+            return  # it serves an alarm alone, and a full disk has other alarms

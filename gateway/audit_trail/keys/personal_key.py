@@ -26,7 +26,7 @@ def ready_personal_key(path: Path, in_force: str | None) -> None:
 
 
 def check_personal_key(path: Path, in_force: str | None) -> bool:
-    """Whether `ready_personal_key` would find a key; False where it would make one. Changes nothing.
+    """Whether `ready_personal_key` would find a key; False if it would make one. Changes nothing.
 
     Raises ConfigurationError as `ready_personal_key` does.
     """
@@ -37,12 +37,12 @@ def check_personal_key(path: Path, in_force: str | None) -> bool:
 
 
 def read_personal_key(path: Path) -> PersonalKey:
-    """The key in a file. Raises ConfigurationError where it is missing, open to everybody or no key."""
+    """The key in a file. Raises ConfigurationError if it is missing, open to everybody or no key."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
         key = PersonalKey.read(path)
     except FileNotFoundError:
-        hint = f"restore it; where it was destroyed on purpose, make another: head -c {KEY_BYTES} /dev/urandom > {path}"
+        hint = f"restore it; if it was destroyed on purpose, make another: head -c {KEY_BYTES} /dev/urandom > {path}"
         raise _unusable(path, "is missing, and the trail has begun", hint) from None
     except OSError as error:
         raise _unusable(path, f"cannot be read: {error.strerror}", "let the gateway's user read it") from None

@@ -2,11 +2,11 @@
 
     KEY        PEM, PKCS8, Ed25519 (RFC 8410) or P-256, not encrypted, mode 0600
     KEY.pub    with `.pub` for the last suffix: the public key, hex digits and a line feed
-    KEY.next   the key that is to take over: whoever writes the trail countersigns it with the old one, then renames it
+    KEY.next   the key that is to take over: the writer of the trail countersigns it with the old key, then renames it
 
 It countersigns the first digest of a chain of keys, and one an hour (spark_audit/digest.py). The last digest says which
-key is in force. A key that is missing or another one stops the gateway before it starts: a trail that nobody can sign
-would be worth nothing, and it would be noticed when it is needed.
+key is in force. If the key is missing or is another one, the gateway does not start: a trail that nobody can sign would
+be worth nothing, and nobody would notice before it is needed.
 """
 
 import contextlib
@@ -65,7 +65,7 @@ def ready_key(path: Path, in_force: str | None) -> Signer:
 
 
 def check_key(path: Path, in_force: str | None) -> str:
-    """The public key (hex) of the key that `ready_key` would find; "" where it would make one. Changes nothing.
+    """The public key (hex) of the key that `ready_key` would find; "" if it would make one. Changes nothing.
 
     Raises ConfigurationError as `ready_key` does.
     """
@@ -91,34 +91,34 @@ def check_token(path: Path, public_key: str, in_force: str | None) -> Signer | N
     if key.public_key != in_force:
         raise ConfigurationError(
             "audit.signing_token",
-            (f"its key is {public_key}, and the trail's digests were last countersigned by {in_force}",),
+            (f"its key is {public_key}, but the trail's digests were last countersigned by {in_force}",),
             "restore that token, or name with audit.signing_key the file of that key, which then hands over",
         )
     return key
 
 
 def check_place(public_key: str, place: str, in_force: str | None, place_in_force: str) -> None:
-    """Whether the key in force lies where it lay, as digests say it ("": none has). Raises ConfigurationError.
+    """Checks that the key in force is in its place, as digests name it ("": none does). Raises ConfigurationError.
 
-    `verify` takes a key that moves for a forger's, who would say of a key in a file that it is away.
+    `verify` takes a key that moves for a forger's, because a forger would say of a key in a file that it is away.
     """
     if in_force == public_key and place_in_force not in ("", place):
         raise ConfigurationError(
             "audit.signing_token.type",
-            (f"the key {public_key} is to be of {place}, and has countersigned this trail as one of {place_in_force}",),
-            "make another key in a token, to which the one in the file hands over; or move the trail folder away",
+            (f"the place of key {public_key} is {place} in the configuration, but {place_in_force} in the trail",),
+            "make another key there, to which the key in the file hands over; or move the trail folder away",
         )
 
 
 def read_key(path: Path) -> Signer:
-    """The key in a file. Raises ConfigurationError where it is missing, open to everybody or no such key."""
+    """The key in a file. Raises ConfigurationError if it is missing, open to everybody or no such key."""
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(path.stat().st_mode)
             data = file.read(_LARGEST_KEY_BYTES)
     except FileNotFoundError:
         hint = "restore it from where it is kept, or move the trail folder away, and a new trail begins"
-        raise _unusable(path, "is missing, and the trail's digests are countersigned with it", hint) from None
+        raise _unusable(path, "is missing, but the trail's digests are countersigned with it", hint) from None
     except OSError as error:
         raise _unusable(path, f"cannot be read: {error.strerror}", "let the gateway's user read it") from None
     if mode & 0o007:
@@ -130,16 +130,16 @@ def read_key(path: Path) -> Signer:
 
 
 def make_key(path: Path) -> Signer:
-    """A new key where there is none yet, and its public half beside it. Raises ConfigurationError."""
+    """A new key if there is none yet, with its public half beside it. Raises ConfigurationError."""
     key = _make(path)
     _publish(path, key)
     return key
 
 
 def make_next_key(path: Path) -> Signer:
-    """The key that is to take over from the one in `path`, made where there is none yet. Raises ConfigurationError.
+    """The key that is to take over from the one in `path`, made if there is none yet. Raises ConfigurationError.
 
-    Whoever writes the trail signs it in within a second or so (Trail.tend), and publishes it then.
+    The writer of the trail signs the hand-over within a second or so (Trail.tend), and then publishes the key.
     """
     return _make(next_key_path(path))
 
@@ -158,7 +158,7 @@ def _make(path: Path) -> Signer:
 
 
 def take_over(path: Path) -> Signer:
-    """Puts the next key in the place of the one before; its digest of kind rotation is on the disk already."""
+    """Puts the next key in the place of the one before. Its digest of kind rotation is already on the disk."""
     try:
         next_key_path(path).rename(path)
         sync_folder(path.parent)
@@ -171,7 +171,7 @@ def take_over(path: Path) -> Signer:
 
 
 def _publish(path: Path, key: Signer) -> None:
-    """The public key beside the private one. Where that cannot be written, `rfhbridge audit key show` tells it."""
+    """Writes the public key beside the private one. If that fails, `rfhbridge audit key show` still prints it."""
     line = (key.public_key + "\n").encode()
     place = public_key_path(path)
     try:

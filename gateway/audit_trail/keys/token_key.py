@@ -2,7 +2,7 @@
 
     python -P -m gateway.audit_trail.keys.token_key
 
-The library may hang or crash, and then only this program does. Standard input has the fields of KeyPlace as `place`,
+If the library hangs or crashes, only this program does. Standard input has the fields of KeyPlace as `place`,
 and `data` (hex) to be signed; "" asks for the public key alone. The output has `public_key` and `signature`, hex. The
 PIN comes from its file. A P-256 key signs the SHA-256 (CKM_ECDSA), an Ed25519 key the data (CKM_EDDSA). Source:
 PKCS #11 3.0, sections 2.3.5 and 2.3.14 of the current mechanisms.
@@ -65,7 +65,7 @@ class TokenKey:
 
 
 def answer_to(place: KeyPlace, data: bytes) -> Mapping[str, str]:
-    """What the token answers. Raises KeyAway."""
+    """The answer of the token. Raises KeyAway."""
     try:
         import pkcs11
         from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass

@@ -1,4 +1,4 @@
-"""Notes of operators' orders: who gave the order, which command, how many messages.
+"""Notes of operators' orders: the operator, the command, the number of messages.
 
 An order is noted in the unit of work that carries it out. Each message that it destroys has a note of its own, like a
 message that expires. The daemon notes orders, and so does a command that owns the store while no daemon runs. The notes
@@ -20,14 +20,14 @@ from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import Message
 from spark_audit.record.fields import MOST_MESSAGE_IDS
 
-#: A command may be as long as its text: of what else there is to say, so many characters are kept.
+#: Characters that are kept of the object of an order and of its remark, each.
 _LONGEST_TEXT_CHARACTERS: Final = 1_000
 #: Copies of delivered messages are kept on such queues, and are meant to expire.
 _KEPT_COPIES: Final = sent_queue_name("")
 
 
 def keep_acts(engine: Engine) -> None:
-    """For a command that owns the store: what the operator does is noted, unless the last gateway kept no trail."""
+    """For a command that owns the store: notes the operator's orders, unless the last gateway kept no trail."""
     if engine.gateway_queues.is_audited:
         engine.seal_notes = pack_batch
         note_acts(engine)
@@ -39,7 +39,7 @@ def keep_acts(engine: Engine) -> None:
 
 
 def note_acts(engine: Engine) -> None:
-    """From now on each act on this engine is noted, what applications put and get, and what expires."""
+    """From now on all orders on this engine are noted, puts and gets of applications, and messages that expire."""
 
     def note(unit: UnitOfWork, act: OperatorsAct, messages: int) -> None:
         now_us = engine.now_us()
@@ -65,7 +65,7 @@ def note_acts(engine: Engine) -> None:
 
 
 def act_note(act: OperatorsAct, messages: int, now_us: int, numbers: tuple[int, ...] = ()) -> tuple[object, ...]:
-    """The note of one act. `numbers` are those of the messages that its record lists."""
+    """The note of one order. `numbers` are those of the messages that its record lists."""
     reason = act.reason[:_LONGEST_TEXT_CHARACTERS]
     subject = act.subject[:_LONGEST_TEXT_CHARACTERS]
     return (NoteKind.OPERATED, now_us, act.operator, act.command, act.queue, subject, messages, reason, numbers)

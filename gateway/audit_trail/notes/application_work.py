@@ -1,11 +1,11 @@
-"""Notes of what MQ applications do with messages: each MQPUT and MQGET, and each dead letter that is put back.
+"""Notes of the work of MQ applications with messages: each MQPUT and MQGET, and each dead letter that is put back.
 
-The broker's answers to applications, and reports, are noted as MQPUT without an application: a queue's messages all
-have a record of where they come from, and of what becomes of them.
+The broker's answers to applications, and reports, are noted as MQPUT without an application. So every message of a
+queue has a record of its origin, and of its end.
 
-A unit of work of an application is noted when it is submitted, so what is backed out leaves no note. Told elsewhere,
-and not here: a put that the broker takes at once (`commanded`), the batches of channels (gateway/channels/
-channel_audit.py), what an operator's order takes (acts.py), and batches of notes that the exporter takes. The
+A unit of work of an application is noted when it is submitted, so work that is backed out leaves no note. Other modules
+note a put that the broker takes at once (`commanded`), the batches of channels (gateway/channels/channel_audit.py), and
+messages that an operator's order takes (acts.py). Nobody notes the batches of notes that the exporter takes. The
 operator's commands are applications too, with a gateway and without one.
 """
 
@@ -32,7 +32,7 @@ _VERSIONS: Final = {FORMAT_MQRFH: 1, FORMAT_MQRFH2: 2}
 _NOBODY: Final = ApplicationIdentity("", "")
 _BY_ITSELF: Final = ("", "", 0)
 _ENDED: Final = "its temporary queue ended"
-#: What an application got and has; a dead letter that goes back has a record of its own.
+#: Departures that are a get of an application. A dead letter that goes back has a record of its own.
 _GOT: Final = (Departure.TAKEN, Departure.FORWARDED, Departure.DEAD_LETTERED)
 
 

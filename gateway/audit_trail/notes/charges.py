@@ -1,12 +1,12 @@
-"""Who is charged for the records of each note, and for how many bytes of the trail.
+"""The payer of the records of each note, and the bytes of the trail that are charged.
 
 The code that carries out work for a client or an MQ application charges the notes of its unit of work by `trail_bytes`:
 for packets and calls, for a connection that begins or ends, for a will and for the end of a session
 (gateway/bridge/sessions/trail_charges.py). The amounts are estimates, measured with short names.
 
 A message ends once: it is delivered and acknowledged, forwarded, dropped, or made a dead letter. Often the gateway's
-own work ends it, long after it came. So whoever makes a copy, or puts a message for a target, is charged for its end in
-advance. A message that is sent again has one more record; that one is charged to the client that did not answer.
+own work ends it, long after it came. So the payer of a copy, or of a message for a target, is charged for its end in
+advance. A message that is sent again has one more record, which is charged to the client that did not answer.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,22 +27,22 @@ class Payer(StrEnum):
 
 
 class Charge(NamedTuple):
-    """Who is charged, and for how many bytes of a note. `why`: where nobody is charged, what bounds the records."""
+    """The payer, and the bytes of a note. `why`: if nobody is charged, the reason, or the bound on such records."""
 
     payer: Payer
     size: Callable[[tuple[Any, ...]], int] = lambda _note: 0
     why: str = ""
 
 
-#: How often the header of a packet is in its records, in bytes of the trail: as packet, as header of MQ, and its topic.
+#: How often the records of a packet hold its header: as packet, as header of MQ, and its topic.
 _COPIES_OF_HEADER: Final = 5
-#: The records of a copy: that it was made, delivered, and acknowledged (430 bytes at QoS 1, twice that at QoS 2).
+#: The records of a copy: put, delivered, and acknowledged (430 bytes at QoS 1, twice that at QoS 2).
 #: Each of the first two has the header between three and four times.
 _COPY_BYTES: Final = 1_800
 _HEADERS_OF_A_COPY: Final = 7
 _DELIVERED_BYTES: Final = 850
 _HEADERS_OF_A_DELIVERY: Final = 4
-#: What `forwarded` has, or the dead letter of a channel.
+#: The record `forwarded`, or that of a channel's dead letter.
 _FORWARDED_BYTES: Final = 550
 #: The record of acknowledgements, without its ranges of exchanges.
 _CONFIRMED_BYTES: Final = 350
@@ -59,17 +59,17 @@ _DELIVERED_HEADER: Final = 6
 
 
 def copy_trail_bytes(header_bytes: int) -> int:
-    """About how many bytes of the trail the records of one copy make until it is acknowledged."""
+    """About the bytes of the trail that the records of one copy take until it is acknowledged."""
     return _COPY_BYTES + _HEADERS_OF_A_COPY * header_bytes
 
 
 def delivery_trail_bytes(header_bytes: int) -> int:
-    """The same of one delivery alone; the header of its packet counts."""
+    """About the bytes of one delivery alone, with the header of its packet."""
     return _DELIVERED_BYTES + _HEADERS_OF_A_DELIVERY * header_bytes
 
 
 def repeats_trail_bytes(notes: Iterable[Note]) -> int:
-    """The same of the deliveries among some notes, which are sent again."""
+    """About the bytes of the deliveries among these notes, which are sent again."""
     deliveries = (cast(bytes, note[_DELIVERED_HEADER]) for note in notes if note[0] == NoteKind.DELIVERED)
     return sum(delivery_trail_bytes(len(header)) for header in deliveries)
 
@@ -171,7 +171,7 @@ _SIZES: Final = {int(kind): charge.size for kind, charge in CHARGES.items() if c
 
 
 def trail_bytes(notes: Iterable[Note]) -> int:
-    """About how many bytes of the trail the notes on somebody's work make, and all that follows from the copies."""
+    """About the bytes of the trail that these notes take, and the later records of their copies."""
     size = 0
     for note in notes:
         of_kind = _SIZES.get(int(note[0]))  # type: ignore[call-overload]  # the first item of a note is its kind

@@ -1,8 +1,8 @@
-"""How the trail tells of each thing that somebody can order: the verbs of the socket, MQSC, and the commands.
+"""The records of every order that somebody can give: the verbs of the socket, MQSC, and the commands.
 
-This is the one table. A test walks the verbs, the commands of MQSC and those of the command line where they are
-registered. It fails for one that is not here, for one that changes the store without its record, and for one that is
-said to change nothing and does. The reference shows the table.
+This is the only table. A test walks the verbs, the commands of MQSC and those of the command line. It fails for an
+order that is not here, for one that changes the store without its record, and for one that changes something although
+the table says that it does not. The reference shows the table.
 """
 
 from collections.abc import Mapping

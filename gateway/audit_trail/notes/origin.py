@@ -1,10 +1,11 @@
-"""The private origin of a message: which exchange of which session it came from.
+"""The private origin of a message: the session and exchange from which it came.
 
 The broker copies it to each copy and each answer. It never leaves the store, so its content is the gateway's own word.
 The audit trail names a message by it.
 
-Behind the client identifier, which has no U+0000 (MQTT-1.5.4-2), the origin of a dead letter may have a 0 byte and who
-pays for the letter (gateway/bridge/sessions/letter_payers.py). A letter of an earlier version has no payer.
+The origin of a dead letter may end with a 0 byte and the payer of the letter (gateway/bridge/sessions/
+letter_payers.py); the client identifier in front has no U+0000 (MQTT-1.5.4-2). A letter of an earlier version has no
+payer.
 """
 
 import struct

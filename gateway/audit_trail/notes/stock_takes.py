@@ -1,7 +1,7 @@
-"""Stock-takes: from time to time the trail says what is on the queues, so that custody can begin in the middle.
+"""Stock-takes: from time to time the trail counts the messages on queues, so that custody can begin in the middle.
 
 The gateway takes stock when it starts, as often as the age of a segment closes it, and when it stops. The notes are
-made between two commits: the records before them are true at that moment, and none of those behind.
+made between two commits, so the counts hold all records before them, and none after them.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from mq_adapters.embedded.unit_of_work import Note
 #: Subscribers in one record, which then has about 16 KB.
 _SUBSCRIBERS_OF_A_RECORD: Final = 200
 _LOST: Final = (
-    "not persistent, and still in memory when the gateway stopped; after a kill, what it delivered in the last second"
+    "not persistent, and still in memory when the gateway stopped; after a kill, messages delivered in the last second"
     " may be among them"
 )
 #: The name of temporary and deleted queues together.
@@ -34,7 +34,7 @@ class StockTakes:
         self._next_sequence = 0
 
     def tick(self) -> None:
-        """Takes stock where that is due, and something has happened since the last time."""
+        """Takes stock if that is due and something has happened since the last time."""
         if self._now_s() >= self._due_s and self._engine.next_sequence != self._next_sequence:
             self.take()
 
@@ -69,7 +69,7 @@ def _notes_of(queue: QueueStock, now_us: int) -> Iterator[Note]:
 
 
 def lost_notes(engine: Engine) -> list[Note]:
-    """A note for each queue whose messages that were not persistent ended with the last run."""
+    """A note for each queue on which messages that were not persistent ended with the last run."""
     now_us = engine.now_us()
     return [
         (int(NoteKind.LOST), now_us, name or _FORMER, messages, _LOST)

@@ -1,1 +1,1 @@
-"""Witnesses of the trail's digests: whoever else keeps them, out of the reach of this machine."""
+"""Witnesses of the trail's digests: places that keep them out of the reach of this machine."""

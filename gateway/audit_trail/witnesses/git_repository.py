@@ -5,7 +5,7 @@ repository beside the trail, so a push is tried again without making them anew. 
 last commit by another one with the same files, and then to delete the branch. Both must be refused. If the remote
 accepts one of them, the branch is put back at once, and this is no witness.
 
-Every call of git has a limit of time, of what is read of its output, and of the size of the files that it writes.
+Every call of git has a limit of time, of its output, and of the size of the files that it writes.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from spark_audit.digest import DIGEST_FOLDER, digest_number, digest_place
 _MOST_FILE_BLOCKS: Final = 2 * 1024 * 1024
 _AUTHOR: Final = "rfhbridge <rfhbridge@localhost>"
 _FETCHED: Final = "refs/rfhbridge/fetched"
-_MENDED_HINT: Final = "the next attempt comes by itself; `git ls-remote` with the same address shows more"
+_MENDED_HINT: Final = "the gateway tries again by itself; `git ls-remote` with the same address shows more"
 _PROTECT_HINT: Final = "protect the branch, or set receive.denyNonFastForwards and receive.denyDeletes there"
 
 
@@ -44,7 +44,7 @@ class GitRepository:
         self._timeout_s = timeout_s
 
     def check(self) -> None:
-        """Both ways of rewriting the branch must be refused; a branch that is not there yet begins with no digest."""
+        """Both ways of rewriting the branch must be refused. A new branch begins without a digest."""
         if not self._commit_of(self._ref):
             self._import([], "A branch for the digests of a trail")
         self._push(f"{self._ref}:{self._ref}")
@@ -54,7 +54,7 @@ class GitRepository:
                 self._push(pushed)
             if self._remote_commit() != ours:
                 self._push(f"+{ours}:{self._ref}")
-                cause = f"the remote accepts {way} of {self._ref}, so whoever may push can rewrite what it has"
+                cause = f"the remote accepts {way} of {self._ref}, so anybody who may push can rewrite the branch"
                 raise WorthlessWitness(operation_of(self.name), cause, _PROTECT_HINT)
 
     def last(self) -> Witnessed:
@@ -147,7 +147,7 @@ class GitRepository:
         return True
 
     def _git(self, *words: str, data: bytes = b"", in_folder: bool = True) -> bytes:
-        """What git writes. Its settings are those of the named file alone, and it never asks anybody anything."""
+        """The output of git. Its settings are those of the named file alone, and it never asks questions."""
         place = ("--git-dir", os.fspath(self._folder)) if in_folder else ()
         try:
             return output_of(

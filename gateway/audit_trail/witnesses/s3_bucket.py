@@ -1,7 +1,7 @@
 """A witness that is a bucket of an S3-compatible store with object lock: each digest is an object that nobody removes.
 
-`check` refuses a bucket without object lock, and tries to remove a locked version, which must stay. What is asked of
-the bucket, and how its objects are named, says s3_objects.py, which runs as a program of its own for each call.
+`check` refuses a bucket without object lock, and tries to remove a locked version, which must stay. s3_objects.py has
+the requests and the names of objects. It runs as a program of its own for each call.
 """
 
 import os
@@ -33,7 +33,7 @@ class S3Bucket:
         self._place = place
 
     def check(self) -> None:
-        """A locked version must be there to stay."""
+        """Tries whether a locked version stays."""
         if problem := self._ask("check").get("problem"):
             raise WorthlessWitness(operation_of(self.name), problem, _LOCK_HINT)
 

@@ -3,9 +3,8 @@
     PREFIX/digests/NNNNNNNNN/NNNNNNNNNNNN.digest    in folders of a thousand
     PREFIX/lock-probe                               an object whose removal was tried
 
-Who overwrites or deletes an object of such a bucket adds a version in front of the first one, and the first one stays.
-In COMPLIANCE mode nobody removes a version before its time, the owner of the account among them. So the earliest
-version of a digest counts, and no later one.
+Overwriting or deleting an object of such a bucket adds a version, and the first one stays. In COMPLIANCE mode nobody
+can remove a version before its time, not even the owner of the account. So the earliest version of a digest counts.
 
 A witness runs this module as a program of its own, which ends with each call: botocore takes 50 MB, and reads answers
 whole however long they are. The program may have so much memory and no more.
@@ -43,7 +42,7 @@ _NO_LOCK: Final = "ObjectLockConfigurationNotFoundError"
 
 
 class BucketError(Exception):
-    """The bucket is away, refuses, or answers what cannot be."""
+    """The bucket is away, refuses, or gives an impossible answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +67,7 @@ class S3Objects:
         self._client = _client(place)
 
     def problem(self) -> str:
-        """Why nobody can rely on the bucket; "" where a locked version is there to stay, as was tried."""
+        """Why nobody can rely on the bucket; "" if a locked version stayed when its removal was tried."""
         try:
             told = self._call("get_object_lock_configuration")
         except BucketError as error:
@@ -76,7 +75,7 @@ class S3Objects:
                 raise
             told = {}
         if told.get("ObjectLockConfiguration", {}).get("ObjectLockEnabled") != "Enabled":
-            return "the bucket has no object lock, so whoever may write to it can change what it has"
+            return "the bucket has no object lock, so anybody who may write to it can change its digests"
         until = datetime.now(UTC) + _PROBE_LOCK
         version = self._put(self._key(_PROBE), b"a try to remove this must fail", until)
         with suppress(BucketError):
@@ -94,7 +93,7 @@ class S3Objects:
             raise BucketError(f"the bucket has not locked {last} in {_COMPLIANCE} mode until {until:%Y-%m-%d}")
 
     def last(self) -> tuple[int, bytes]:
-        """Number and bytes of the last digest, by its earliest version; 0 where there is none."""
+        """Number and bytes of the last digest, by its earliest version; 0 if there is none."""
         folders = f"{self._key(DIGEST_FOLDER)}/"
         names = [each["Prefix"] for page in self._pages(folders, "/") for each in page.get("CommonPrefixes", ())]
         found = self._earliest(max(names), _MOST_PAGES) if names else {}
@@ -146,7 +145,7 @@ class S3Objects:
         found: dict[int, str] = {}
         for page_number, page in enumerate(self._pages(folder)):
             if most_pages is not None and page_number >= most_pages:
-                raise BucketError(f"{folder} has more than {most_pages} pages of versions: somebody fills it")
+                raise BucketError(f"{folder} has more than {most_pages} pages of versions: somebody keeps adding some")
             for each in page.get("Versions", ()):
                 number = digest_number(each["Key"].rpartition("/")[2])
                 if number and each["Key"] == self._key(digest_place(number)):
@@ -208,7 +207,7 @@ def _ours() -> Iterator[None]:
         raise BucketError(str(error) or type(error).__name__) from None
 
 
-# -- what an auditor has of it -----------------------------------------------------------------------------------------
+# -- for auditors ------------------------------------------------------------------------------------------------------
 
 
 def fetch_digests(place: Bucket, folder: Path) -> tuple[int, int]:
@@ -235,7 +234,7 @@ Call = Literal["check", "last", "put"]
 
 
 def answer_to(request: Mapping[str, Any]) -> dict[str, Any]:
-    """What the program answers to what it was asked. Raises BucketError."""
+    """The answer of the program to its call. Raises BucketError."""
     objects = S3Objects(Bucket(**request["place"]))
     call: Call = request["call"]
     if call == "check":
@@ -256,7 +255,7 @@ def main() -> int:
         sys.stderr.write(str(error))
         return 1
     except MemoryError:
-        sys.stderr.write("the answer is longer than any should be")
+        sys.stderr.write("the answer is too long")
         return 1
     return 0
 

@@ -53,7 +53,7 @@ class TimeStampAuthority:
         self._timeout_s = timeout_s
 
     def check(self) -> None:
-        """Its certificates must be there; what they are worth, each time-stamp shows."""
+        """Its certificates must be there. Each time-stamp shows whether they are the right ones."""
         self._authority()
 
     def last(self) -> Witnessed:
@@ -112,7 +112,7 @@ class TimeStampAuthority:
     def _read(self, response: http.client.HTTPResponse) -> bytes:
         kind = response.headers.get_content_type()
         if response.status != http.client.OK or kind != _REPLY:
-            cause = f"it answers with status {response.status} and {kind[:100]!r}, which is no time-stamp"
+            cause = f"its answer is no time-stamp: status {response.status}, type {kind[:100]!r}"
             raise WitnessError(operation_of(self.name), cause, _WRONG_HINT)
         reply = response.read(LARGEST_STAMP_BYTES + 1)
         if len(reply) > LARGEST_STAMP_BYTES:

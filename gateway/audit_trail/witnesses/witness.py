@@ -21,22 +21,22 @@ from spark_audit.verify.witness_note import WitnessNote, note_path, read_note
 #: A witness that failed is tried again after this, then after twice as long, up to the longest, seconds.
 FIRST_PAUSE_S: Final = 30.0
 LONGEST_PAUSE_S: Final = 3_600.0
-#: How often it is looked at whether a witness is still one, seconds.
+#: Seconds after which the gateway checks again whether a witness still refuses changes.
 CHECK_S: Final = 86_400.0
 #: Digests of one submission.
 SUBMISSION_DIGESTS: Final = 1_000
 
 
 class WitnessError(StoreError):
-    """A witness is away, refuses a digest, or is none."""
+    """A witness is away, refuses a digest, or cannot serve as one."""
 
 
 class WorthlessWitness(WitnessError):
-    """Whoever may write to the witness may also change what it has."""
+    """Anybody who may write to the witness may also change its digests."""
 
 
 def operation_of(name: str) -> str:
-    """What could not be done, for the errors of a witness."""
+    """The failed operation, for the errors of a witness."""
     return f"let witness {name} see the digests"
 
 
@@ -49,7 +49,7 @@ class Witnessed:
 
 
 class Witness(Protocol):
-    """Who keeps digests. Every method raises WitnessError, and ends within a bounded time."""
+    """A place that keeps digests. Every method raises WitnessError, and ends within a bounded time."""
 
     name: str
 
@@ -59,7 +59,7 @@ class Witness(Protocol):
         ...
 
     def check(self) -> None:
-        """Whether it is a witness at all. Raises WorthlessWitness."""
+        """Checks that it can serve as a witness. Raises WorthlessWitness."""
         ...
 
     def last(self) -> Witnessed:
@@ -72,7 +72,7 @@ class Witness(Protocol):
 
 
 class Witnessing:
-    """The task: gives a witness what it has not got. Raises WitnessError, StoreError, OSError."""
+    """The task: gives a witness the digests that it lacks. Raises WitnessError, StoreError, OSError."""
 
     def __init__(
         self,
@@ -129,14 +129,14 @@ class Witnessing:
         self._come_to(there.number)
 
     def _check_same_trail(self, there: Witnessed) -> None:
-        """Digests are a chain: where the witness's last one is ours, all before it are."""
+        """Compares the witness's last digest: digests are a chain, so if it is ours, all before it are."""
         last = self._digests.last_number
         if there.number > last:
-            cause = f"it has digest {there.number}, and the trail here ends with {last}: the trail went back"
+            cause = f"it has digest {there.number}, but the trail here ends with {last}: the trail went back"
         elif there.number and read_digest(self._digests.folder, there.number)[1] != there.data:
             cause = f"its digest {there.number} is not the one of this trail"
         elif there.number < self.note.number:
-            cause = f"it ends with digest {there.number}, and it had {self.note.number}: somebody took digests away"
+            cause = f"it ends with digest {there.number}, but it had {self.note.number}: somebody took digests away"
         else:
             return
         hint = "keep both as evidence; to go on, name an empty place under another name"

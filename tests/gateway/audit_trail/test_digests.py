@@ -299,5 +299,5 @@ def test_the_last_digest_damaged_stops_the_trail_with_what_to_do(folder, clock, 
         trail.close_segment()
     (path,) = (folder / "digests").iterdir()
     path.write_bytes(b"{}")
-    with pytest.raises(StoreError, match="copy of it from the second place"):
+    with pytest.raises(StoreError, match="put a copy of it there"):
         Trail.open(folder, now=clock)

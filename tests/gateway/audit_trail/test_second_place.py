@@ -79,7 +79,7 @@ def test_the_folder_of_another_trail_is_left_alone(folder, place, tmp_path, cloc
     before = _files(place)
     with Trail.open(folder, now=clock) as trail:
         _closed(trail, batches, 1)
-        with pytest.raises(StoreError, match="is not this trail"):
+        with pytest.raises(StoreError, match="the folder holds another trail"):
             SecondPlace(folder, place, trail.digests).step()
     assert _files(place) == before
 
@@ -90,7 +90,7 @@ def test_a_copy_that_is_ahead_is_told_because_the_trail_was_set_back(folder, pla
         _copy_all(SecondPlace(folder, place, trail.digests))
     (folder / "digests" / "000000000002.digest").unlink()
     (folder / "000000000002-20261120T12.jsonl").unlink()
-    with Trail.open(folder, now=clock) as trail, pytest.raises(StoreError, match="is not this trail"):
+    with Trail.open(folder, now=clock) as trail, pytest.raises(StoreError, match="the folder holds another trail"):
         SecondPlace(folder, place, trail.digests).step()
 
 

@@ -168,7 +168,7 @@ def test_lines_in_a_segment_that_nobody_finds_are_not_called_safe(folder, clock,
             trail.sync()
         if lost == "folder":
             folder.mkdir()
-            with pytest.raises(TrailGone, match="another one than the one that is open"):
+            with pytest.raises(TrailGone, match="is not the file that is open"):
                 trail.tend()
 
 

@@ -102,7 +102,7 @@ def _close_by_hand(store: Store) -> None:
 ATTACKS: dict[str, tuple[Callable[[Store], object], str]] = {
     "three lines are changed and hashed anew": (_touch(_three_lines, anew=True), "lines up to 6 .* hashed anew"),
     "three lines are changed": (_touch(_three_lines, anew=False), "line 2 of segment .* was changed"),
-    "the last line is cut off": (_touch(lambda rows: rows[:-1], anew=False), "ends with line 5, and 6 were written"),
+    "the last line is cut off": (_touch(lambda rows: rows[:-1], anew=False), "ends with line 5, but 6 were written"),
     "a line is removed, and the rest hashed anew": (_touch(lambda rows: rows[1:], anew=True), "it was cut"),
     "a line is added in front, and the rest hashed anew": (
         _touch(lambda rows: [rows[0], *rows], anew=True),
@@ -112,8 +112,8 @@ ATTACKS: dict[str, tuple[Callable[[Store], object], str]] = {
         lambda store: (_open_segment(store).unlink(), (store.trail / "digests" / f"{1:012d}.digest").touch()),
         "is not in the trail",
     ),
-    "another trail is put in its place": (_replace_trail, "another digest|is not in the trail"),
-    "it is cut, and closed by hand": (_close_by_hand, "ends with line 3, and 6 were written"),
+    "another trail is put in its place": (_replace_trail, "is not that of the lines|is not in the trail"),
+    "it is cut, and closed by hand": (_close_by_hand, "ends with line 3, but 6 were written"),
 }
 
 
@@ -201,7 +201,7 @@ def test_lines_that_no_batch_has_are_not_signed(store: Store) -> None:
     _write(store, "a")
     whole = _open_segment(store).read_bytes()
     _add_line(store, batch=9)
-    with pytest.raises(TrailChanged, match=r"lines 2 to 2 of segment .* are of no batch that waits"):
+    with pytest.raises(TrailChanged, match=r"lines 2 to 2 of segment .* belong to no waiting batch"):
         export_pending(store.queue_manager, store.trail, close_segment=True)
     store.commit(_session("b"))
     with pytest.raises(AnotherBatch):
@@ -289,7 +289,7 @@ def test_lines_of_a_brand_new_store_that_were_changed_before_its_first_unit_left
 def test_lines_that_were_added_to_the_empty_trail_of_a_new_store_are_not_signed(store: Store) -> None:
     power = _died_at_the_first_unit(store)
     _add_line(store, batch=2)
-    with pytest.raises(TrailChanged, match="are of no batch that waits"):
+    with pytest.raises(TrailChanged, match="belong to no waiting batch"):
         export_pending(power, store.trail, close_segment=True)
     assert not list(store.trail.glob("digests/*"))
 

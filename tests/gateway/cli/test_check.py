@@ -234,7 +234,7 @@ def test_key_that_is_not_that_of_the_trail_is_told(rfhbridge, tmp_path, audited)
         trail.finish("a" * 24)
     assert rfhbridge("check", "--config", audited).exit_code == 1, "the trail has begun without a personal key"
     (tmp_path / "signing.pem").unlink()
-    assert "signing.pem is missing, and the trail's digests are countersigned with it" in (
+    assert "signing.pem is missing, but the trail's digests are countersigned with it" in (
         rfhbridge("check", "--config", audited).stderr
     )
     make_key(tmp_path / "signing.pem")

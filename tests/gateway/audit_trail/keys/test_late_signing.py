@@ -226,7 +226,7 @@ def test_a_token_of_another_trail_and_one_with_the_files_key_are_refused(folder,
         trail.close_segment()
     path = folder.parent / "trail-key.pem"
     in_file = KeyPlace(type="pkcs11", public_key=read_key(path).public_key)
-    with pytest.raises(ConfigurationError, match="as one of file"):
+    with pytest.raises(ConfigurationError, match="but file in the trail"):
         Trail.open(folder, now=clock, signing_token=in_file)
     path.unlink()
     with pytest.raises(ConfigurationError, match="is missing"):

@@ -75,7 +75,7 @@ def test_a_key_that_cannot_sign_is_told_with_what_to_do(tmp_path: Path, case: st
     elif case == "folder":
         path.mkdir()
     expected = {
-        "missing": "is missing, and the trail's digests are countersigned with it",
+        "missing": "is missing, but the trail's digests are countersigned with it",
         "another": f"is not the key of this trail.*{PUBLIC}",
         "everybody": "is open to everybody",
         "folder": "cannot be read: Is a directory",

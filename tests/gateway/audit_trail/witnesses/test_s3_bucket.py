@@ -210,7 +210,7 @@ def test_more_versions_than_a_page_has_are_all_looked_at(place, server, monkeypa
     monkeypatch.setattr(objects._client, "list_object_versions", lambda **values: listed(**{"MaxKeys": 2} | values))
     assert objects.last() == (2, b"second")
     monkeypatch.setattr("gateway.audit_trail.witnesses.s3_objects._MOST_PAGES", 2)
-    with pytest.raises(BucketError, match="more than 2 pages of versions: somebody fills it"):
+    with pytest.raises(BucketError, match="more than 2 pages of versions: somebody keeps adding some"):
         objects.last()
 
 
@@ -256,7 +256,7 @@ def test_an_answer_without_an_end_costs_bounded_memory_and_time(place) -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         flooded = replace(place, endpoint=f"http://127.0.0.1:{server.server_port}")
-        with pytest.raises(WitnessError, match=r"longer than any should be|took more than"):
+        with pytest.raises(WitnessError, match=r"the answer is too long|took more than"):
             S3Bucket("vault", flooded).last()
     finally:
         server.shutdown()
