@@ -35,6 +35,7 @@ _FEW_ROWS: Final = 10_000
 _TASK_BYTES: Final = 16 * 1024 * 1024
 #: Rows that come here together.
 _ROWS: Final = 2_000
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _ON_DISK: Final = StorageLevel.DISK_ONLY
 
 
@@ -126,8 +127,10 @@ class SparkEngine:
         if self._are_few:
             self.give(name, frame.toArrow())
         else:
-            self._kept.append(frame.persist(_ON_DISK))
-            frame.createOrReplaceTempView(name)
+            # A union has all partitions of its parts, and each of its tasks reads the plan of all parts anew.
+            kept = frame.coalesce(int(str(self._spark.conf.get(_PARTITIONS)))).persist(_ON_DISK)
+            self._kept.append(kept)
+            kept.createOrReplaceTempView(name)
 
 
 def _batches_of(frame: DataFrame) -> pa.RecordBatchReader:
