@@ -1,7 +1,7 @@
 """Where files of an audit are: a folder of this machine, or a place that a URI names.
 
 `Location` has the few methods of pathlib.Path that reading a trail needs. So a folder of this machine stays a Path, and
-what reads a trail does not know where it is. remote_location.py has the places of other machines.
+the code that reads a trail does not know where it is. remote_location.py has the places of other machines.
 """
 
 import errno
@@ -18,7 +18,7 @@ _FILE: Final = "file"
 
 
 class Status(Protocol):
-    """What is known of a file without reading it."""
+    """Facts of a file that are known without reading it."""
 
     @property
     def st_size(self) -> int:

@@ -1,15 +1,16 @@
-"""Places of other machines: S3 and what speaks like it, Azure, Google Cloud Storage and HDFS, through pyarrow.
+"""Places of other machines: S3 and servers like it, Azure, Google Cloud Storage and HDFS, through pyarrow.
 
     s3://BUCKET/PREFIX, s3a://...      ?region=, ?endpoint_override=, ?scheme= (http or https)
     abfss://CONTAINER@ACCOUNT.../...   abfs:// is the same
     gs://BUCKET/PREFIX                 ?endpoint_override=, ?scheme=
     hdfs://HOST:PORT/FOLDER            needs Hadoop's libhdfs on this machine and on Spark's workers
 
-Credentials come from the environment or the files of each cloud's own library, in every process that reads. A URI
-stands in lists of processes and in reports, so one with a password is refused. S3 takes its endpoint also from
-AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, and its region from AWS_REGION or AWS_DEFAULT_REGION.
+Credentials come from the environment or the files of each cloud's own library, in every process that reads. Everybody
+can read a URI in lists of processes and in reports, so a URI with a password is refused. S3 takes its endpoint also
+from AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, and its region from AWS_REGION or AWS_DEFAULT_REGION.
 
-A file is written as a whole under its name, because object stores do not rename. Each request has bounded time.
+A file is written as a whole under its name, because object stores do not rename. Requests to S3 and to Google Cloud
+Storage have bounded time. The libraries of Azure and Hadoop have limits of their own.
 """
 
 import io
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
 #: Seconds for a connection, and for the next byte of an answer.
 CONNECT_S: Final = 10
 REQUEST_S: Final = 20
-#: How often a request is made before it has failed.
+#: Attempts before a request has failed.
 ATTEMPTS: Final = 3
-#: Bytes that are fetched together, because each request costs a way there and back.
+#: Bytes that are fetched together, because each request costs a round trip.
 _FETCHED_BYTES: Final = 4 * 1024 * 1024
 _AWS_REGION: Final = "us-east-1"
-#: Bytes of what pyarrow says of an error.
+#: Characters that are kept of an error of pyarrow.
 _LONGEST_REASON: Final = 300
 
 
@@ -48,7 +49,7 @@ def location_of(text: str) -> Location:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What a listing tells of a file."""
+    """Size and time of a file, from a listing."""
 
     st_size: int
     st_mtime_ns: int
@@ -79,7 +80,7 @@ class RemoteLocation:
         query = tuple(parse_qsl(parts.query, keep_blank_values=True))
         return cls(scheme_of(text), parts.netloc, path, query)
 
-    # a listing's knowledge of a file is no part of its identity
+    # size and time from a listing are no part of its identity
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RemoteLocation) and self._identity() == other._identity()
 
@@ -109,17 +110,17 @@ class RemoteLocation:
         return self.parent / name
 
     def resolve(self) -> Self:
-        """The same: links are for disks."""
+        """The same place: only disks have links."""
         return self
 
     def relative_to(self, folder: "RemoteLocation") -> str:
-        """The path of what lies below a folder, within it."""
+        """The path of this place within a folder above it."""
         return self.path.removeprefix(folder.path).lstrip("/")
 
     # -- what is there -------------------------------------------------------------------------------------------------
 
     def iterdir(self) -> Iterator[Self]:
-        """What a folder holds. Raises FileNotFoundError, LocationFailed."""
+        """The files and folders in a folder. Raises FileNotFoundError, LocationFailed."""
         return (each for each, _is_file in self._listed())
 
     def files_below(self) -> Iterator[Self]:
@@ -255,13 +256,13 @@ class _RemoteFile(io.RawIOBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """What is common to the places of some schemes: how a file system is made, and what an operator may mend."""
+    """A kind of places: how to make its file system, and advice for an operator."""
 
     name: str
     make: Callable[[str, Mapping[str, str]], "FileSystem"]
     #: Where it looks for credentials.
     credentials: str
-    #: What may stand behind `scheme://`, and an example for people.
+    #: The form of the part after `scheme://`, and an example for people.
     authority: re.Pattern[str] = re.compile(r"[A-Za-z0-9._-]+")
     example: str = "BUCKET/FOLDER"
     parameters: frozenset[str] = frozenset()
@@ -278,19 +279,19 @@ class _Kind:
 
 
 def _check(parts: SplitResult, kind: _Kind) -> None:
-    """Refuses what would tell a secret, or what nobody would heed. Messages do not repeat what may be a secret."""
+    """Refuses a URI that would tell a secret, or with parts that nothing reads. Messages repeat no possible secret."""
     parameters = parse_qsl(parts.query, keep_blank_values=True)
     has_user = parts.username is not None and kind is not _AZURE
     if parts.password is not None or has_user or any("@" in value for _, value in parameters):
         raise UnknownLocation(
-            f"a place of {kind.name} with a user or a password before @ cannot be named: everybody could read it"
+            f"a URI of {kind.name} must not have a user or a password before @: everybody could read it"
             f" (credentials come from {kind.credentials})"
         )
     if not kind.authority.fullmatch(parts.netloc):
         raise UnknownLocation(f"this URI names no place of {kind.name}: write {parts.scheme}://{kind.example}")
     if parts.fragment or any(name not in kind.parameters for name, _ in parameters):
         known = ", ".join(sorted(kind.parameters)) or "none"
-        raise UnknownLocation(f"a place of {kind.name} takes these parameters: {known}")
+        raise UnknownLocation(f"a URI of {kind.name} takes these parameters: {known}")
 
 
 def _s3(_authority: str, query: Mapping[str, str]) -> "FileSystem":
@@ -387,7 +388,7 @@ def forget_file_systems() -> None:
     _file_system.cache_clear()
 
 
-#: What pyarrow says of an error, and what to do.
+#: Words in errors of pyarrow, and what to do.
 _ADVICE: Final = {
     "NO_SUCH_BUCKET": "check the name of the bucket",
     "NETWORK_CONNECTION": "check the endpoint and the network",

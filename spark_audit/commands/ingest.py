@@ -44,7 +44,7 @@ class _IngestResult:
         ingested = f"ingested {counted(self.segments, 'segment')}, {counted(self.lines, 'line')}"
         there = f"{counted(self.known, 'segment')} had been ingested before"
         files = f"{counted(self.files, 'file')} of Parquet, {self.parquet_bytes / 1e6:.1f} MB"
-        made = f"; {counted(self.compacted, 'file')} made one with others" if self.compacted else ""
+        made = f"; {counted(self.compacted, 'file')} merged into larger ones" if self.compacted else ""
         return f"{ingested}; {there}; {files}{made}"
 
 
@@ -133,7 +133,7 @@ def _with_spark(
             manifest = after
             tell(f"the folder now holds {counted(len(after.segments), 'segment')}")
         for group in small_files(manifest, most):
-            tell(f"making one of {counted(len(group), 'file')} in {group[0].partition}")
+            tell(f"merging {counted(len(group), 'file')} in {group[0].partition}")
             manifest = compacted(spark, options.to, manifest, group)
             replaced += len(group)
     return manifest, replaced

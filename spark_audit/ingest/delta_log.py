@@ -3,9 +3,9 @@
     TO/records/_delta_log/00000000000000000000.json    one file a commit, one action a line
 
 The table is the folder `records`: the same files of Parquet, with the columns `date` and `gateway_id` from the names of
-their folders. The manifest still decides: a commit adds to the log what it lacks, and removes what the manifest does
-not name. So the next ingest mends what a kill between the two left. The log is read from its first commit on. Source:
-Delta Transaction Log Protocol, reader version 1 and writer version 2.
+their folders. The manifest still decides: a commit adds its missing files to the log, and removes files that it does
+not name. So after a kill between the two the next ingest mends the log. The log is read from its first commit on.
+Source: Delta Transaction Log Protocol, reader version 1 and writer version 2.
 """
 
 import os
@@ -32,7 +32,7 @@ _PRIMITIVES: Final = {pa.int64(): "long", pa.string(): "string", pa.bool_(): "bo
 
 
 def begin(folder: Location, manifest: Manifest) -> None:
-    """Makes a log for the files of a manifest, or brings the one up to date that is there.
+    """Makes a log for the files of a manifest, or brings an existing one up to date.
 
     Raises UnusableManifest, OSError.
     """
@@ -41,7 +41,7 @@ def begin(folder: Location, manifest: Manifest) -> None:
 
 
 def follow(folder: Location, manifest: Manifest) -> None:
-    """The same, where a log was begun; otherwise nothing."""
+    """Brings an existing log up to date; makes none. Raises UnusableManifest, OSError."""
     log = folder / RECORDS / DELTA_LOG
     state = _State.of(log)
     if state.version >= 0:
@@ -50,7 +50,7 @@ def follow(folder: Location, manifest: Manifest) -> None:
 
 @dataclass(slots=True)
 class _State:
-    """What a log says: its last version (-1: there is none), the table's description, and the files in it."""
+    """The state of a log: its last version (-1: there is none), the table's description, and its files."""
 
     version: int = -1
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -100,7 +100,7 @@ def _commit(log: Location, state: _State, manifest: Manifest) -> None:
 
 
 def _descriptions(state: _State, now_ms: int) -> Iterator[dict[str, Any]]:
-    """What the table is: in the first commit, and where a new version of the record has more fields."""
+    """The description of the table, for the first commit, and if a new version of the record has more fields."""
     schema = orjson.dumps(_struct()).decode()
     if state.version < 0:
         yield _PROTOCOL

@@ -53,7 +53,7 @@ class ChangedSegment(Exception):
 
 
 class NotATrail(Exception):
-    """A folder has nothing that could be ingested."""
+    """A folder has no segment that could be ingested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +119,10 @@ def is_plain_name(gateway: str) -> bool:
 
 
 def copy_digests(folder: Location, new: NewSegments) -> None:
-    """Copies the digests of a trail beside its lines, up to that of a segment which was not closed when they were
-    measured: so a digest without lines is that of a segment which is missing. Raises ChangedSegment, OSError.
+    """Copies the digests of a trail beside its lines. Raises ChangedSegment, OSError.
+
+    It ends at the first digest of a segment that was not closed when segments were measured. So a digest without lines
+    is that of a missing segment.
     """
     target = folder / DIGEST_FOLDER / new.trail
     if isinstance(target, Path):

@@ -60,7 +60,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What is there. `next_number` begins the names of the next files."""
+    """The ingested segments and their files. `next_number` begins the names of the next files."""
 
     version: int = MANIFEST_VERSION
     next_number: int = 1

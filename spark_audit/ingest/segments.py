@@ -53,7 +53,7 @@ class Measuring:
 
 
 def _status(path: Location, segment: SegmentFile) -> Status:
-    """What is known of the file without reading it; here of the one that is open, which may just be compressed."""
+    """Size and time of the file. On this machine it is opened first: a compressed one may just replace it."""
     if not isinstance(path, Path):
         return path.stat()
     with segment.open_file() as file:

@@ -117,8 +117,8 @@ def explain(
     With a MsgId the command shows the records of the message, of its copies, channels and deliveries, and of the
     publication and the exchange that it comes from, with the bytes before and after each conversion. With --client,
     --topic, --since or --until it finds messages, and shows a line for each: time, client, topic, MsgId, and what
-    became of it. With both it leaves out of the life each record that names another client, topic or time. A time
-    without a zone is UTC. The command needs no Spark. Exit code 0: shown; 1: a record was changed; 2: not evaluable,
+    became of it. With both it shows the life without records that name another client, topic or time. A time without
+    a zone is UTC. The command needs no Spark. Exit code 0: shown; 1: a record was changed; 2: not evaluable,
     because there is no such message, or no trail; 3: wrong use.
     """
     key, topic = personal_key_in(personal_key), topic or ""

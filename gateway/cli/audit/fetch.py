@@ -1,4 +1,4 @@
-"""`rfhbridge audit fetch`: the digests that a bucket with object lock has, copied for `verify` and `run`."""
+"""`rfhbridge audit fetch`: copies the digests of a bucket with object lock, for `verify` and `run`."""
 
 import re
 from pathlib import Path

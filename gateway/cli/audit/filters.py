@@ -1,4 +1,4 @@
-"""What `audit explain` and `audit show` look for: the same options, and the same search for a name under a key."""
+"""The search of `audit explain` and `audit show`: their common options, and names under a key."""
 
 from functools import partial
 from pathlib import Path
@@ -91,12 +91,12 @@ def wanted_of(client: str, topic: str, since_us: int, until_us: int, key: Person
 def hidden_names(
     client: str, topic: str, key: PersonalKey | None, *, has_keyed_clients: bool, has_keyed_topics: bool
 ) -> list[str]:
-    """What could not be compared, because names stand in the trail as keyed hashes."""
+    """Notes on names that could not be compared, because the trail has them as keyed hashes."""
     hidden = []
     if client and has_keyed_clients and key is None:
-        hidden.append("the trail names clients by keyed hashes: --personal-key FILE finds yours")
+        hidden.append("the trail has clients as keyed hashes: give the key with --personal-key")
     if topic and has_keyed_topics and key is None:
-        hidden.append("the trail has topics as keyed hashes: --personal-key FILE finds one")
+        hidden.append("the trail has topics as keyed hashes: give the key with --personal-key")
     elif topic and has_keyed_topics and _has_wildcards(topic):
         hidden.append("the trail has topics as keyed hashes, which no wildcard can match: give a whole topic")
     return hidden

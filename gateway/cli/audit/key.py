@@ -16,7 +16,7 @@ from gateway.cli.terminal import write_line
 if TYPE_CHECKING:
     from gateway.audit_trail.plan import TrailPlan
 
-#: Seconds for a running gateway to sign in a new key, which it does each second; and seconds between two looks.
+#: Seconds that a running gateway has to countersign a new key, which it does each second; and between two looks.
 ROTATION_WAIT_S: Final = 15.0
 _LOOK_AGAIN_S: Final = 0.1
 
@@ -61,7 +61,7 @@ def rotate(data: DataOption = None, config: ConfigOption = None) -> None:
         raise CommandFailed("the configured key is a token's; make another trail for another token")
     before = key_in_force(trail)
     if before is None:
-        when = "when its first file is closed, after 15 minutes at most, or when the gateway ends"
+        when = "when it closes its first file, or when it ends"
         raise CommandFailed(f"nothing in {trail} is signed yet (the gateway signs it {when})")
     new = make_next_key(Path(plan.signing_key)).public_key
     if has_store(trail.parent):
@@ -83,9 +83,9 @@ def _trail_and_plan(data: Path | None, config: Path | None) -> "tuple[Path, Trai
 
 
 def _hand_over(trail: Path, plan: "TrailPlan") -> None:
-    """Signs the new key in under the trail's lock.
+    """Hands over to the new key under the trail's lock.
 
-    If a gateway has the lock, this waits until the gateway has signed it in.
+    If a gateway has the lock, this waits until the gateway has done so.
     """
     from gateway.audit_trail.keys.signing_key import next_key_path
     from gateway.audit_trail.segment import Trail, TrailInUse
@@ -107,6 +107,6 @@ def _hand_over(trail: Path, plan: "TrailPlan") -> None:
         except TrailInUse:
             if time.monotonic() >= deadline_s:
                 raise CommandFailed(
-                    f"the gateway has not signed in the new key within {ROTATION_WAIT_S:g} s, but will (see its log)"
+                    f"the gateway has not signed the new key within {ROTATION_WAIT_S:g} s, but will (see its log)"
                 ) from None
             time.sleep(_LOOK_AGAIN_S)

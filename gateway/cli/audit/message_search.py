@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from spark_audit.fates import Branch, Fate, Fates, Wanted
     from spark_audit.segment_index import SegmentIndex
 
-#: Ways of a message that its line tells one by one; of more it has their numbers.
+#: Copies of a message that its line tells one by one. Of more copies it tells the numbers.
 _MOST_TOLD: Final = 4
 #: The gateway's last answer to a PUBLISH, by its QoS.
 ANSWERS: Final = {1: "PUBACK", 2: "PUBCOMP"}
@@ -23,7 +23,7 @@ _COLUMNS: Final = ("time", "client", "topic", "MsgId", "what became of it")
 
 
 def fates_in(wanted: "Wanted", trails: tuple[Path, ...], index: "SegmentIndex | None") -> "Fates":
-    """What became of the messages that are wanted. Raises CommandFailed if none is found."""
+    """The fates of the messages that fit. Raises CommandFailed if a trail cannot be read."""
     from spark_audit.fates import fates_of
     from spark_audit.verify.segment_forms import DamagedSegment
     from spark_audit.verify.source import LineTooLong, TrailFolder
@@ -60,7 +60,7 @@ def _notes(found: "Fates", hidden: list[str]) -> Iterator[str]:
     if found.is_cut:
         yield "there are more messages or copies than these: give a shorter time, or a client and a topic"
     if any(fate.is_changed for fate in found.messages):
-        yield "CHANGED: of messages that are marked so, a record does not match its hash"
+        yield "CHANGED: a record of each message marked so does not match its hash"
     yield from hidden
 
 

@@ -1,4 +1,4 @@
-"""What a proof proves, in words, and what is not in it: from its records alone."""
+"""The facts that a proof shows, in words, and those that it does not show: from its records alone."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING

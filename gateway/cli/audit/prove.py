@@ -66,7 +66,7 @@ def prove(
         write_whole(out, proof.to_bytes())
     told = f"proved {counted(len(proof.records), 'record')}"
     if not_signed:
-        told += f"; {counted(not_signed, 'record')} more have no digest yet (prove again after 15 minutes)"
+        told += f"; {counted(not_signed, 'record')} more have no digest yet (prove again when their file is closed)"
     typer.echo(told, err=True)
 
 

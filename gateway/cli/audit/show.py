@@ -51,7 +51,7 @@ def sequences(text: str) -> range:
 
 
 def segment_name(text: str) -> str:
-    """The beginning of the name of a segment: its number, or the name without what stands behind the dot."""
+    """The beginning of the name of a segment: its number, or the name up to its first dot."""
     found = _SEGMENT.fullmatch(text)
     if found is None:
         raise typer.BadParameter(f"{text!r} is no segment (write its number, or 000000000007-20261120T06)")
@@ -99,7 +99,7 @@ def show(
     try:
         for folder in trail_folders(data, trail, config):
             printing.print_trail(folder)
-    except BrokenPipeError:  # the reader has what it wants
+    except BrokenPipeError:  # the reader needs no more
         forget_standard_output()
         raise typer.Exit(AuditExitCode.CLEAN) from None
     hidden = hidden_names(
@@ -114,7 +114,7 @@ def show(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which records are asked for. `segments` are beginnings of their names; none: every segment."""
+    """The records that are asked for. `segments` are beginnings of names; none: every segment."""
 
     wanted: "Wanted"
     segments: tuple[str, ...]
@@ -162,7 +162,7 @@ class Printing:
     has_keyed_topics: bool = False
 
     def print_trail(self, folder: Path) -> None:
-        """Prints what fits of a trail. Raises CommandFailed where a segment cannot be read, and BrokenPipeError."""
+        """Prints the records of a trail that fit. Raises CommandFailed for unreadable segments, and BrokenPipeError."""
         from spark_audit.verify.segment_forms import DamagedSegment
         from spark_audit.verify.source import LineTooLong, TrailFolder, each_segment
 
@@ -217,12 +217,12 @@ class Printing:
             raise CommandFailed(f"record {record.get('sequence')}: {error}") from None
 
     def ended(self, hidden: list[str]) -> AuditExitCode:
-        """Tells what the printed lines do not. Raises CommandFailed if there are none."""
+        """Tells faults and gaps on standard error. Raises CommandFailed if no line was printed."""
         searched = f"{counted(self.lines, 'line')} in {counted(self.segments, 'segment')}"
         if not self.printed:
             raise CommandFailed(f"no record fits ({'; '.join((searched, *hidden))})")
         told = [*hidden, *(f"{name} was removed before it could be read" for name in self.gone)]
-        told += [f"CHANGED: {counted(self.changed, 'record')}: the hash in it is not that of its bytes"] * bool(
+        told += [f"CHANGED: {counted(self.changed, 'record')} with another hash than that of the bytes"] * bool(
             self.changed
         )
         told += [f"{counted(self.foreign, 'line')} without a record ('rfhbridge audit verify' tells where)"] * bool(
@@ -234,6 +234,6 @@ class Printing:
 
 
 def _topics_of(record: dict[str, Any]) -> list[object]:
-    """The topics of a record; one that is no topic where it has none."""
+    """The topics of a record; a text that is no topic if it has none."""
     topics = record.get("topics")
     return [record.get("topic"), *(topics if isinstance(topics, list) else ())]

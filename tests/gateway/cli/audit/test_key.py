@@ -74,7 +74,7 @@ def test_rotation_waits_for_a_gateway_that_has_the_trail(rfhbridge, data_folder,
     fcntl.flock(lock, fcntl.LOCK_EX)
     ended = rfhbridge("audit", "key", "rotate", "--data", data_folder)
     assert ended.exit_code == 2
-    assert "has not signed in the new key within 0.2 s" in ended.stderr
+    assert "has not signed the new key within 0.2 s" in ended.stderr
     os.close(lock)
     following = next_key_path(data_folder / SIGNING_KEY_NAME).read_bytes()
     assert rfhbridge("audit", "key", "rotate", "--data", data_folder).exit_code == 0

@@ -142,7 +142,7 @@ def test_keyed_names_are_found_with_the_key_and_the_command_says_so_without(rfhb
     asked = ("audit", "explain", "--trail", trail)
     for names in (("--client", "pump"), ("--topic", "plant/heat"), ("--client", "pump", "--topic", "plant/heat")):
         without = rfhbridge(*asked, *names)
-        assert (without.exit_code, "--personal-key FILE finds" in without.stderr) == (2, True)
+        assert (without.exit_code, "give the key with --personal-key" in without.stderr) == (2, True)
         found = rfhbridge(*asked, *names, "--personal-key", key_file)
         assert (found.exit_code, names[1] in found.text, _id(7) in found.text) == (0, True, True)
     wildcard = rfhbridge(*asked, "--topic", "plant/#", "--personal-key", key_file)

@@ -123,7 +123,7 @@ def test_what_was_changed_or_is_no_record_is_told(rfhbridge, trail) -> None:
     ended = rfhbridge("audit", "show", "--segment", "1", "--trail", trail)
     assert (ended.exit_code, ended.stdout) == (1, changed + LINES[1])
     assert ended.stderr.splitlines() == [
-        "rfhbridge: CHANGED: 1 record: the hash in it is not that of its bytes",
+        "rfhbridge: CHANGED: 1 record with another hash than that of the bytes",
         "rfhbridge: 2 lines without a record ('rfhbridge audit verify' tells where)",
     ]
 
@@ -146,7 +146,7 @@ def test_names_under_a_key_need_the_key(rfhbridge, trail, tmp_path) -> None:
     asked = ("audit", "show", "--trail", trail, "--segment", "1", "--kind", "refused", "--client", "pump")
     ended = rfhbridge(*asked)
     assert ended.exit_code == 2
-    assert "the trail names clients by keyed hashes: --personal-key FILE finds yours" in ended.stderr
+    assert "the trail has clients as keyed hashes: give the key with --personal-key" in ended.stderr
     ended = rfhbridge(*asked, "--topic", "plant", "--personal-key", tmp_path / "personal.key")
     assert (ended.exit_code, ended.stderr) == (0, "")
     assert json.loads(ended.stdout) == {**json.loads(line), "reason": "no room"}
