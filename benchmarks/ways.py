@@ -97,6 +97,9 @@ class Link:
     def resume_publisher(self) -> None:
         return
 
+    def wait_for_turn(self) -> None:
+        return
+
 
 class World:
     """A gateway without its process, its sockets and its event loop."""

@@ -116,7 +116,7 @@ class Bridge:
         self._intake = intake
         #: Connections that wait for room at a target, on the disk, or on the dead-letter queue for their messages.
         self.paused_publishers = PausedPublishers(
-            self._carry_out, partial(engine.counters.count, PublicationCounter.GIVEN_UP)
+            self._carry_out, partial(engine.counters.count, PublicationCounter.GIVEN_UP), now_s
         )
         engine.counters.in_hand = lambda: self.paused_publishers.publishes
         self._trail = trail
@@ -222,6 +222,11 @@ class Bridge:
         if wait_s or self._limits.new_topics or self._trail.is_ahead:
             self._slow_reading.pause(link, session.account, wait_s, self._limits.take_new_topics())
 
+    def go_on(self, link: MqttLink) -> None:
+        """Goes on with the packets of a link that has waited for its turn."""
+        if self._engine.failed is None:
+            self._slow_reading.go_on(link, self._limits.take_new_topics)
+
     def _turn_away(self, link: MqttLink, data: bytes) -> None:
         """Refuses a connection because the gateway stops or the store has failed.
 
@@ -236,7 +241,7 @@ class Bridge:
         self._full_places.look()
         work: LinkWork | None = None
         now_us = self._engine.now_us()
-        for place, event in enumerate(events):
+        for place, event in self.paused_publishers.in_time(link, events):
             if type(event) is PublishReceived:
                 if work is None:
                     work = LinkWork(link, session, self._engine.begin())

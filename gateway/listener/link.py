@@ -217,6 +217,10 @@ class NetworkLink(ABC):
         self.silence.end(time.monotonic())
         self._read_if_possible()
 
+    @abstractmethod
+    def wait_for_turn(self) -> None:
+        """See MqttLink."""
+
     @property
     def silence_ends_s(self) -> float:
         """The monotonic time at which its silence is too long; never while the gateway has paused reading from it."""

@@ -40,7 +40,16 @@ _WHILE_S: Final = 1.0
 class TcpLink(NetworkLink, asyncio.Protocol):
     """One MQTT connection on TCP or TLS."""
 
-    __slots__ = ("_is_ending", "_is_in_line", "_long_read_s", "_piece_bytes", "_place", "_rest", "_transport")
+    __slots__ = (
+        "_awaits_turn",
+        "_is_ending",
+        "_is_in_line",
+        "_long_read_s",
+        "_piece_bytes",
+        "_place",
+        "_rest",
+        "_transport",
+    )
 
     def __init__(self, listener: "Listener", proxied: Address | None = None) -> None:
         super().__init__(listener, proxied)
@@ -51,6 +60,8 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         self._is_in_line = False
         self._rest = b""
         self._place = 0
+        #: Packets of this link wait in the bridge for its next turn.
+        self._awaits_turn = False
         #: When the last long read came, by the monotonic clock.
         self._long_read_s = 0.0
         self._piece_bytes = _FIRST_PIECE_BYTES
@@ -114,25 +125,40 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         Otherwise all of them would go at once. Other commits need no such wait. The bytes of a client that has gone are
         handed on even while its link is paused, because it takes no answers.
         """
-        if not self._rest:
+        if not self._has_more:
             return True
         awaits_session = self._waits_for_commit and self.connection.flows is None
         return not awaits_session and (self._is_ending or not (self._is_paused or self._paused_writing))
 
+    @property
+    def _has_more(self) -> bool:
+        return self._awaits_turn or bool(self._rest)
+
     def _hand_on(self) -> bool:
         """Hands on a slice. Returns whether there is more. A connection that was closed meanwhile has no more."""
-        if not self._rest:
-            self._end_if_due()
-            return False
-        piece = self._rest[self._place : self._place + self._piece_bytes]
-        self._place += len(piece)
-        self._take_timed(piece, time.monotonic())
-        if self._place < len(self._rest):
+        if self._awaits_turn:
+            self._go_on()
+        elif self._rest:
+            piece = self._rest[self._place : self._place + self._piece_bytes]
+            self._place += len(piece)
+            self._take_timed(piece, time.monotonic())
+        if self._place >= len(self._rest):
+            self._rest, self._place = b"", 0
+        if self._has_more:
             return True
-        self._rest, self._place = b"", 0
         self._read_if_possible()
         self._end_if_due()
         return False
+
+    def _go_on(self) -> None:
+        """Goes on with the packets that had no time left in an earlier turn."""
+        self._awaits_turn = False
+        self._listener.bridge.go_on(self)
+
+    def wait_for_turn(self) -> None:
+        self._awaits_turn = True
+        self._read_no_more()
+        self._join_line()
 
     def _take_timed(self, data: bytes, now_s: float) -> None:
         """Makes the next slices half as long after a slow one, and twice as long after a quick one."""
@@ -151,7 +177,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             self.close(BARREN, ReasonCode.PROTOCOL_ERROR)
         self._transport = None
         self._is_ending = True
-        if self._rest:
+        if self._has_more:
             self._join_line()
         else:
             self._end_if_due()
@@ -193,7 +219,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             self._transport.abort()
 
     def _end(self, reason: str, reason_code: ReasonCode) -> None:
-        self._rest = b""
+        self._rest, self._awaits_turn = b"", False
         transport = self._transport
         if transport is None:
             self._join_line()  # `hand_on_piece` reports the loss
@@ -218,7 +244,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             self._transport.pause_reading()
 
     def _start_reading(self) -> None:
-        if self._rest:
+        if self._has_more:
             self._join_line()
         elif self._transport is not None:
             self._transport.resume_reading()

@@ -50,7 +50,7 @@ _TOO_LONG: Final = _Fault(
 class WebSocketLink(TcpLink):
     """One MQTT connection on an open WebSocket."""
 
-    __slots__ = ("_close_code", "_is_deaf", "_maximum_message_bytes", "_message_bytes", "_websocket")
+    __slots__ = ("_close_code", "_is_deaf", "_last_frame", "_maximum_message_bytes", "_message_bytes", "_websocket")
 
     def __init__(self, listener: "Listener", maximum_message_bytes: int, proxied: Address | None = None) -> None:
         super().__init__(listener, proxied)
@@ -58,6 +58,8 @@ class WebSocketLink(TcpLink):
         self._maximum_message_bytes = maximum_message_bytes
         #: Bytes of an incomplete message.
         self._message_bytes = 0
+        #: The frame that ends the connection, while packets in front of it wait.
+        self._last_frame: CloseConnection | _Fault | None = None
         #: The link ignores all further bytes.
         self._is_deaf = False
         #: The code of our close frame, if a frame of the client decides it.
@@ -74,9 +76,20 @@ class WebSocketLink(TcpLink):
     def _take(self, data: bytes) -> None:
         """Hands on the payloads in front of a close frame or an invalid one, and then ends the connection."""
         payloads: list[bytes] = []
-        end = self._read_frames(data, payloads)
+        self._last_frame = self._read_frames(data, payloads)
         if payloads:
             super()._take(b"".join(payloads))
+        self._end_by_frame()
+
+    def _go_on(self) -> None:
+        super()._go_on()
+        self._end_by_frame()
+
+    def _end_by_frame(self) -> None:
+        """Ends the connection for the client's last frame, when all packets in front of it are carried out."""
+        if self._awaits_turn:
+            return
+        end, self._last_frame = self._last_frame, None
         if isinstance(end, CloseConnection):
             self._closed_by_peer(end)
         elif end is not None and self.is_open:
@@ -138,7 +151,7 @@ class WebSocketLink(TcpLink):
 
     def _end(self, reason: str, reason_code: ReasonCode) -> None:
         """Sends our close frame, and waits for the client's; `Listener.tick` cuts the wait short."""
-        rest, self._rest = self._rest[self._place :], b""
+        rest, self._rest, self._awaits_turn = self._rest[self._place :], b"", False
         if self._transport is None:
             self._join_line()  # `hand_on_piece` reports the loss
             return

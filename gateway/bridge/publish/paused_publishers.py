@@ -7,6 +7,9 @@ The packets that a link had sent, from that PUBLISH on, wait here: at most one r
 the place has room, each link goes on where it was. None of these packets was acknowledged, so a client whose connection
 ends meanwhile sends them again. Clients that wait for filter_pacing are paused here too.
 
+The packets of one read are carried out for a limited time in a turn of the event loop, whatever they ask for. The rest
+waits here until the link's next turn, in the line that its listener keeps (listener/long_reads.py).
+
 A link that sends faster than its budget allows is not read for a while, at every level of MQTT. The bridge carries out
 and acknowledges the packets that have arrived, and TCP makes the client wait with the rest. So nothing is lost, and a
 device that empties a day's backlog gets through. Only a client that gets far ahead nevertheless is disconnected, with
@@ -14,7 +17,8 @@ device that empties a day's backlog gets through. Only a client that gets far ah
 them brings one more read. The last read of such a client is neither carried out nor acknowledged.
 """
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
@@ -45,16 +49,28 @@ from mq_adapters.embedded.engine import Engine
 #: Events of a paused link that count even after it has ended, because they change flows of its session.
 _STILL_COUNTS: Final = (DeliveryAcknowledged, DeliveryReceived, DeliveryCompleted, DeliveryRefused, ReleaseReceived)
 
+#: No packet of a link begins in a turn of the event loop in which its packets have taken so long, seconds. In that time
+#: 16 KiB of usual messages are carried out, and one read of the socket that takes longer is cut.
+_MOST_S: Final = 0.002
+#: The place's name of links that have used up their time in this turn.
+_TURN: Final = "turn"
+
 CarryOut = Callable[[MqttLink, ClientSession, list[Asked]], None]
 
 
 class PausedPublishers:
     """Links that wait for a place, with the events that they have sent. A closed link stays until `end`."""
 
-    def __init__(self, carry_out: CarryOut, gave_up: Callable[[int], None]) -> None:
-        """`gave_up` is called with the number of PUBLISHes that stay unanswered when a link ends."""
+    def __init__(
+        self, carry_out: CarryOut, gave_up: Callable[[int], None], now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`gave_up` is called with the number of PUBLISHes that stay unanswered when a link ends.
+
+        `now_s`: a clock that never goes back.
+        """
         self._carry_out = carry_out
         self._gave_up = gave_up
+        self._now_s = now_s
         #: Place and events of each link, in the order in which they were paused.
         self._links: dict[Link, tuple[MqttLink, str, list[Asked]]] = {}
         #: How many PUBLISHes are among the events of each link, and of all links together.
@@ -71,6 +87,23 @@ class PausedPublishers:
         """Stops reading the link; its events wait. If the first is a long request, its memory counts."""
         first = events[0] if events else None
         link.pause_publisher(first.memory_bytes if isinstance(first, LongRequest) else 0)
+        self._hold(link, place, events)
+
+    def in_time(self, link: MqttLink, events: Sequence[Asked]) -> Iterator[tuple[int, Asked]]:
+        """The events that may be carried out in this turn of the event loop, at least one, each with its place.
+
+        The others wait. The link goes on with them in its next turn.
+        """
+        now_s = self._now_s
+        ends_s = now_s() + _MOST_S
+        for place, event in enumerate(events):
+            if place and now_s() > ends_s:
+                self._hold(link, _TURN, list(events[place:]))
+                link.wait_for_turn()
+                return
+            yield place, event
+
+    def _hold(self, link: MqttLink, place: str, events: list[Asked]) -> None:
         self._links[link] = (link, place, events)
         number = publishes_in(events)
         self.publishes += number - self._publishes.get(link, 0)
@@ -127,7 +160,11 @@ class PausedPublishers:
         for event in events:
             if isinstance(event, DisconnectReceived):
                 session.take_leave(event)
-        self._carry_out(link, session, [event for event in events if isinstance(event, _STILL_COUNTS)])
+        counting: list[Asked] = [event for event in events if isinstance(event, _STILL_COUNTS)]
+        while counting:
+            self._carry_out(link, session, counting)
+            out_of_time = self._forget(link)  # there is no next turn of this link
+            counting = [] if out_of_time is None else out_of_time[2]
 
     def _forget(self, link: Link) -> tuple[MqttLink, str, list[Asked]] | None:
         self.publishes -= self._publishes.pop(link, 0)
@@ -250,6 +287,14 @@ class SlowReading:
             self._budgets.slowed_down(account)
             self._paused.pause(link, _PACE, [])
             heappush(self._ends, (now_s + wait_s, next(self._tie_breaker), link))
+
+    def go_on(self, link: MqttLink, take_new_topics: Callable[[], int]) -> None:
+        """Lets a link go on that has waited for its turn. It pays for what its packets cost now."""
+        session = link.session
+        self._paused.goes_on(link)
+        if session is not None:
+            wait_s, _ = self.charge(session.account, 0, 0)
+            self.pause(link, session.account, wait_s, take_new_topics())
 
     def tick(self) -> None:
         """Several times a second: reads the links again whose pause is over."""

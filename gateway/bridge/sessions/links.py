@@ -65,6 +65,10 @@ class MqttLink(Link, Protocol):
 
     def resume_publisher(self) -> None: ...
 
+    def wait_for_turn(self) -> None:
+        """Reads no more until the link's next turn. Then it calls `Bridge.go_on`, also if its peer has gone."""
+        ...
+
 
 class LinkWork:
     """The work that the events of one read ask for, until its commit."""

@@ -98,6 +98,8 @@ class FakeLink:
         self._is_paused = False
         self.waiting_bytes = 0
         self.can_send = True
+        #: Whether its packets wait for its next turn; `World.go_on` gives it.
+        self.awaits_turn = False
         self.sent = b""
         #: The Reason Strings of these packets, which do not stand in `sent`.
         self.told: list[str] = []
@@ -134,6 +136,9 @@ class FakeLink:
 
     def resume_publisher(self) -> None:
         self._is_paused, self.waiting_bytes = False, 0
+
+    def wait_for_turn(self) -> None:
+        self.awaits_turn = True
 
     def is_read(self) -> bool:
         return self._is_reading and not self._is_paused

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -15,6 +15,7 @@ from gateway.listener.link import NetworkLink
 from gateway.listener.long_reads import LongReads
 from tests.gateway.listener.recording_bridge import PATIENCE_S, RecordingBridge
 from tests.gateway.listener.running import Running, run
+from tests.gateway.listener.websocket_client import BINARY, CLOSE, client_frame, raw_websocket
 
 PIECE_BYTES = 16_384
 LONGEST_READ_BYTES = 262_144  # of uvloop
@@ -205,6 +206,82 @@ def _send(port: int, data: bytes) -> None:
         client.sendall(data)
         client.shutdown(socket.SHUT_WR)
         assert client.recv(1) == b""
+
+
+def _wait_for_turns(
+    bridge: RecordingBridge, turns: int, then: Callable[[TcpLink], None] = lambda _link: None
+) -> list[str]:
+    """The packets of each read take some more turns; `then` happens to the link meanwhile. Returns what happened."""
+    happened: list[str] = []
+    left = 0
+    taken = bridge.receive
+
+    def receive(link: NetworkLink, data: bytes) -> None:
+        nonlocal left
+        taken(link, data)
+        happened.append(data.decode())
+        left = turns
+        link.wait_for_turn()
+        assert isinstance(link, TcpLink)
+        then(link)
+
+    def go_on(link: NetworkLink) -> None:
+        nonlocal left
+        left -= 1
+        happened.append("turn" if link.is_open else "turn of a closed link")
+        if left:
+            link.wait_for_turn()
+        bridge.happened.set()
+
+    bridge.receive, bridge.go_on = receive, go_on  # type: ignore[method-assign]
+    return happened
+
+
+def test_a_link_whose_packets_need_more_turns_is_not_read_until_they_are_carried_out() -> None:
+    async def scenario(running: Running) -> None:
+        happened = _wait_for_turns(running.bridge, 3)
+        with await asyncio.to_thread(socket.create_connection, ("127.0.0.1", running.port), PATIENCE_S) as client:
+            client.sendall(b"first")
+            link = await running.only_link()
+            client.sendall(b"second")
+            await running.bridge.until(lambda: len(happened) == 8)
+            assert happened == ["first", "turn", "turn", "turn", "second", "turn", "turn", "turn"]
+        await running.bridge.until(lambda: running.bridge.lost_links == [link])
+
+    run(scenario, {}, answers=False)
+
+
+@pytest.mark.parametrize(
+    ("then", "turns"),
+    [
+        (lambda _link: None, 20),
+        (lambda link: link.abort(), 20),
+        (lambda link: link.close("the operator has disconnected the client"), 0),
+    ],
+    ids=["ended by its client", "broken", "closed by the gateway"],
+)
+@pytest.mark.parametrize("transport", ["tcp", "websocket"])
+def test_a_client_that_goes_while_its_packets_wait_for_a_turn_is_lost_behind_them(
+    transport: str, then: Callable[[TcpLink], None], turns: int
+) -> None:
+    """What it had published at QoS 0 would be lost otherwise, and its DISCONNECT too."""
+
+    async def scenario(running: Running) -> None:
+        happened = _wait_for_turns(running.bridge, 20, then)
+        lost = running.bridge.lost
+        running.bridge.lost = lambda link: (happened.append("lost"), lost(link))  # type: ignore[method-assign]
+        if transport == "websocket":
+            _, writer = await raw_websocket(running)
+            writer.write(client_frame(BINARY, b"last") + client_frame(CLOSE, b"\x03\xe8"))
+        else:
+            _, writer = await asyncio.open_connection("127.0.0.1", running.port)
+            writer.write(b"last")
+        writer.close()
+        link = await running.only_link()
+        await running.bridge.until(lambda: running.bridge.lost_links == [link])
+        assert happened == ["last", *turns * ["turn"], "lost"]
+
+    run(scenario, {"transport": transport}, answers=False)
 
 
 class _Pieces:

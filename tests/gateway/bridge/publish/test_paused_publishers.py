@@ -1,6 +1,12 @@
-"""Links that end while they are held back: nothing of what they had sent gets lost, or is taken for what it was not."""
+"""Links that are held back, for room or until their next turn: nothing gets lost, or is taken for what it was not."""
 
-from tests.gateway.bridge.conftest import World, written
+import itertools
+
+from gateway.config.mqtt_limits import MqttLimits
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.message import Message
+from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
 from tests.gateway.bridge.connect.test_level_5_sessions import connect
 
 SUBSCRIBER_QUEUE = "RFHBRIDGE.SUBSCRIBER"
@@ -54,3 +60,90 @@ def test_a_held_back_client_that_takes_its_leave_may_end_its_session_with_it(wor
     world.receive(link, "32 09 0003 'x/y' 0002 00 'B'", "E0 07 00 05 11 00000000")
     world.lose(link)
     assert world.sessions.get("self") is None
+
+
+# -- the time of one turn ----------------------------------------------------------------------------------------------
+
+
+def _packets_take(world: World, took_us: int) -> None:
+    """From now on each message that is put takes so long."""
+    put = world.engine.put
+
+    def slow_put(unit: UnitOfWork, queue: Queue, message: Message) -> None:
+        world.now_us += took_us
+        put(unit, queue, message)
+
+    world.engine.put = slow_put  # type: ignore[method-assign]
+
+
+def _published(first: int, count: int) -> list[str]:
+    return [f"32 08 0003 'a/b' {first + each:04X} 'A'" for each in range(count)]
+
+
+def _answers(first: int, count: int) -> bytes:
+    return written(" ".join(f"40 02 {first + each:04X}" for each in range(count)))
+
+
+def _go_on(world: World, link: FakeLink) -> None:
+    assert link.awaits_turn
+    link.awaits_turn = False
+    world.bridge.go_on(link)
+    world.run()
+
+
+def test_the_packets_of_a_link_have_two_milliseconds_of_a_turn_and_go_on_in_order_in_the_next(world: World) -> None:
+    """What a packet asks for does not matter, and neither does the number of packets in a read."""
+    link = world.connect("self")
+    _packets_take(world, 700)
+    world.receive(link, *_published(1, 7))
+    assert link.taken() == _answers(1, 3)
+    assert world.bridge.paused_publishers.publishes == 4
+    world.receive(link, *_published(8, 1))
+    assert link.taken() == b"", "a later read waits behind the packets before it"
+    _go_on(world, link)
+    assert link.taken() == _answers(4, 3)
+    _go_on(world, link)
+    assert link.taken() == _answers(7, 2)
+    assert (link.awaits_turn, len(world.bridge.paused_publishers)) == (False, 0)
+
+
+def test_a_packet_that_takes_longer_than_a_turn_is_carried_out_all_the_same(world: World) -> None:
+    link = world.connect("self")
+    _packets_take(world, 1_000_000)
+    world.receive(link, *_published(1, 2))
+    assert link.taken() == _answers(1, 1)
+    _go_on(world, link)
+    assert link.taken() == _answers(2, 1)
+
+
+def test_a_client_that_goes_between_its_turns_publishes_no_more_and_its_answers_count(world: World) -> None:
+    link = connect(world, "self", properties=FOR_100_SECONDS)
+    world.receive(link, "82 09 0001 00 0003 'x/y' 01")
+    for packet_identifier in (1, 2):
+        world.receive(world.connect("send"), f"32 08 0003 'x/y' {packet_identifier:04X} 'A'")
+    session = world.sessions.get("self")
+    assert session is not None
+    assert len(session.mqtt.outgoing) == 2
+    times_s = itertools.count(step=0.003)
+    world.bridge.paused_publishers._now_s = lambda: next(times_s)
+    late = [f"32 09 0003 'a/b' {number:04X} 00 'B'" for number in (7, 8, 9)]
+    world.receive(link, *late, "40 02 0001", "40 02 0002")
+    assert link.awaits_turn
+    world.lose(link)
+    assert session.mqtt.outgoing == {}
+    world.bridge.go_on(link)
+    assert (len(world.bridge.paused_publishers), world.bridge.paused_publishers.publishes) == (0, 0)
+
+
+def test_a_client_that_used_up_its_turn_still_waits_for_its_budget(new_world: NewWorld) -> None:
+    world = new_world(limits=MqttLimits(message_rate=1))
+    world.engine.seal_notes = None  # otherwise the charge for the trail finds it
+    link = world.connect("self")
+    world.receive(link, *_published(1, 1))
+    _packets_take(world, 1_500)
+    world.receive(link, *_published(2, 12))
+    while link.awaits_turn:
+        assert link.is_read(), "it waits for its turn alone"
+        _go_on(world, link)
+    assert link.taken() == _answers(1, 13)
+    assert not link.is_read()
