@@ -17,6 +17,7 @@ from spark_audit.controls.control import Scope as ControlScope
 from spark_audit.controls.control import Severity
 from spark_audit.engines.engine import Engine
 from spark_audit.facts.reader import Reading
+from spark_audit.increments.given import check_names, give
 from spark_audit.judgement import Judgement, make_tables
 from spark_audit.period import Period
 from spark_audit.policy import Policy
@@ -51,10 +52,14 @@ def audit(
     """The result for an audit input. `progress` is told a line for people after each step.
 
     With a folder for the report, every violation is written there as Parquet. `personal_key` opens encrypted headers.
-    Findings that the table `before` names are not told again. The engine keeps its tables until it is closed.
+    Findings that the table `before` names are not told again. The engine keeps its tables until it is closed. Raises
+    NamedBefore.
     """
     timer = _Timer()
     engine.read(audit_input.pieces, _reading(audit_input, policy, personal_key), audit_input.text_bytes)
+    if audit_input.since is not None:
+        give(engine, audit_input.since)
+        check_names(engine)
     scope = replace(
         figures.scope(engine, size_bytes=audit_input.size_bytes, torn_files=audit_input.torn),
         from_us=audit_input.period.from_us,
@@ -63,7 +68,7 @@ def audit(
     timer.step("reading")
     if reason := _why_not_evaluable(engine, scope):
         return not_evaluable(reason, scope, engine)
-    make_tables(engine)
+    make_tables(engine, goes_on=audit_input.since is not None)
     if before is not None:
         engine.give("before", before)
     judgement = Judgement(
@@ -121,7 +126,7 @@ def _reading(audit_input: AuditInput, policy: Policy, personal_key: bytes | None
         personal_key=personal_key,
         cut=audit_input.cut,
         fresh=audit_input.fresh,
-        salt=os.urandom(_SALT_BYTES),
+        salt=audit_input.salt or os.urandom(_SALT_BYTES),
     )
 
 

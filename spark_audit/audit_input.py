@@ -1,16 +1,17 @@
 """Audit input: the pieces of one or several trails, their digests, and the findings of `verify`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spark_audit.controls.digests import DigestFile, read_digests
 from spark_audit.digest import DIGEST_FOLDER
 from spark_audit.facts.pieces import Piece, pieces_of
+from spark_audit.increments.state import State
 from spark_audit.period import EVERYTHING, Period
 from spark_audit.read import TrailFiles
 from spark_audit.verify import Anchor, Verification
 
-_NO_ANCHOR = Anchor()
+NO_ANCHOR = Anchor()
 #: How a trail is called that is the only one.
 ALONE = ""
 
@@ -22,6 +23,9 @@ class AuditInput:
     `digests` is None if they cannot be judged here. `is_whole`: every segment of every trail is among the pieces.
     `more_is_to_come`: there may be digests of segments that are read later. `cut` names trails whose older segments are
     not among the pieces. `fresh` are the first and the last segment whose records are judged one by one; None: all.
+    `since` is the state from which this audit goes on, an empty one where the next audit goes on from this; None: no
+    state is kept. `unread` are the segments (stems) of each trail that the audits before have read. `salt` makes the
+    numbers that stand for payloads in a state; b"": they are of this audit alone.
     `verifications` has a result of `verify` for each trail; if it is empty, `unverified` says why.
     """
 
@@ -34,6 +38,9 @@ class AuditInput:
     more_is_to_come: bool = False
     cut: frozenset[str] = frozenset()
     fresh: tuple[str, str] | None = None
+    since: State | None = None
+    unread: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    salt: bytes = b""
     size_bytes: int = 0
     text_bytes: int = 0
     torn: tuple[str, ...] = ()
@@ -45,7 +52,7 @@ def input_of_trails(
     trails: Sequence[TrailFiles],
     *,
     period: Period = EVERYTHING,
-    anchor: Anchor = _NO_ANCHOR,
+    anchor: Anchor = NO_ANCHOR,
     verifications: tuple[Verification, ...] = (),
 ) -> AuditInput:
     """The audit input of trails, each with a segment or more. An anchor is for one trail. Raises OSError."""

@@ -13,10 +13,11 @@ from typing import Final
 import pyarrow as pa
 
 from spark_audit.audit_input import AuditInput
-from spark_audit.controls import integrity
+from spark_audit.controls import custody, integrity
 from spark_audit.controls.control import Control, Scope, Severity, Tested
 from spark_audit.engines.engine import VIOLATION, Engine, Row
 from spark_audit.facts import derived
+from spark_audit.increments.given import BEHIND_HEADS
 from spark_audit.policy_scope import PolicyScope
 from spark_audit.result import ControlResult, ParameterInForce, Violation, counted
 from spark_audit.verify import Verdict
@@ -38,15 +39,19 @@ _NOT_BEFORE: Final = """ANTI JOIN before ON before.control = found.control AND b
   AND before.sequence = found.sequence AND before.subject = found.subject"""
 
 
-def make_tables(engine: Engine) -> None:
-    """Makes the tables that the rules ask, from the facts that the engine has read."""
+def make_tables(engine: Engine, *, goes_on: bool = False) -> None:
+    """Makes the tables that the rules ask, from the facts that the engine has read.
+
+    `goes_on`: it was given the state of an audit from which this one goes on.
+    """
     engine.keep("exchanges", derived.EXCHANGES)
     engine.keep("messages", derived.MESSAGES)
     engine.keep("copies", derived.COPIES)
-    engine.keep("gateways", derived.GATEWAYS)
+    engine.keep("gateways", derived.GATEWAYS_SINCE if goes_on else derived.GATEWAYS)
     engine.keep("segments", derived.SEGMENTS)
     is_late = bool(engine.rows("SELECT gateway FROM gateways WHERE is_late LIMIT 1"))
-    for name, query in (("sessions", derived.SESSIONS), ("firsts", derived.FIRSTS)):
+    sessions = derived.SESSIONS_SINCE if goes_on else derived.SESSIONS
+    for name, query in (("sessions", sessions), ("firsts", derived.FIRSTS_SINCE if goes_on else derived.FIRSTS)):
         if is_late:
             engine.keep(name, query)
         else:
@@ -90,7 +95,8 @@ class Judgement:
         """What each control found, in their order. The engine keeps every finding in the table `told`."""
         run = [control for control in self.controls if not self._why_not_run(control) and control.rule.query]
         keep_doubtful(self.engine, run)
-        for step in dict.fromkeys(control.step for control in run):
+        replay = None if self.audit_input.since is None else custody.replay  # its memory is due in any case
+        for step in dict.fromkeys((replay, *(control.step for control in run))):
             if step is not None:
                 step(self.engine, self.audit_input)
         self.engine.keep("violations", _union(run))
@@ -103,6 +109,8 @@ class Judgement:
 
     def _keep_told(self) -> None:
         joins = [_NOT_BEFORE] if self.is_told_before else []
+        if self.audit_input.since is not None:
+            joins.append(BEHIND_HEADS)
         if not self.scope.is_everything:
             self.engine.keep("outside", self.scope.outside())
             joins.append("ANTI JOIN outside ON outside.gateway = found.gateway AND outside.sequence = found.sequence")

@@ -135,6 +135,13 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
                 default="spark",
             ),
             Option("sign", Kind.FILE, "Private key (PEM; Ed25519 or P-256) that signs the results, in seal.json."),
+            Option("with-state", Kind.FLAG, "Write state.zst too, with which the next audit can go on (needs --sign)."),
+            Option(
+                "since-state",
+                Kind.FILE,
+                "Go on from the state.zst of an earlier audit: read the segments that were closed since, and write a"
+                " state again (needs --sign, with the same key).",
+            ),
             *_SPARK,
             _JSON,
         ),

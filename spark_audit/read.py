@@ -22,7 +22,8 @@ class TrailFiles:
     """The files of a trail that an audit reads: closed segments, and a copy of the whole lines of the open one.
 
     `is_cut`: the trail has older segments that are not read. `last_digest` is the number of the last digest before the
-    search for segments, 0 for none. So digests that a gateway signs later do not count.
+    search for segments, 0 for none. So digests that a gateway signs later do not count. `passed_over` are segments
+    (stems) that an earlier audit has read.
     """
 
     folder: Location
@@ -30,6 +31,7 @@ class TrailFiles:
     torn: tuple[str, ...]
     is_cut: bool = False
     last_digest: int = 0
+    passed_over: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -49,11 +51,12 @@ class TrailFiles:
 
 
 def trail_files(
-    trail_dir: Location, scratch: Path, *, period: Period = EVERYTHING, with_open: bool = True
+    trail_dir: Location, scratch: Path, *, period: Period = EVERYTHING, with_open: bool = True, behind: str = ""
 ) -> TrailFiles:
     """The files of a trail. Raises OSError if the folder cannot be read. A gateway may close a segment meanwhile.
 
-    `scratch` takes the copy of an open segment. If workers cannot see that folder, leave the open segment out.
+    Segments up to `behind` (a stem) are passed over. `scratch` takes the copy of an open segment. If workers cannot see
+    that folder, leave the open segment out.
     """
     last_digest = max(digest_numbers(trail_dir / DIGEST_FOLDER), default=0)
     found = {path.name: path for path in trail_dir.iterdir()}
@@ -61,7 +64,7 @@ def trail_files(
     closed = {name.partition(".")[0]: name for name in reversed(names) if _is_closed(name)}
     every = {**{name.partition(".")[0]: name for name in names if with_open and _is_open(name)}, **closed}
     stems = sorted(every)
-    to_read = stems if period.is_everything else period.to_read(stems)
+    to_read = [stem for stem in (stems if period.is_everything else period.to_read(stems)) if stem > behind]
     folder = Path(tempfile.mkdtemp(dir=scratch))
     segments = [_whole_lines(found[every[stem]], folder) for stem in to_read]
     return TrailFiles(
@@ -70,6 +73,7 @@ def trail_files(
         torn=tuple(name for name in names if name.endswith(".torn")),
         is_cut=bool(to_read) and to_read[0] != stems[0],
         last_digest=last_digest,
+        passed_over=frozenset(stem for stem in stems if stem <= behind),
     )
 
 

@@ -7,6 +7,7 @@
 The length of a key says which of the two it is. P-256 is for tokens that lack Ed25519.
 """
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -21,12 +22,19 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
 
 PUBLIC_KEY: Final = re.compile(r"[0-9a-f]{64}|0[23][0-9a-f]{64}")
 SIGNATURE: Final = re.compile(r"[0-9a-f]{128}")
 _ED25519_BYTES: Final = 32
 _NUMBER_BYTES: Final = 32
+_SECRET_BYTES: Final = 32
 
 
 class UnusableKey(ValueError):
@@ -61,6 +69,13 @@ class KeySigner:
             return self.key.sign(data).hex()
         numbers = decode_dss_signature(self.key.sign(data, ECDSA(SHA256())))
         return b"".join(number.to_bytes(_NUMBER_BYTES, "big") for number in numbers).hex()
+
+    def secret(self, purpose: str) -> bytes:
+        """32 bytes that only the holder of the key can make, always the same for a purpose."""
+        private = self.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+        return hashlib.blake2b(
+            purpose.encode(), digest_size=_SECRET_BYTES, key=hashlib.sha256(private).digest()
+        ).digest()
 
 
 def signer_of_pem(data: bytes) -> KeySigner:

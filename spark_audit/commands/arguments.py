@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -123,6 +123,21 @@ def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None
         parser.error("give trails or --parquet, not both")
     if (given.get("public_key") or given.get("digests")) and trails != 1:
         parser.error("--public-key and --digests belong to one gateway: name one trail")
+    _check_state(parser, given)
     begin, end = given.get("from_time"), given.get("until_time")
     if begin and end and moment_of(begin) >= moment_of(end):
         parser.error("--until must be later than --from")
+
+
+def _check_state(parser: argparse.ArgumentParser, given: Mapping[str, object]) -> None:
+    """Checks the rules for an audit that keeps its state."""
+    wanted = [flag for flag in ("with_state", "since_state") if given.get(flag)]
+    if not wanted:
+        return
+    name = f"--{wanted[-1].replace('_', '-')}"
+    if not given.get("sign"):
+        parser.error(f"{name} needs --sign: a state that nobody signed could be anybody's")
+    if given.get("parquet"):
+        parser.error(f"{name} is for trails, not for --parquet")
+    if given.get("from_time") or given.get("until_time"):
+        parser.error(f"{name} is for whole trails, not for a period")

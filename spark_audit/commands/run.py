@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from spark_audit.audit_input import AuditInput
     from spark_audit.engines.engine import Engine
+    from spark_audit.increments.state import State
     from spark_audit.policy import Policy
     from spark_audit.read import TrailFiles
 
@@ -93,6 +94,9 @@ class _Run:
         self.personal_key = personal_key_of(options.personal_key)
         self.is_on_duckdb = options.engine == "duckdb"
         self.signer = signer_of(options.sign)
+        self.since = self._state()
+        #: The state behind this audit; None where none is kept, or nothing could be judged.
+        self.state: State | None = None
         #: Of the trails, as they were when the last attempt began.
         self.verifications: tuple[Verification, ...] = ()
 
@@ -109,7 +113,42 @@ class _Run:
 
     def seal(self, files: Iterable[Path]) -> None:
         """Says of which trails the files are, and signs it where a key was named. Raises OSError."""
-        write_seal(self.out, files, map(SealedTrail.of, self.verifications), self.signer)
+        trails = tuple(map(SealedTrail.of, self.verifications))
+        if not trails and self.state is not None:
+            trails = tuple(each.sealed() for each in self.state.trails)
+        write_seal(self.out, (*files, *self._write_state()), trails, self.signer)
+
+    def _state(self) -> "State | None":
+        """The state from which the audit goes on, an empty one to begin with; None where none is kept."""
+        from spark_audit.increments.state import Rules, State, UnusableState
+
+        path: Path | None = self.options.since_state
+        if self.signer is None or (path is None and not self.options.with_state):
+            return None
+        rules = Rules.of(self.policy.controls(), self.policy.sha256)
+        try:
+            return State(rules=rules) if path is None else State.read(path, self.signer, rules)
+        except UnusableState as error:
+            raise WrongUse(f"{path} cannot be gone on with: {error}") from None
+
+    def _write_state(self) -> Iterator[Path]:
+        """Writes the state, and gives its file. An audit that goes on from none removes that of an earlier one."""
+        from spark_audit.increments.state import STATE_FILE, UnusableState
+
+        path = self.out / STATE_FILE
+        if self.state is not None and self.signer is not None:
+            try:
+                data = self.state.to_bytes(self.signer)
+            except UnusableState as error:
+                self.tell(str(error), "error")
+                return
+            unfinished = path.with_name(f"{STATE_FILE}.part")
+            unfinished.write_bytes(data)
+            unfinished.replace(path)
+            self.tell(f"wrote {STATE_FILE}: {counted(self.state.table('records').num_rows, 'record')} carried")
+            yield path
+        elif self.options.since_state is None:
+            path.unlink(missing_ok=True)
 
     def _files(self) -> set[Location]:
         """The present files of closed segments, or those of Parquet."""
@@ -124,32 +163,83 @@ class _Run:
         return {path for folder in self.folders for path in closed_segments(folder)}
 
     def _once(self, scratch: Path) -> AuditResult:
-        from spark_audit.audit import not_evaluable
+        from spark_audit.increments.given import NamedBefore
 
+        if self.since is None or not self.since.trails:
+            return self._of_everything(scratch, self.since)
+        try:
+            return self._of_increment(scratch, self.since)
+        except NamedBefore as error:
+            self.tell(f"records name {error} from before the state, which had ended: the whole trail is read")
+            return self._of_everything(scratch, self.since.forgotten())
+
+    def _of_increment(self, scratch: Path, since: "State") -> AuditResult:
+        """Raises NamedBefore."""
+        self.verifications = ()
+        result = self._result(scratch, lambda: self._trails_since(scratch, since, ()))
+        integrity = Integrity(reason="an increment does not read what was judged before: `rfhbridge audit verify` does")
+        if result.verdict is Verdict.NOT_EVALUABLE:
+            return self._told(result, integrity)
+        return self._told(replace(result, reason=f"{result.reason}; behind the state of an earlier audit"), integrity)
+
+    def _of_everything(self, scratch: Path, since: "State | None") -> AuditResult:
         rule = replace(self.policy.rule, now_us=time.time_ns() // 1_000)
         verifications = tuple(
             verify(folder, self.anchor, accepted=self.policy.accepted, rule=rule) for folder in self.folders
         )
         self.verifications = verifications
-        try:
-            source = self._parquet() if self.options.parquet else self._trails(scratch, verifications)
-            result = self._judged(scratch, *source)
-        except (NothingToRead, EngineFailed) as error:
-            result = not_evaluable(str(error))
-        except OSError as error:
-            result = not_evaluable(f"{error.filename or 'a file'} cannot be read: {error.strerror or error}")
+        result = self._result(scratch, lambda: self._source(scratch, since, verifications))
         integrity = integrity_of_all(tuple(map(str, self.folders)), verifications)
         is_unruly = any(each.of_rule for each in verifications)
+        verdict = Verdict.VIOLATIONS if is_unruly and result.verdict is Verdict.CLEAN else result.verdict
+        return self._told(replace(result, verdict=verdict, reason=_with_integrity(result, integrity)), integrity)
+
+    def _result(self, scratch: Path, source: Callable[[], "_Source"]) -> AuditResult:
+        """Raises NamedBefore."""
+        from spark_audit.audit import not_evaluable
+
+        self.state = None
+        try:
+            return self._judged(scratch, *source())
+        except (NothingToRead, EngineFailed) as error:
+            return not_evaluable(str(error))
+        except OSError as error:
+            return not_evaluable(f"{error.filename or 'a file'} cannot be read: {error.strerror or error}")
+
+    def _told(self, result: AuditResult, integrity: Integrity) -> AuditResult:
         return replace(
             result,
-            verdict=Verdict.VIOLATIONS if is_unruly and result.verdict is Verdict.CLEAN else result.verdict,
-            reason=_with_integrity(result, integrity),
             integrity=integrity,
             command=repeatable("run", vars(self.options)),
             policy=self.policy.name,
             policy_sha256=self.policy.sha256,
             policy_text=self.policy.text,
         )
+
+    def _source(self, scratch: Path, since: "State | None", verifications: tuple[Verification, ...]) -> "_Source":
+        """Raises NothingToRead."""
+        if self.options.parquet:
+            return self._parquet()
+        if since is not None:
+            return self._trails_since(scratch, since, verifications)
+        return self._trails(scratch, verifications)
+
+    def _trails_since(self, scratch: Path, since: "State", verifications: tuple[Verification, ...]) -> "_Source":
+        """The closed segments behind a state. Raises NothingToRead, OSError."""
+        from spark_audit.increments.trails import OtherTrail, files_since, heads_of, input_since
+
+        assert self.signer is not None
+        try:
+            heads = heads_of(since, self.folders)
+            trails = [files_since(folder, scratch, head) for folder, head in zip(self.folders, heads, strict=True)]
+        except OtherTrail as error:
+            raise NothingToRead(f"{error}; audit the whole trail, without --since-state") from None
+        if not any(files.size_bytes for files in trails):
+            behind = "since the state was made" if since.trails else "yet"
+            raise NothingToRead(f"no segment was closed {behind}: there is nothing to judge")
+        salt = self.signer.secret("numbers of a state")
+        made = input_since(trails, since, salt, anchor=self.anchor, verifications=verifications)
+        return _reading(trails), made
 
     def _trails(self, scratch: Path, verifications: tuple[Verification, ...]) -> "_Source":
         """A description of trails for people, and the audit input. Raises NothingToRead."""
@@ -177,19 +267,26 @@ class _Run:
         return f"reading {counted(len(selection.files), 'file')} of Parquet", made
 
     def _judged(self, scratch: Path, words: str, audit_input: "AuditInput") -> AuditResult:
-        """Raises EngineFailed."""
+        """Raises EngineFailed, NamedBefore."""
         from spark_audit.audit import audit
+        from spark_audit.increments.trails import state_behind
 
         with self._engine(scratch, audit_input.text_bytes) as engine:
             self.tell(words)
-            return audit(
+            since = audit_input.since
+            result = audit(
                 engine,
                 audit_input,
                 self.tell,
                 policy=self.policy,
                 report_folder=self.out,
                 personal_key=self.personal_key,
+                before=None if since is None else since.table("told"),
             )
+            if since is not None and result.verdict is not Verdict.NOT_EVALUABLE:
+                self.tell("keeping the state")
+                self.state = state_behind(engine, audit_input, since.rules)
+            return result
 
     def _engine(self, scratch: Path, text_bytes: int) -> "AbstractContextManager[Engine]":
         if self.is_on_duckdb:

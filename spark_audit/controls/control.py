@@ -80,7 +80,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """A control: what it asks, why (source), the rule, and the items that it tests."""
+    """A control: what it asks, why (source), the rule, and the items that it tests.
+
+    `is_of_neighbours`: it compares items with each other that no exchange and no message holds together.
+    """
 
     identifier: str
     title: str
@@ -91,6 +94,7 @@ class Control:
     scope: Scope = Scope.TRAIL
     parameters: tuple[Parameter, ...] = ()
     step: Step | None = None
+    is_of_neighbours: bool = False
 
     def with_parameters(self, query: str) -> str:
         """A query of its rule with the parameters in force."""

@@ -4,7 +4,8 @@ SQL cannot replay, so the step of these controls does: it goes through each gate
 the table `custody`. Each control tells the findings of its own name in it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,8 @@ import pyarrow as pa
 
 from spark_audit.controls.control import Control, Rule, Severity, Tested
 from spark_audit.custody.commands import COLUMNS
-from spark_audit.custody.findings import Custody
+from spark_audit.custody.findings import Custody, Finding
+from spark_audit.custody.memory import Memory, replayed_from
 from spark_audit.custody.replay import replayed
 from spark_audit.engines.engine import VIOLATION
 
@@ -22,19 +24,37 @@ if TYPE_CHECKING:
 
 #: Kinds that the replay passes over are in it too, so that it sees where a record is missing.
 _RECORDS: Final = f"SELECT {', '.join(COLUMNS)} FROM records"
+#: Those that were not replayed before the state from which this audit goes on; of the carried ones the last commit.
+_RECORDS_SINCE: Final = f"""
+SELECT {", ".join(f"told.{name}" for name in COLUMNS)} FROM records AS told
+LEFT JOIN since_memories AS memory ON memory.gateway = told.gateway
+WHERE memory.sequence IS NULL OR told.sequence > memory.sequence"""
+#: Stands for the name of a control where a row is a memory.
+MEMORY: Final = "memory"
 _ROWS: Final = 1_000
 
 
-def findings_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The findings in the records of gateways, which come one gateway after the other, each in its order."""
+def findings_of(
+    batches: Iterable[pa.RecordBatch], memories: Mapping[str, Memory] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The findings in the records of gateways, which come one gateway after the other, each in its order.
+
+    With memories of earlier records, one by gateway, the next memory of each gateway stands among the findings.
+    """
     found: list[dict[str, Any]] = []
     for gateway, rows in groupby(_rows_of(batches), key=lambda row: row["gateway"]):
-        for each in replayed(rows):
-            found.append({"gateway": gateway, **each._asdict(), "control": each.control.value})
+        for each in replayed(rows) if memories is None else replayed_from(memories.get(gateway, Memory()), rows):
+            found.append({"gateway": gateway} | _row_of(each))
             if len(found) >= _ROWS:
                 yield pa.RecordBatch.from_pylist(found, schema=VIOLATION)
                 found = []
     yield pa.RecordBatch.from_pylist(found, schema=VIOLATION)
+
+
+def _row_of(each: Finding | Memory) -> dict[str, Any]:
+    if isinstance(each, Memory):
+        return {"control": MEMORY, "sequence": each.sequence, "subject": "", "detail": each.as_text()}
+    return {**each._asdict(), "control": each.control.value}
 
 
 def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
@@ -43,9 +63,13 @@ def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
             yield dict(zip(COLUMNS, values, strict=True))
 
 
-def replay(engine: "Engine", _audit_input: "AuditInput") -> None:
+def replay(engine: "Engine", audit_input: "AuditInput") -> None:
     """The step of these controls: makes the table `custody`."""
-    engine.keep_in_order("custody", _RECORDS, ("gateway", "sequence"), findings_of, VIOLATION)
+    since = audit_input.since
+    records, make = (
+        (_RECORDS, findings_of) if since is None else (_RECORDS_SINCE, partial(findings_of, memories=since.memories))
+    )
+    engine.keep_in_order("custody", records, ("gateway", "sequence"), make, VIOLATION)
 
 
 def _control(identifier: Custody, title: str, source: str, tested: Tested) -> Control:

@@ -105,7 +105,8 @@ class TrailToJudge:
     """A trail's digests, their copies (None: nobody kept any), and what was read of its segments.
 
     `due`: a segment that has no line is missing where the lines of its hour are due, and always between two that have
-    some; None where more segments are still to come. `public_key` (hex) is the auditor's, "" where there is none.
+    some; None where more segments are still to come. `unread` are there, and earlier audits have read them.
+    `public_key` (hex) is the auditor's, "" where there is none.
     """
 
     name: str
@@ -113,6 +114,7 @@ class TrailToJudge:
     segments: Mapping[str, SegmentFacts]
     copies: Sequence[DigestFile] | None = None
     due: Period | None = None
+    unread: frozenset[str] = frozenset()
     public_key: str = ""
 
     def findings(self) -> Iterator["Row"]:
@@ -152,7 +154,11 @@ class TrailToJudge:
             return
         segment = self.segments.get(digest.segment)
         if segment is None:
-            if self._is_due(digest.segment) and _number_of(digest.segment) > removed_up_to:
+            if (
+                digest.segment not in self.unread
+                and self._is_due(digest.segment)
+                and _number_of(digest.segment) > removed_up_to
+            ):
                 yield "it is missing: its digest is there"
             return
         first, last = segment.sequences.get(digest.gateway, (0, 0))
@@ -310,6 +316,7 @@ def tell_digests(engine: "Engine", audit_input: "AuditInput") -> None:
             segments=segments.get(name, {}),
             copies=(audit_input.copies or {}).get(name),
             due=None if audit_input.more_is_to_come else audit_input.period,
+            unread=audit_input.unread.get(name, frozenset()),
             public_key=audit_input.public_key,
         )
         for name, digests in (audit_input.digests or {}).items()

@@ -59,6 +59,7 @@ HASHES = Control(
 #: The order is that of the lines in the files, across segments too: by number, two lines that were swapped look right.
 CHAIN = Control(
     identifier="integrity.chain",
+    is_of_neighbours=True,
     title="Each record is linked to the record before it",
     severity=Severity.ERROR,
     source="spark_audit/record/line.py: `prev`",
@@ -91,6 +92,7 @@ _BEFORE: Final = "CASE WHEN {0} > -9223372036854775807 THEN {0} - 1 END"
 
 SEQUENCE = Control(
     identifier="integrity.sequence",
+    is_of_neighbours=True,
     title="Records are numbered without gaps and doubles",
     severity=Severity.ERROR,
     source="spark_audit/record/fields.py: `sequence`",
@@ -115,6 +117,7 @@ SEQUENCE = Control(
 )
 BATCHES = Control(
     identifier="integrity.batch",
+    is_of_neighbours=True,
     title="No group commit is missing",
     severity=Severity.ERROR,
     source="spark_audit/record/fields.py: `batch`",

@@ -30,6 +30,7 @@ ACTS = Control(
 _DESTROYING: Final = "('CLEAR QLOCAL', 'DELETE QLOCAL', 'DELETE QLOCAL PURGE', 'queue clear')"
 DESTROYED = Control(
     identifier="operators.destroyed",
+    is_of_neighbours=True,
     title="Each message that an operator destroyed has a record",
     severity=Severity.ERROR,
     source="spark_audit/record/kinds.py: kinds operated and dropped",
@@ -84,6 +85,7 @@ def _changed(name: str, words: str) -> Rule:
 
 CHANGES = Control(
     identifier="changes",
+    is_of_neighbours=True,
     title="Program, table and configuration did not change between two starts",
     severity=Severity.WARNING,
     source="spark_audit/record/kinds.py: kind started",

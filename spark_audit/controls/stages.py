@@ -212,6 +212,7 @@ STAGES = Control(
 
 NUMBERS = Control(
     identifier="exchanges",
+    is_of_neighbours=True,
     title="No exchange of a client is missing between two others",
     severity=Severity.ERROR,
     source="spark_audit/record/fields.py: `exchange`; MQTT 3.1.1 section 4.6",

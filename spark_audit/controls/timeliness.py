@@ -113,6 +113,7 @@ _TOLD_US: Final = 10_000_000
 #: doubtful, unless records of kind clock_jumped tell where the clock settled. A run ends where the margin is exceeded.
 CLOCK = Control(
     identifier="timeliness.clock",
+    is_of_neighbours=True,
     title="The clock goes forward",
     severity=Severity.WARNING,
     source="spark_audit/record/fields.py: `at_us`",

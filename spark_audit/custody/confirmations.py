@@ -35,18 +35,18 @@ _MOST_WAITING: Final = 1_000_000
 
 
 @dataclass(slots=True, eq=False)
-class _Connection:
-    """A connection of a client. `acted`: the last commit in which it did something; `confirmed`: see `_Due.number`."""
+class Connection:
+    """A connection of a client. `acted`: the last commit in which it did something; `confirmed`: see `Due.number`."""
 
     is_open: bool = True
     acted: int = 0
     confirmed: int = 0
     #: Acknowledgements that would have been noted by now, if the connection was there.
-    doubtful: "list[_Due]" = field(default_factory=list)
+    doubtful: "list[Due]" = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Due:
+class Due:
     """An acknowledgement that is due, `number` in their order. `commit` is the one that it stands for."""
 
     who: _Who
@@ -55,7 +55,7 @@ class _Due:
     number: int
     commit: int
     sequence: int
-    connection: _Connection
+    connection: Connection
 
     @property
     def key(self) -> tuple[_Who, int, int]:
@@ -76,15 +76,15 @@ class Confirmations:
 
     def clear(self) -> None:
         """Forgets everything: the gateway starts, or records are missing."""
-        self._connections: dict[_Who, _Connection] = {}
-        self._due: dict[tuple[_Who, int, int], _Due] = {}
+        self._connections: dict[_Who, Connection] = {}
+        self._due: dict[tuple[_Who, int, int], Due] = {}
         #: The exchanges of each client for which a type of packet is due, ascending.
         self._exchanges: dict[tuple[_Who, int], list[int]] = {}
-        self._in_order: deque[_Due] = deque()
+        self._in_order: deque[Due] = deque()
         self._number = 0
         #: Acknowledgements of commits before this one have been noted.
         self._noted = 0
-        self._looked_at: list[_Connection] = []
+        self._looked_at: list[Connection] = []
 
     def change(self, who: _Who) -> None:
         """A session record: its connection, if it had one, is another one or gone."""
@@ -115,10 +115,10 @@ class Confirmations:
 
     def _expect(self, record: Record, packet_type: int) -> None:
         who = record["client"], record["session_epoch"]
-        connection = self._connections.setdefault(who, _Connection())
+        connection = self._connections.setdefault(who, Connection())
         self._number += 1
         number, commit, sequence = self._number, record["batch"], record["sequence"]
-        due = _Due(who, packet_type, record["exchange"], number, commit, sequence, connection)
+        due = Due(who, packet_type, record["exchange"], number, commit, sequence, connection)
         if due.key not in self._due:
             self._due[due.key] = due
             insort(self._exchanges.setdefault((who, packet_type), []), due.exchange)
@@ -134,13 +134,13 @@ class Confirmations:
                 self._noted = max(self._noted, due.commit)
                 self._look_at(due.connection)
 
-    def _within(self, who: _Who, packet_type: int, first: int, last: int) -> list[_Due]:
+    def _within(self, who: _Who, packet_type: int, first: int, last: int) -> list[Due]:
         """The acknowledgements that are due within a range. The range may be longer than all of them."""
         exchanges = self._exchanges.get((who, packet_type), [])
         found = exchanges[bisect_left(exchanges, first) : bisect_right(exchanges, last)]
         return [self._due[who, packet_type, exchange] for exchange in found]
 
-    def _settle(self, due: _Due) -> None:
+    def _settle(self, due: Due) -> None:
         """It is due no longer."""
         del self._due[due.key]
         exchanges = self._exchanges[due.who, due.packet_type]
@@ -148,7 +148,7 @@ class Confirmations:
         if not exchanges:
             del self._exchanges[due.who, due.packet_type]
 
-    def _look_at(self, connection: _Connection) -> None:
+    def _look_at(self, connection: Connection) -> None:
         if connection.doubtful:
             self._looked_at.append(connection)
 
@@ -163,7 +163,7 @@ class Confirmations:
         while order and (order[0].commit < self._noted or len(order) > _MOST_WAITING):
             yield from self._judged(order.popleft())
 
-    def _judged(self, due: _Due) -> Iterator[Finding]:
+    def _judged(self, due: Due) -> Iterator[Finding]:
         """Judges one that would have been noted by now."""
         if self._due.get(due.key) is not due:
             return

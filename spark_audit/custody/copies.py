@@ -22,7 +22,7 @@ _NOTHING: Final = Share(0, 0)
 
 
 @dataclass(slots=True)
-class _Distribution:
+class Distribution:
     """A publication, what it is due (None: nobody can tell), and the copies and dead letters of its commit."""
 
     message_id: str
@@ -40,7 +40,7 @@ class Copies:
         self._registry = registry
         self._lanes = lanes
         self._expectations = Expectations(registry)
-        self._open: dict[str, _Distribution] = {}
+        self._open: dict[str, Distribution] = {}
         self._orphans: dict[str, list[Mapping[str, Any]]] = {}
         #: Missing copies of applications, which are reported when a later copy comes.
         self._lacking: dict[Lane, list[Finding]] = {}
@@ -66,7 +66,7 @@ class Copies:
     def _begin(self, message_id: str, sequence: int, expected: Expected | None, queue: str = "") -> None:
         if message_id in self._open:  # put again by an operator, and then told as an application's command
             return
-        begun = self._open[message_id] = _Distribution(message_id, sequence, expected, queue)
+        begun = self._open[message_id] = Distribution(message_id, sequence, expected, queue)
         begun.copies += self._orphans.pop(message_id, ())
 
     def copy(self, record: Mapping[str, Any]) -> Iterator[Finding]:
@@ -114,7 +114,7 @@ class Copies:
                 )
         self._orphans.clear()
 
-    def _judged(self, begun: _Distribution, expected: Expected) -> Iterator[Finding]:
+    def _judged(self, begun: Distribution, expected: Expected) -> Iterator[Finding]:
         made = Counter(lane_of(copy["queue"], copy["correlation_id"]) for copy in begun.copies)
         if begun.letters:
             yield from self._surplus_letters(begun, expected, made)
@@ -134,7 +134,7 @@ class Copies:
             else:
                 self._lacking.setdefault(lane, []).append(finding)
 
-    def _surplus_letters(self, begun: _Distribution, expected: Expected, made: Counter[Lane]) -> Iterator[Finding]:
+    def _surplus_letters(self, begun: Distribution, expected: Expected, made: Counter[Lane]) -> Iterator[Finding]:
         """Dead letters of a queue whose subscribers have all copies, and of one without a subscriber."""
         may_lack: dict[str, int] = {}
         for lane, share in expected.items():
@@ -155,7 +155,7 @@ class Copies:
             return self.is_whole or lane[1] in self._lanes.fresh
         return self.is_whole and (most > 0 or self._registry.has_nobody_on(lane[0]))
 
-    def _surplus(self, begun: _Distribution, lane: Lane, number: int, most: int) -> Iterator[Finding]:
+    def _surplus(self, begun: Distribution, lane: Lane, number: int, most: int) -> Iterator[Finding]:
         copies = [each for each in begun.copies if lane_of(each["queue"], each["correlation_id"]) == lane]
         for copy in copies[most:]:
             yield Finding(
@@ -183,5 +183,5 @@ class Copies:
         owner = self._lanes.owners.get(lane[1])
         return f"client {owner.client}" if owner is not None else f"the subscriber of queue {lane[0]}"
 
-    def _found(self, begun: _Distribution, detail: str) -> Finding:
+    def _found(self, begun: Distribution, detail: str) -> Finding:
         return Finding(Custody.COPIES, begun.sequence, message(begun.message_id), detail)

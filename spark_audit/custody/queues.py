@@ -34,7 +34,7 @@ _UNTOLD: Final = ("QUEUE VERIFY", "ALTER QMGR")
 
 
 @dataclass(slots=True)
-class _Contents:
+class Contents:
     """The messages on a queue: known ones by number, each with its persistence, and `least` to `most` others."""
 
     numbered: dict[str, bool | None] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Queues:
 
     def clear(self) -> None:
         """Forgets everything, because records are missing: there may be other messages now."""
-        self._queues: dict[str, _Contents] = {}
+        self._queues: dict[str, Contents] = {}
         self._of_message: dict[str, str] = {}
         #: Queues of which the next stock-take is not compared. None: of all.
         self._doubtful: set[str] | None = None
@@ -153,7 +153,7 @@ class Queues:
         self._doubtful = set()
 
     def _compared(
-        self, queue: str, number: int, contents: _Contents, sequence: int, elsewhere: int
+        self, queue: str, number: int, contents: Contents, sequence: int, elsewhere: int
     ) -> Iterator[Finding]:
         known = len(contents.numbered)
         least, most = known + contents.least, known + contents.most
@@ -164,9 +164,9 @@ class Queues:
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def _contents(self, queue: str) -> _Contents:
+    def _contents(self, queue: str) -> Contents:
         place = _place(queue)
-        return self._queues.setdefault(place, _Contents(is_told=place == DEAD_LETTERS))
+        return self._queues.setdefault(place, Contents(is_told=place == DEAD_LETTERS))
 
     def _got(self, message_id: str, queue: str, sequence: int) -> Iterator[Finding]:
         there = self._of_message.get(message_id, _place(queue))
@@ -187,7 +187,7 @@ class Queues:
             contents.lose_one(for_certain=False)
         return self._forget(message_id)
 
-    def _lose_volatile(self, contents: _Contents) -> None:
+    def _lose_volatile(self, contents: Contents) -> None:
         contents.least = 0
         for message_id, is_persistent in tuple(contents.numbered.items()):
             if not is_persistent:

@@ -85,6 +85,12 @@ class Registry:
         self.is_whole = False
         self.generation += 1
 
+    def index(self) -> None:
+        """Makes the index anew, of the subscriptions that there are."""
+        self.by_topic, self._filters = PatternIndex(), 0
+        for each in self._everyone():
+            self._look_up(each)
+
     def register(self, lane: Lane, command: Command) -> list[Subscription]:
         """A RegSub. Returns the subscriptions of its topics as they are now."""
         registered = []
@@ -186,6 +192,10 @@ class Registry:
         if before is not None:
             self._remove(before)
         self.of_lane.setdefault(subscription.lane, {})[subscription.interest] = subscription
+        self._look_up(subscription)
+
+    def _look_up(self, subscription: Subscription) -> None:
+        """It is found by its topic from now on."""
         self.generation += 1
         self._filters += bool(subscription.interest.content_filter)
         if ON_REQUEST not in subscription.options:

@@ -63,14 +63,24 @@ class RetainedTopics:
         self._kept, self._tree, self._levels = {}, _Level(), 0
         self._allowed, self._long, self.is_whole = {}, {}, False
 
+    def index(self) -> None:
+        """Makes the index anew, of the topics that there are."""
+        self._tree, self._levels = _Level(), 0
+        for topic in self._kept:
+            self._find(topic)
+
+    def _find(self, topic: str) -> None:
+        """A topic is found by its levels from now on."""
+        self._levels += topic.count("/") + 2
+        self._tree.add(topic)
+
     def keep(
         self, topics: Iterable[str], message_id: str, *, is_certain: bool, is_persistent: bool | None = None
     ) -> None:
         """A publication with RetainPub."""
         for topic in topics:
             if topic not in self._kept:
-                self._levels += topic.count("/") + 2
-                self._tree.add(topic)
+                self._find(topic)
             self._kept[topic] = Kept(message_id, is_certain, is_persistent)
 
     def delete(self, pattern: str, scheme: Scheme) -> None:
@@ -87,6 +97,10 @@ class RetainedTopics:
     def get(self, topic: str) -> Kept | None:
         """What a topic retains."""
         return self._kept.get(topic)
+
+    def message_ids(self) -> Iterator[str]:
+        """The publications that are retained, as far as is known."""
+        return (kept.message_id for kept in self._kept.values())
 
     def certain(self) -> Iterator[tuple[str, Kept]]:
         """Topics and what they retain for certain."""

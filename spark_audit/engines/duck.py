@@ -94,6 +94,12 @@ class DuckEngine:
         """See Engine."""
         self._make(name, table)
 
+    def add(self, name: str, table: pa.Table) -> None:
+        """See Engine."""
+        self._database.register("given", table)
+        self._database.execute(f"INSERT INTO {name} BY NAME SELECT * FROM given")
+        self._database.unregister("given")
+
     def rows(self, query: str) -> list[Row]:
         """See Engine."""
         return list(self.each(query))

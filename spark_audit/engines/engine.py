@@ -62,6 +62,10 @@ class Engine(Protocol):
         """Makes a table from rows."""
         ...
 
+    def add(self, name: str, table: pa.Table) -> None:
+        """Adds rows to a table of facts."""
+        ...
+
     def rows(self, query: str) -> list[Row]:
         """All rows of a query that gives few."""
         ...

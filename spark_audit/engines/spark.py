@@ -101,6 +101,11 @@ class SparkEngine:
         """See Engine."""
         self._spark.createDataFrame(table).createOrReplaceTempView(name)
 
+    def add(self, name: str, table: pa.Table) -> None:
+        """See Engine."""
+        frame = self._spark.table(name).unionByName(self._spark.createDataFrame(table))
+        frame.createOrReplaceTempView(name)
+
     def rows(self, query: str) -> list[Row]:
         """See Engine."""
         return [row.asDict() for row in self._spark.sql(query).collect()]

@@ -95,7 +95,7 @@ _EXCHANGE_COLUMNS: Final = {
     "puback_us": _min("kind = 'confirmed' AND packet_type = 4 AND is_counted", "at_us"),
     "pubcomp_us": _min("kind = 'confirmed' AND packet_type = 7 AND is_counted", "at_us"),
 }
-_OF_EXCHANGES: Final = (
+OF_EXCHANGES: Final = (
     "kind IN ('delivered', 'acknowledged') OR"
     " (direction = 'in' AND kind IN ('accepted', 'put', 'refused', 'dead_lettered', 'dropped', 'repeated'))"
 )
@@ -107,17 +107,18 @@ _UNCONFIRMED: Final = {
     **dict.fromkeys(("is_asked", "retain"), "BOOLEAN"),
 }
 _NULLS: Final = ", ".join(f"CAST(NULL AS {kind})" for kind in _UNCONFIRMED.values())
-_TOLD_OF_EXCHANGES: Final = f"""
+#: The records of exchanges, and what confirms them, with the side of their exchange.
+TOLD_OF_EXCHANGES: Final = f"""
   SELECT {", ".join((*_CONFIRMED, *_UNCONFIRMED))}, kind, direction,
     CASE WHEN kind IN ('delivered', 'acknowledged') THEN 'out' ELSE 'in' END AS side
-  FROM records WHERE exchange IS NOT NULL AND ({_OF_EXCHANGES})
+  FROM records WHERE exchange IS NOT NULL AND ({OF_EXCHANGES})
   UNION ALL
   SELECT {", ".join(_CONFIRMED)}, {_NULLS}, 'confirmed', 'in', 'in'
   FROM confirmations"""
 EXCHANGES: Final = f"""
 SELECT gateway, client, session_epoch, exchange, side,
   {_columns(_EXCHANGE_COLUMNS)}
-FROM ({_TOLD_OF_EXCHANGES}
+FROM ({TOLD_OF_EXCHANGES}
 ) AS told
 GROUP BY gateway, client, session_epoch, exchange, side
 """
@@ -224,6 +225,14 @@ SELECT gateway, min(first_sequence) > 1 OR bool_or(is_restored) AS is_late, max(
 FROM runs WHERE is_record GROUP BY gateway
 """
 
+#: The same for an audit that goes on from another one, whose tables of sessions and gateways say what that one knew.
+GATEWAYS_SINCE: Final = """
+SELECT told.gateway, bool_or(CASE WHEN head.gateway IS NULL THEN told.first_sequence > 1 ELSE head.is_late END
+  OR told.is_restored) AS is_late, max(told.last_batch) AS last_batch, max(told.highest_at_us) AS last_at_us
+FROM runs AS told LEFT JOIN since_heads AS head ON head.gateway = told.gateway
+WHERE told.is_record GROUP BY told.gateway
+"""
+
 SESSIONS: Final = """
 SELECT gateway, client, session_epoch, side, min(exchange) AS first_exchange
 FROM (
@@ -240,6 +249,21 @@ GROUP BY gateway, client, session_epoch, side
 FIRSTS: Final = """
 SELECT gateway, min(message_id) AS first_message FROM records
 WHERE kind IN ('put', 'received') AND message_id IS NOT NULL GROUP BY gateway
+"""
+
+SESSIONS_SINCE: Final = f"""
+SELECT gateway, client, session_epoch, side, min(first_exchange) AS first_exchange
+FROM (
+  SELECT * FROM ({SESSIONS}) AS known
+  UNION ALL SELECT gateway, client, session_epoch, side, first_exchange FROM since_sessions
+) AS told
+GROUP BY gateway, client, session_epoch, side
+"""
+
+FIRSTS_SINCE: Final = f"""
+SELECT gateway, min(first_message) AS first_message
+FROM (SELECT * FROM ({FIRSTS}) AS known UNION ALL SELECT gateway, first_message FROM since_heads) AS told
+GROUP BY gateway
 """
 
 SEGMENTS: Final = """
@@ -287,7 +311,7 @@ def doubtful(doubts: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 _RECORDS_OF_EXCHANGES: Final = f"""
-SELECT told.* FROM ({_TOLD_OF_EXCHANGES}
+SELECT told.* FROM ({TOLD_OF_EXCHANGES}
 ) AS told
 SEMI JOIN doubtful_exchanges AS whole ON whole.gateway = told.gateway AND whole.exchange = told.exchange
   AND whole.client IS NOT DISTINCT FROM told.client AND whole.session_epoch IS NOT DISTINCT FROM told.session_epoch

@@ -6,6 +6,7 @@ that form. Memory holds a block and the longest line.
 """
 
 import io
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -50,6 +51,11 @@ class SegmentPiece:
             record = parsed(data)
             text = shown(data) if record is None else None
             yield Line(self.trail, segment, self.start, place, record, hash_of(data), text)
+
+    def last_line(self) -> bytes:
+        """The bytes of the last line, b"" if there is none. Raises OSError."""
+        (last,) = deque(self._raw(), maxlen=1) or (b"",)
+        return last
 
     def _raw(self) -> Iterator[bytes]:
         try:

@@ -20,7 +20,7 @@ VALUES = {
     Kind.FLAG: True,
 }
 #: Each excludes another option of its command.
-EXCLUDED = {"parquet", "remote", "until"}
+EXCLUDED = {"parquet", "remote", "from", "until"}
 
 
 def _value(option: Option) -> object:

@@ -83,3 +83,11 @@ def test_a_public_key_is_a_line_of_hex() -> None:
     for text in ("", "d75a98", PUBLIC_KEY + "00", "04" + PUBLIC_KEY, "-----BEGIN PUBLIC KEY-----"):
         with pytest.raises(UnusableKey, match="64 hex digits"):
             public_key_from_text(text)
+
+
+def test_a_key_of_either_kind_has_a_secret_of_its_own_for_each_purpose() -> None:
+    keys = [KEY, Ed25519PrivateKey.generate(), generate_private_key(SECP256R1()), generate_private_key(SECP256R1())]
+    secrets = [KeySigner(key).secret(purpose) for key in keys for purpose in ("one", "two")]
+    assert len({*secrets}) == len(secrets)
+    assert [KeySigner(key).secret(purpose) for key in keys for purpose in ("one", "two")] == secrets
+    assert {len(each) for each in secrets} == {32}

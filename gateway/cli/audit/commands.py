@@ -22,6 +22,7 @@ audit.command(
     epilog=epilog(
         "rfhbridge audit run --data var --out report",
         "rfhbridge audit run --data east --data west --from 2026-11-01 --until 2026-12-01 --out report",
+        "rfhbridge audit run --data var --sign auditor.pem --since-state report/state.zst --out report",
         "rfhbridge audit run --parquet lines --policy policy.toml --master spark://host:7077 --out report",
     )
 )(command_of(run))

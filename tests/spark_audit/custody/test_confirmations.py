@@ -124,14 +124,14 @@ def _noted_late() -> Scene:
     return scene
 
 
-_TRUE: dict[str, Callable[[], Scene]] = {
+TRUE: dict[str, Callable[[], Scene]] = {
     "the connection is lost at once": _lost_at_once,
     "the gateway is killed": _killed,
     "the trail ends before the next note": _not_noted_yet,
     "the note is late": _noted_late,
     "the trail begins before the note": _begun_late,
 }
-_WRONG: dict[str, Callable[[], Scene]] = {
+WRONG: dict[str, Callable[[], Scene]] = {
     "a PUBACK between two others": skipped,
     "a PUBREC between two others": lambda: skipped(2),
     "a PUBCOMP before another": _without_pubcomp,
@@ -139,12 +139,12 @@ _WRONG: dict[str, Callable[[], Scene]] = {
 }
 
 
-@for_every(list(_TRUE.items()))
+@for_every(list(TRUE.items()))
 def test_what_may_not_have_been_sent_is_no_alarm(case: tuple[str, Callable[[], Scene]]) -> None:
     assert _found(case[1]()) == []
 
 
-@for_every(list(_WRONG.items()))
+@for_every(list(WRONG.items()))
 def test_what_was_sent_and_has_no_record_is_found_once(case: tuple[str, Callable[[], Scene]]) -> None:
     assert len(_found(case[1]())) == 1
 

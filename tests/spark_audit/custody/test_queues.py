@@ -67,7 +67,7 @@ def _copies() -> _Desk:
     return desk
 
 
-_TRUE: dict[str, Callable[[], _Desk]] = {
+TRUE: dict[str, Callable[[], _Desk]] = {
     "put and got": lambda: _Desk().put().put().got().counts(ORDERS=1).got(1).counts(),
     "converted": lambda: _Desk().put().put().served().counts(ORDERS=1, NEW=1),
     "a dead letter is put back": lambda: _Desk().put().buried().counts(LETTERS=1).redriven().counts(ORDERS=1),
@@ -116,7 +116,7 @@ _TRUE: dict[str, Callable[[], _Desk]] = {
 _COPY = f"52464842{2:040x}"
 _IDS = [f"52464842{1:040x}"]
 
-_WRONG: dict[str, Callable[[], _Desk]] = {
+WRONG: dict[str, Callable[[], _Desk]] = {
     "one vanishes": lambda: _Desk().put().counts(),
     "one appears": lambda: _Desk().put().counts(ORDERS=2),
     "one vanishes that was counted before": lambda: _Desk(is_whole=False).counts(ORDERS=2).counts(ORDERS=1),
@@ -137,12 +137,12 @@ _WRONG: dict[str, Callable[[], _Desk]] = {
 }
 
 
-@for_every(list(_TRUE.items()))
+@for_every(list(TRUE.items()))
 def test_a_true_trail_raises_no_alarm(case: tuple[str, Callable[[], _Desk]]) -> None:
     assert case[1]().found() == []
 
 
-@for_every(list(_WRONG.items()))
+@for_every(list(WRONG.items()))
 def test_a_planted_fault_is_found(case: tuple[str, Callable[[], _Desk]]) -> None:
     assert Custody.QUEUES in {each.control for each in case[1]().found()}
 

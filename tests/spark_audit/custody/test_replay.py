@@ -221,7 +221,7 @@ def _keyed() -> Scene:
     return scene
 
 
-_TRUE = {
+TRUE = {
     "a publication goes to and fro": _to_and_fro,
     "a client is away over a restart": _away,
     "a session ends with what waits": _ended,
@@ -239,7 +239,7 @@ _TRUE = {
 }
 
 
-@for_every(list(_TRUE.items()))
+@for_every(list(TRUE.items()))
 def test_a_true_trail_raises_no_alarm(case: tuple[str, Callable[[], Scene]]) -> None:
     assert list(replayed(case[1]().rows())) == []
 
@@ -578,7 +578,7 @@ def test_a_record_without_what_it_must_say_stops_nothing() -> None:
     assert _found(scene) == {_COPIES}
 
 
-@for_every(list(_TRUE.items()))
+@for_every(list(TRUE.items()))
 def test_no_value_in_a_record_stops_the_replay(case: tuple[str, Callable[[], Scene]]) -> None:
     scene = case[1]()
     for place, each in enumerate(scene.records):

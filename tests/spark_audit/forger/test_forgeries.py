@@ -1,5 +1,6 @@
 """Wrong trails that only their meaning gives away: a control finds each, or the table says why none does."""
 
+import random
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -20,10 +21,13 @@ from tests.ibm_mq_stand_in.process import why_unavailable
 from tests.spark_audit.conftest import SignedTrail, policy_of
 from tests.spark_audit.forger import true_trails
 from tests.spark_audit.forger.forgery import Forgery, Record, forged, forgeries, sealed
+from tests.spark_audit.increments.conftest import in_parts, told_of_whole, write_segment
 
 TRUE: dict[str, Callable[[Path], list[Record]]] = {"plant": true_trails.plant, "central": true_trails.central}
 #: What `verify` asks of each trail alone, and what the audit asks of it elsewhere (test_attacks.py).
 OF_ONE_TRAIL = ("integrity.hash", "integrity.chain", "integrity.digests", "integrity.agreement")
+#: Wrong trails that are cut in the short form of the proof.
+_SAMPLE = 25
 ERRORS = {each.identifier for each in CONTROLS if each.severity is Severity.ERROR}
 
 
@@ -111,3 +115,33 @@ def test_each_wrong_trail_is_found_by_its_control_or_by_none_as_the_table_says(
     if proof_scale == "full":
         with closing(SparkEngine(request.getfixturevalue("spark"))) as engine:
             assert _found_on(engine, trails, tmp_path) == found
+
+
+@pytest.mark.proof
+def test_two_audits_that_go_on_find_in_each_trail_what_one_finds(
+    true: dict[str, list[Record]], trails: dict[str, SignedTrail], tmp_path: Path, proof_scale: str
+) -> None:
+    """Cut anywhere: the first one finds what a whole audit finds there, the second one the rest, and nothing twice."""
+    chosen = random.Random(16)
+    wrong = sorted(trails.keys() - true.keys())
+    names = [*true, *(wrong if proof_scale == "full" else chosen.sample(wrong, _SAMPLE))]
+    lines = {trails[name].gateway: _lines_of(trails[name]) for name in names}
+    cuts = {gateway: [chosen.randrange(1, len(each))] for gateway, each in lines.items()}
+    parts = in_parts(lines, cuts, tmp_path)
+    rest = {gateway: each for gateway, each in lines.items() if gateway not in parts.set_aside}
+    assert {trails[name].gateway for name in true} <= rest.keys(), "true trails name nothing that had ended"
+    assert len(parts.set_aside) <= len(lines) // 5, "few of the wrong ones do"
+    for gateway, each in rest.items():
+        write_segment(tmp_path / "first" / gateway, 1, each[: cuts[gateway][0]])
+        write_segment(tmp_path / "whole" / gateway, 1, each)
+    first, whole = (
+        told_of_whole([tmp_path / place / gateway for gateway in rest], tmp_path) for place in ("first", "whole")
+    )
+    of_digests = {each for each in first | whole if each[0] == "integrity.digests"}  # these trails have none
+    assert parts.told[0] - of_digests == first - of_digests
+    assert {each for each in parts.told[1] if each[0] != "integrity.digests"} == whole - first - of_digests
+
+
+def _lines_of(signed: SignedTrail) -> list[bytes]:
+    (segment,) = signed.folder.glob("*.jsonl")
+    return segment.read_bytes().splitlines(keepends=True)

@@ -1,0 +1,172 @@
+"""Increments find what one audit of the whole trail finds, each finding once, and carry what is open and no more."""
+
+import random
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_audit.engines.spark import SparkEngine
+from spark_audit.increments.state import TABLES
+from tests.spark_audit.conftest import TrailBuilder
+from tests.spark_audit.controls.conftest import Story, message
+from tests.spark_audit.controls.test_controls import CASES
+from tests.spark_audit.controls.test_stages import CASES as STAGES
+from tests.spark_audit.custody import scenes
+from tests.spark_audit.increments.conftest import (
+    OF_FILES,
+    Increments,
+    Told,
+    Trails,
+    in_parts,
+    told_of_whole,
+    write_segment,
+)
+
+
+class _OfGateway:
+    """A trail whose records are of a gateway unless they say another."""
+
+    def __init__(self, trail: TrailBuilder, gateway: str) -> None:
+        self.trail, self.gateway = trail, gateway
+
+    def add(self, kind: str, **fields: object) -> int:
+        return self.trail.add(kind, **{"gateway": self.gateway} | fields)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def planted() -> Trails:
+    """The lines of a trail for each planted fault, each of a gateway of its own."""
+    trails = {}
+    for number, (_control, plant) in enumerate((*CASES.values(), *STAGES.values()), start=1):
+        builder = TrailBuilder(Path())
+        plant(Story(_OfGateway(builder, f"{number:024x}")))
+        trails[f"{number:024x}"] = builder.lines
+    return trails
+
+
+def _but_of_files(told: set[Told]) -> set[Told]:
+    return {each for each in told if each[0] != OF_FILES}
+
+
+def test_two_audits_find_what_one_finds_in_every_planted_fault(planted: Trails, tmp_path: Path) -> None:
+    chosen = random.Random(16)
+    cuts = {name: [chosen.randrange(1, len(lines))] for name, lines in planted.items()}
+    parts = in_parts(planted, cuts, tmp_path)
+    rest = {name: lines for name, lines in planted.items() if name not in parts.set_aside}
+    assert len(rest) > len(planted) // 2, "most trails go on from a state"
+    for name, lines in rest.items():
+        write_segment(tmp_path / "first" / name, 1, lines[: cuts[name][0]])
+        write_segment(tmp_path / "whole" / name, 1, lines)
+    first, whole = (
+        _but_of_files(told_of_whole([tmp_path / folder / name for name in rest], tmp_path))
+        for folder in ("first", "whole")
+    )
+    assert _but_of_files(parts.told[0]) == first
+    assert _but_of_files(parts.told[1]) == whole - first
+
+
+def _exchanged(story: Story, first: int, last: int) -> None:
+    """Messages of QoS 1 that come from a client and go to another one, until nothing of them is open."""
+    for number in range(first, last + 1):
+        batch = story.trail.sequence + 1
+        story.accepted(number, 1, batch=batch)
+        story.put(number, 1, batch=batch, message_id=message(2 * number))
+        story.copied(2 * number, 2 * number + 1, batch=batch, correlation_id="0c" * 24)
+        story.confirmed(4, [number, number])
+        story.delivered(number, 1, 2 * number + 1, correlation_id="0c" * 24)
+        story.acknowledged(number, message_id=message(2 * number + 1))
+
+
+def test_what_is_carried_does_not_grow_with_the_trail(tmp_path: Path) -> None:
+    builder = TrailBuilder(tmp_path)
+    story, folder = Story(builder), tmp_path / "trail"
+    audits = Increments([folder], tmp_path)
+    story.started()
+    for number, (first, last) in enumerate(((1, 5), (6, 50), (51, 200)), start=1):
+        before = len(builder.lines)
+        _exchanged(story, first, last)
+        write_segment(folder, number, builder.lines[before:] if number > 1 else builder.lines)
+        audits.audit()
+    assert audits.carried[0] == audits.carried[1] == audits.carried[2] < 20
+    assert audits.named == []
+
+
+def test_what_is_open_is_no_violation_until_it_is_one(tmp_path: Path) -> None:
+    """QoS 2 between PUBREC and PUBREL; a subscription in front of the cut, and its publication behind it."""
+    scene = scenes.connected("pump", "desk")
+    scene.commit(*scene.subscribe("desk", "plant/#"))
+    put, copy = scene.publish("pump", "plant/a", "desk")
+    scene.commit(put, copy)
+    cut = len(scene.records)
+    scene.commit(scene.deliver(copy, "desk"))
+    scene.commit(*scene.publish("pump", "plant/b"))  # and nobody gets it
+    scene.commit(scenes.record("clock_jumped", event="settled"))
+    told = _custody_of(scene, cut, tmp_path)
+    assert told[0] == set()
+    assert {(control, sequence) for control, _, sequence, _ in told[1]} == {("custody.copies", cut + 2)}
+
+
+def _custody_of(scene: scenes.Scene, cut: int, scratch: Path) -> list[set[Told]]:
+    builder = TrailBuilder(scratch)
+    for record in scene.records:
+        builder.add(**{name: value for name, value in record.items() if name not in ("sequence", "gateway")})
+    audits = Increments([scratch / "trail"], scratch)
+    told = []
+    for number, lines in enumerate((builder.lines[:cut], builder.lines[cut:]), start=1):
+        write_segment(scratch / "trail", number, lines)
+        told.append({each for each in audits.audit() if each[0].startswith("custody")})
+    assert audits.named == []
+    return told
+
+
+def test_a_record_that_names_what_had_ended_has_the_whole_trail_read(tmp_path: Path) -> None:
+    builder = TrailBuilder(tmp_path)
+    story, folder = Story(builder), tmp_path / "trail"
+    audits = Increments([folder], tmp_path)
+    story.started()
+    _exchanged(story, 1, 3)
+    write_segment(folder, 1, builder.lines)
+    first, cut = audits.audit(), len(builder.lines)
+    again = story.delivered(9, 2, 3, correlation_id="0c" * 24)  # it had been acknowledged
+    story.started()
+    write_segment(folder, 2, builder.lines[cut:])
+    second = audits.audit()
+    assert len(audits.named) == 1
+    assert message(3) in audits.named[0]
+    assert {each for each in second if each[2] == again}
+    assert first | second == told_of_whole([folder], tmp_path)
+    assert not first & second
+
+
+#: Planted faults that name nothing that had ended when their trails are cut in the middle.
+_GOES_ON = (1, 2, 4, 7, 12, 14, 22)
+
+
+def test_spark_and_duckdb_carry_and_find_the_same(spark: SparkSession, planted: Trails, tmp_path: Path) -> None:
+    names = [f"{number:024x}" for number in _GOES_ON]
+    told: dict[str, list[set[Told]]] = {}
+    states = {}
+    for kind in ("duckdb", "spark"):
+        root = tmp_path / kind
+        audits = Increments([root / name for name in names], tmp_path, is_patient=False)
+        if kind == "spark":
+            audits.engine = lambda _scratch: SparkEngine(spark)
+        told[kind] = []
+        for part in (1, 2):
+            for name in names:
+                middle = len(planted[name]) // 2
+                lines = planted[name][:middle] if part == 1 else planted[name][middle:]
+                write_segment(root / name, part, lines)
+            told[kind].append(_but_of_files(audits.audit()))
+        states[kind] = audits.state()
+    assert told["spark"] == told["duckdb"]
+    for name in TABLES:
+        on_spark, on_duckdb = (sorted(map(_row, each.table(name).to_pylist())) for each in states.values())
+        assert on_spark == on_duckdb, name
+    assert states["spark"].memories == states["duckdb"].memories
+
+
+def _row(row: dict[str, object]) -> str:
+    """A row without the names of folders."""
+    return str({name: value for name, value in row.items() if name not in ("trail", "subject")})
