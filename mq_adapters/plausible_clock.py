@@ -120,7 +120,7 @@ class PlausibleClock:
             boot, wall = self._boot_us(), self._wall_us()
             self._follow(boot, wall)
             if not -BOUND_US <= wall - newest_us <= self._start_bound_us:
-                self._doubt(boot, wall, newest_us - boot, "what is kept is of another time")
+                self._doubt(boot, wall, newest_us - boot, "the newest time in store and trail disagrees with the clock")
                 self._late_us = self._start_bound_us
 
     def believe(self, why: str) -> bool:

@@ -100,7 +100,7 @@ SYSTEM_QUEUES: Final[Mapping[str, SystemQueue]] = {
         ),
         SystemQueue(
             name=CHANNEL_STATE_QUEUE,
-            description="what channels know of their batches",
+            description="the state of channels and their batches",
             use="channels keep their state on it",
             owner=QueueOwner.GATEWAY,
             is_made_at_start=False,

@@ -139,7 +139,7 @@ class Digest:
     keep_us: int = 0
     #: retention: the setting; rotation: the operator; at most 128 characters.
     allowed_by: str = ""
-    #: What the kernel says of its clock: ok, ins, del, oop, wait, error or unknown.
+    #: The kernel's word on its clock: ok, ins, del, oop, wait, error or unknown.
     clock_state: str = CLOCK_UNKNOWN
     #: How far the clock may be off, and how far it probably is, microseconds.
     clock_maximum_error_us: int = 0

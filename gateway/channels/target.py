@@ -93,7 +93,9 @@ class Target:
         self._is_full = False
         self._state = known_of(engine, settings)
         self._transmission_queues = self._ensure_transmission_queues()
-        self.sent_queue = _ensure(engine, sent_queue_name(settings.name), "NORMAL", "what a target was sent lately")
+        self.sent_queue = _ensure(
+            engine, sent_queue_name(settings.name), "NORMAL", "copies of messages lately sent to a target"
+        )
         self._settle_shards()
         if engine.state(StateKind.GATEWAY, self._key) is None:
             self._save(engine.begin(), self._state)

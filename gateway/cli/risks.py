@@ -376,7 +376,7 @@ RISKS: Final = (
     ),
     Risk(
         name="unsynchronised-clock",
-        looks_at="what the kernel says of its clock, where there is a trail",
+        looks_at="the kernel's word on its clock, where there is a trail",
         meaning="Nobody can say how far the times of the trail are off.",
         what_to_do="Run an NTP client that tells the kernel; chrony does with its setting `rtcsync`.",
         find=_unsynchronised_clock,

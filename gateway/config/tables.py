@@ -230,7 +230,8 @@ class AuditSettings(Table):
         default="", description='file of the key for "keyed", 32 random bytes; "": DATA/trail-personal.key'
     )
     witness: Witnesses = Field(
-        default=(), description="who else gets the digests of the trail, so that nobody here can write them anew"
+        default=(),
+        description="other places that get the digests of the trail, so that nobody here can write them anew",
     )
 
     def digest_queue_at(self, target: str) -> str:

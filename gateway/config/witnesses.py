@@ -1,4 +1,4 @@
-"""Witnesses: who else gets the digests of the trail, so that nobody on this machine can write them anew."""
+"""Witnesses: other places that get the digests of the trail, so that nobody on this machine can write them anew."""
 
 import re
 from typing import Annotated, Final, Literal, Self

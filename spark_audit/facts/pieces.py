@@ -67,7 +67,7 @@ class SegmentPiece:
                 with text_of(file, ending) as text:
                     yield from _lines_between(text, self.start, self.end)
             except DamagedSegment as error:
-                yield f"what follows cannot be decompressed: {error}".encode()
+                yield f"the rest cannot be decompressed: {error}".encode()
 
 
 def pieces_of(trail: str, paths: Iterable[Location], piece_bytes: int = PIECE_BYTES) -> list[SegmentPiece]:

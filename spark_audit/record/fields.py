@@ -257,7 +257,7 @@ FIELDS: Final = (
     Field(
         "rule",
         Form.TEXT,
-        "what refused a topic: 'line N' or 'rule#N' of the access list, 'no rule' of it, 'topic object', a key of the"
+        "reason of a refusal: 'line N' or 'rule#N' of the access list, 'no rule' of it, 'topic object', a key of the"
         " configuration, a limit, or a reason of MQ",
     ),
     Field(

@@ -85,7 +85,7 @@ def carrier_differences(expected: Pairs, actual: Pairs) -> list[str]:
         return []
     words = [f"{name} {value!r} is not carried" for name, value in expected if (name, value) not in actual]
     words += [f"{name} {value!r} is carried" for name, value in actual if (name, value) not in expected]
-    return words or ["what is carried is in another order, or doubled"]
+    return words or ["the carried properties are in another order, or doubled"]
 
 
 def delivered_elements(publication: Meaning) -> tuple[OuterElement, ...]:
