@@ -17,6 +17,7 @@ from benchmarks import (
     export,
     headers,
     idle,
+    increment,
     latency,
     matching,
     one_to_one,
@@ -48,7 +49,9 @@ _TIMED: Final[dict[str, Callable[[float], Report]]] = {
         headers,
     )
 }
-BENCHMARKS: Final = (*_TIMED, audit.NAME)
+#: Measured with a trail of a size each.
+_OF_TRAILS: Final[dict[str, Callable[[int], Report]]] = {module.NAME: module.run for module in (audit, increment)}
+BENCHMARKS: Final = (*_TIMED, *_OF_TRAILS)
 _DEFAULT_SECONDS: Final = 10.0
 #: Columns of the output where it goes to a file.
 _FILE_COLUMNS: Final = 120
@@ -90,7 +93,7 @@ def parser() -> argparse.ArgumentParser:
         "--records",
         type=records_number,
         default=audit.RECORDS,
-        help=f"size of the trail that `{audit.NAME}` audits (default %(default)s)",
+        help=f"size of the trail that {' and '.join(_OF_TRAILS)} read (default %(default)s)",
     )
     made.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     return made
@@ -110,7 +113,8 @@ def main(arguments: list[str] | None = None) -> int:
     failed = False
     for name in asked.names or BENCHMARKS:
         try:
-            reports.append(audit.run(asked.records) if name == audit.NAME else _TIMED[name](asked.seconds))
+            made_of = _OF_TRAILS.get(name)
+            reports.append(_TIMED[name](asked.seconds) if made_of is None else made_of(asked.records))
         except BenchmarkError as error:
             print(f"{name}: {error}", file=sys.stderr)
             failed = True

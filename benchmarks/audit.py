@@ -51,7 +51,7 @@ def run(records: int) -> Report:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ended:
+class Ended:
     """A process that has ended: what it printed, how long it took, and what it used."""
 
     output: str
@@ -61,13 +61,13 @@ class _Ended:
 
 def _report(folder: Path, records: int, made_s: float) -> Report:
     audits = {
-        subject: _ended(
+        subject: ended(
             *("spark_audit", "run", "--data", str(folder), "--out", str(folder / engine)),
             *("--engine", engine, "--json"),
         )
         for subject, engine in _ENGINES.items()
     }
-    results = {subject: json.loads(ended.output) for subject, ended in audits.items()}
+    results = {subject: json.loads(each.output) for subject, each in audits.items()}
     for subject, result in results.items():
         if result["verdict"] != "clean" or result["scope"]["records"] != records:
             raise BenchmarkError(
@@ -78,26 +78,27 @@ def _report(folder: Path, records: int, made_s: float) -> Report:
         raise BenchmarkError(f"the engines differ in {', '.join(differing)}")
     return Report(
         name=NAME,
-        title=f"{records:,} records of a trail, {_size_gb(folder / 'trail'):.1f} GB, on {os.cpu_count()} cores",
+        title=f"{records:,} records of a trail, {size_gb(folder / 'trail'):.1f} GB, on {os.cpu_count()} cores",
         rows=tuple(_rows(audits, results)),
         notes=_notes(one, made_s),
     )
 
 
-def _rows(audits: dict[str, _Ended], results: dict[str, dict[str, Any]]) -> Iterator[Row]:
+def _rows(audits: dict[str, Ended], results: dict[str, dict[str, Any]]) -> Iterator[Row]:
     """The processes as a whole, then the steps of each."""
-    for subject, ended in audits.items():
-        yield Row(subject=subject, case="the whole audit", measures=_used(ended))
+    for subject, each in audits.items():
+        yield Row(subject=subject, case="the whole audit", measures=used(each))
     for subject, result in results.items():
         for step, seconds in result["seconds"].items():
             yield Row(subject=subject, case=step, measures=(Measure(name="time", value=seconds, unit="s"),))
 
 
-def _used(ended: _Ended) -> tuple[Measure, ...]:
-    watch = ended.watch
+def used(process: Ended) -> tuple[Measure, ...]:
+    """Time, CPU and memory of a process."""
+    watch = process.watch
     java = (Measure(name="of it Java", value=watch.peak_mib_of("java"), unit="MiB"),)
     return (
-        Measure(name="time", value=ended.seconds, unit="s"),
+        Measure(name="time", value=process.seconds, unit="s"),
         Measure(name="CPU", value=watch.cpu_s, unit="s"),
         Measure(name="memory", value=watch.peak_mib, unit="MiB"),
         *(java if watch.peak_mib_of("java") else ()),
@@ -112,7 +113,7 @@ def _notes(result: dict[str, Any], made_s: float) -> tuple[str, ...]:
     )
 
 
-def _ended(module: str, *arguments: str) -> _Ended:
+def ended(module: str, *arguments: str) -> Ended:
     """Runs a module as a process. BenchmarkError with its last line where it fails."""
     environment = dict(os.environ)
     if "JAVA_HOME" not in environment and _JAVA_HOME_NOTE.is_file():
@@ -134,8 +135,9 @@ def _ended(module: str, *arguments: str) -> _Ended:
         if code:
             last = (said.read().strip() or "nothing said").splitlines()[-1]
             raise BenchmarkError(f"{module} ended with {code}: {last}")
-        return _Ended(output=output.read(), seconds=seconds, watch=watch)
+        return Ended(output=output.read(), seconds=seconds, watch=watch)
 
 
-def _size_gb(folder: Path) -> float:
+def size_gb(folder: Path) -> float:
+    """The size of a trail's segments."""
     return sum(path.stat().st_size for path in folder.glob("*.jsonl")) / 1e9

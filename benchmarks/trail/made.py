@@ -44,9 +44,12 @@ _PACKET_IDENTIFIERS: Final = 65_535
 Note = tuple[Any, ...]
 
 
-def make_trail(folder: Path, records: int) -> int:
-    """Writes a trail of about so many records, each of its segments with a digest; returns their exact number."""
-    plant = Plant()
+def make_trail(folder: Path, records: int, *, with_application: bool = True) -> int:
+    """Writes a trail of about so many records, each of its segments with a digest; returns their exact number.
+
+    The application never gets its copies. Without it all copies are for the subscriber by MQTT.
+    """
+    plant = Plant(with_application=with_application)
     expander, chain = Expander(GATEWAY), Chain(sequence=0, head="0" * 64)
     with Trail.open(folder, now=lambda: datetime.fromtimestamp(plant.now_us / 1_000_000, UTC)) as trail:
         for number, notes in enumerate(_commits(plant, chain, records), start=1):
@@ -97,8 +100,9 @@ class Facts:
 class Plant:
     """Clients that publish: each commit holds new exchanges, and what follows from the commit before."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_application: bool = True) -> None:
         self.now_us = _BEGAN_US
+        self._with_application = with_application
         self._random = random.Random(6)
         self._number = self._turn = 0
         self._exchanges: Counter[str] = Counter()
@@ -164,7 +168,7 @@ class Plant:
     ) -> None:
         """The broker's copy: for the dashboard, which gets it in the next commit, or for the application."""
         copy = self._next_number()
-        if number % 4 < 2:
+        if self._with_application and number % 4 < 2:
             notes.append((NoteKind.COPIED, at_us, number, copy, facts.for_application))
             return
         notes.append((NoteKind.COPIED, at_us, number, copy, facts.for_subscriber))

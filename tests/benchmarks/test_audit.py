@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import increment
+from benchmarks.load.wire import BenchmarkError
 from benchmarks.process_watch import ProcessWatch
 from benchmarks.trail.made import make_trail
 from spark_audit.audit import audit
@@ -40,6 +42,16 @@ def test_the_audit_finds_nothing_wrong_in_the_made_trail(tmp_path: Path) -> None
     made = make_trail(tmp_path / "trail", RECORDS)
     with closing(DuckEngine(tmp_path, "1g")) as engine:
         result = audit(engine, input_of_trails([trail_files(tmp_path / "trail", tmp_path)]), lambda _line: None)
+    assert (result.verdict, result.scope.records) == (ResultVerdict.CLEAN, made)
+
+
+def test_a_night_is_the_end_of_a_trail_and_a_trail_of_one_segment_has_none(tmp_path: Path) -> None:
+    with pytest.raises(BenchmarkError, match="the trail has 1 segments: name more with --records"):
+        increment.run(1_000)
+    made = make_trail(tmp_path / "trail", RECORDS, with_application=False)
+    audited = input_of_trails([trail_files(tmp_path / "trail", tmp_path)])
+    with closing(DuckEngine(tmp_path, "1g")) as engine:
+        result = audit(engine, audited, lambda _line: None)
     assert (result.verdict, result.scope.records) == (ResultVerdict.CLEAN, made)
 
 
