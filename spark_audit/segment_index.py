@@ -1,6 +1,6 @@
-"""What closed segments hold, kept by a reader of trails, so that its next search opens only the segments concerned.
+"""An index of closed segments, kept by a reader of trails, so that its next search opens only the segments concerned.
 
-Whoever can write an index can hide records: where it lacks a client, a search passes over the segment. A hash of the
+A person who can write an index can hide records: if it lacks a client, a search skips the segment. A hash of the
 segment within it would not help, for a forger writes that too. So an index is no part of the trail, and nobody gets it
 from elsewhere. A reader makes it in a folder of its own, which nobody else may write (UnsafeIndex), and `verify` and
 the audit never use it.

@@ -18,6 +18,7 @@
     passages        the messages that go to other queue managers
     replay          a gateway's records in their order, and what is wrong with them
     findings        a violation
+    memory          the state of a replay as JSON, for an audit that goes on
 
 All of it is plain Python, written from the standards and the record's table alone: it shares no code with the gateway
 and its broker. Where a record does not tell enough, the replay does not judge.

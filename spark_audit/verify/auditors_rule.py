@@ -1,7 +1,7 @@
-"""What an auditor asks of a trail by a rule of his own: how long it is kept, and how fresh its last digest is.
+"""An auditor's own rule for a trail: how long it is kept, and how fresh its last digest is.
 
 The gateway's configuration says how long segments are kept, and a digest of kind retention announces what is removed.
-It says by which setting, and must keep to that. But whoever has the signing key can write such a digest at any time. So
+It says by which setting, and must keep to that. But a holder of the signing key can write such a digest at any time. So
 an auditor judges removals by his own rule. A trail that was cut at a digest agrees with itself, and only its age tells.
 
 Times of digests are the gateway's; `now_us` is the auditor's. A digest of a time to come counts as one of now.

@@ -140,8 +140,8 @@ class Countersigning:
         minutes = counted(self._waited_us // _MINUTE_US, "minute")
         what = (
             f"not countersigned since {moment(self.open_us or 0)}: the first countersignature of"
-            f" {digest.countersigner} came {minutes} after digest {self.open_number}, and an hour is allowed; whoever"
-            f' could write here before it may have written all of it; until a policy names it: record = "{sha256}"'
+            f" {digest.countersigner} came {minutes} after digest {self.open_number}, and an hour is allowed; anybody"
+            f' who could write here before it may have written all of it; until a policy names it: record = "{sha256}"'
         )
         return Flaw(what, is_missing=True, record=sha256)
 

@@ -1,4 +1,4 @@
-"""Proofs that the records of one message's life are in a trail, for whoever has neither the trail nor the gateway.
+"""Proofs that the records of one message's life are in a trail, for people without the trail and the gateway.
 
 A proof is one JSON object: the records' lines, for each its place among the leaves of its segment and the path from
 there to the Merkle root (RFC 6962, section 2.1.1), and signed digests: those of the segments, with all digests from the
@@ -7,7 +7,7 @@ last countersigned one on, that of each new key, and the first of each chain of 
 The records are those of life.py: the acceptance of the publication, its puts, deliveries, and what was acknowledged. A
 proof of version 1 has only the records that name the message.
 
-Whoever checks it trusts a public key, and from there every key that a digest of a trusted key names. So a proof stands
+The checker trusts a public key, and from there every key that a digest of a trusted key names. So a proof stands
 on the configured key, or on the key of any digest that is in it.
 """
 

@@ -30,7 +30,7 @@ def accepted_restores(tables: dict[str, Any]) -> frozenset[str]:
 
 
 def read_tables(path: Path) -> dict[str, Any]:
-    """The tables of a policy file, for whoever needs no control. Raises UnusableRestore, OSError."""
+    """The tables of a policy file, for callers that need no control. Raises UnusableRestore, OSError."""
     with path.open("rb") as file:
         data = file.read(LARGEST_POLICY_BYTES + 1)
     if len(data) > LARGEST_POLICY_BYTES:

@@ -1,4 +1,4 @@
-"""Time-stamps of digests (RFC 3161): "digest N existed at T, by authority X", for whoever trusts that authority.
+"""Time-stamps of digests (RFC 3161): "digest N existed at T, by authority X", for people who trust that authority.
 
 `time-stamps/WITNESS/NNNNNNNNNNNN.tsr` in the trail: the authority's whole reply (TimeStampResp, DER) over the SHA-256
 of the file of digest N. `openssl ts -verify -data N.digest -in N.tsr -CAfile FILE` checks the same. A digest

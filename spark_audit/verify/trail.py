@@ -254,7 +254,7 @@ class _Check:
             notes.append(f"{count} at the end {have} no digest yet{where}")
         if self.anchor.public_key in self.digests.keys and self.digests.chains:
             notes.append(
-                "the public key that was given is the configured one: whoever had its private half could write all of"
+                "the public key that was given is the configured one: a holder of its private half could write all of"
                 f" this anew. The first key of the chain shows more, if it was kept elsewhere: {self.digests.chains[0]}"
             )
         if self.anchor.numbers and self.anchor.numbers[-1] < self.digests.number:
