@@ -22,8 +22,6 @@ from spark_audit.increments.state import TABLES, Rules, State, TrailHead
 
 #: Messages from targets whose MsgIds there are kept, the newest: those of more than a day at 1 a second.
 _MOST_RECEIVED: Final = 100_000
-#: Rounds in which what is carried brings more; each message has a source and an exchange, and these have none.
-_MOST_ROUNDS: Final = 50
 #: Far more than what the gateway's clock may jump between a change and its record.
 _JUMP_US: Final = 20_000_000
 
@@ -173,13 +171,13 @@ _SAME_EXCHANGE: Final = """one.gateway = two.gateway AND one.exchange = two.exch
   AND one.side = two.side"""
 _SAME_MESSAGE: Final = "one.gateway = two.gateway AND one.message_id = two.message_id"
 _MORE_MESSAGES: Final = f"""
-SELECT gateway, message_id FROM {{messages}}
-UNION SELECT one.gateway, one.message_id FROM links AS one SEMI JOIN {{exchanges}} AS two ON {_SAME_EXCHANGE}
-UNION SELECT one.gateway, one.other FROM sources AS one SEMI JOIN {{messages}} AS two ON {_SAME_MESSAGE}"""
+SELECT gateway, message_id FROM carried_messages
+UNION SELECT one.gateway, one.message_id FROM links AS one SEMI JOIN carried_exchanges AS two ON {_SAME_EXCHANGE}
+UNION SELECT one.gateway, one.other FROM sources AS one SEMI JOIN carried_messages AS two ON {_SAME_MESSAGE}"""
 _MORE_EXCHANGES: Final = f"""
-SELECT {_EXCHANGE} FROM {{exchanges}}
+SELECT {_EXCHANGE} FROM carried_exchanges
 UNION SELECT one.gateway, one.client, one.session_epoch, one.exchange, one.side FROM links AS one
-  SEMI JOIN {{messages}} AS two ON {_SAME_MESSAGE}"""
+  SEMI JOIN carried_messages AS two ON {_SAME_MESSAGE}"""
 
 # -- the tables of the state -------------------------------------------------------------------------------------------
 
@@ -291,6 +289,9 @@ _CHANGED: Final[Mapping[str, Mapping[str, object]]] = {
         **dict.fromkeys(("other_versions", "sealed", "counted", "plain", "keyed"), 0),
     },
 }
+_OF_MESSAGES: Final = pa.schema([TABLES["messages"].field(name) for name in ("gateway", "message_id")])
+_MEMORIES: Final = pa.schema([TABLES["heads"].field(name) for name in ("gateway", "sequence")])
+_OF_EXCHANGES: Final = TABLES["exchanges"]
 _UNDIGESTED: Final = pa.schema([("trail", pa.string()), ("segment", pa.string())])
 
 
@@ -319,41 +320,42 @@ def _memories(engine: Engine) -> Iterator[tuple[str, Memory]]:
 
 def _give(engine: Engine, memories: Mapping[str, Memory], undigested: Iterable[tuple[str, str]]) -> None:
     known = [{"gateway": gateway, "sequence": each.sequence} for gateway, each in memories.items()]
-    engine.give("memories", pa.Table.from_pylist(known, schema=_schema("heads", "gateway", "sequence")))
+    engine.give("memories", pa.Table.from_pylist(known, schema=_MEMORIES))
     kept = [
         {"gateway": gateway, "message_id": message_id}
         for gateway, each in memories.items()
         for message_id in each.retained
     ]
-    engine.give("kept", pa.Table.from_pylist(kept, schema=_schema("messages", "gateway", "message_id")))
+    engine.give("kept", pa.Table.from_pylist(kept, schema=_OF_MESSAGES))
     waiting = [{"trail": trail, "segment": segment} for trail, segment in undigested]
     engine.give("undigested", pa.Table.from_pylist(waiting, schema=_UNDIGESTED))
 
 
-def _schema(table: str, *names: str) -> pa.Schema:
-    return pa.schema([TABLES[table].field(name) for name in names])
-
-
 def _close_over(engine: Engine) -> None:
-    """Makes the tables carried_messages and carried_exchanges: what is open, and all that its records bring."""
+    """Makes the tables carried_messages and carried_exchanges: what is open, and all that its records bring.
+
+    Each round's rows come here, as those of the state do. So the next round asks rows, and not the plans of all rounds.
+    """
     engine.keep("links", _LINKS)
     engine.keep("sources", _SOURCES)
     engine.keep("by_themselves", _BY_THEMSELVES)
-    engine.keep("messages_0", "\nUNION\n".join(f"SELECT * FROM ({each}) AS part" for each in _MESSAGES))
-    engine.keep("exchanges_0", "\nUNION\n".join(f"SELECT * FROM ({each}) AS part" for each in _EXCHANGES))
+    messages, exchanges = _union(engine, _MESSAGES, _OF_MESSAGES), _union(engine, _EXCHANGES, _OF_EXCHANGES)
     before = -1
-    for turn in range(_MOST_ROUNDS):
-        messages, exchanges = f"messages_{turn}", f"exchanges_{turn}"
-        (row,) = engine.rows(f"SELECT (SELECT count(*) FROM {messages}) + (SELECT count(*) FROM {exchanges}) AS there")
-        if row["there"] == before:
-            break
-        before = row["there"]
-        names = {"messages": messages, "exchanges": exchanges}
-        engine.keep(f"messages_{turn + 1}", _MORE_MESSAGES.format(**names))
-        names["messages"] = f"messages_{turn + 1}"
-        engine.keep(f"exchanges_{turn + 1}", _MORE_EXCHANGES.format(**names))
-    engine.keep("carried_messages", f"SELECT * FROM {messages}")
-    engine.keep("carried_exchanges", f"SELECT * FROM {exchanges}")
+    while before != messages.num_rows + exchanges.num_rows:
+        before = messages.num_rows + exchanges.num_rows
+        engine.give("carried_messages", messages)
+        engine.give("carried_exchanges", exchanges)
+        messages = _rows(engine, _MORE_MESSAGES, _OF_MESSAGES)
+        engine.give("carried_messages", messages)
+        exchanges = _rows(engine, _MORE_EXCHANGES, _OF_EXCHANGES)
+
+
+def _union(engine: Engine, queries: Iterable[str], schema: pa.Schema) -> pa.Table:
+    return _rows(engine, "\nUNION\n".join(f"SELECT * FROM ({each}) AS part" for each in queries), schema)
+
+
+def _rows(engine: Engine, query: str, schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist(list(engine.each(query)), schema=schema)
 
 
 def _table(engine: Engine, name: str) -> pa.Table:
