@@ -99,7 +99,7 @@ class Judgement:
         for step in dict.fromkeys((replay, *(control.step for control in run))):
             if step is not None:
                 step(self.engine, self.audit_input)
-        self.engine.keep("violations", _union(run))
+        self.engine.keep_few("violations", _union(run))
         self._keep_told()
         sampled: dict[str, list[Row]] = {}
         for row in self.engine.rows(_SAMPLED):
@@ -118,7 +118,7 @@ class Judgement:
         disagreements = pa.Table.from_pylist(self._disagreements(faults), schema=VIOLATION)
         self.engine.give("disagreements", disagreements)
         told = f"SELECT found.* FROM violations AS found {' '.join(joins)}"
-        self.engine.keep("told", f"{told}\nUNION ALL\nSELECT * FROM disagreements")
+        self.engine.keep_few("told", f"{told}\nUNION ALL\nSELECT * FROM disagreements")
 
     def _faults_of_integrity(self) -> int:
         names = ", ".join(f"'{name}'" for name in integrity.OF_INTEGRITY)
