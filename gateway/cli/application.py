@@ -99,7 +99,7 @@ class Application(TyperGroup):
             sys.stdout.flush()
         except BrokenPipeError:
             forget_standard_output()
-            code = ExitCode.FAILED
+            code = AuditExitCode.NOT_EVALUABLE if is_audit else ExitCode.FAILED
         except KeyboardInterrupt:
             code = INTERRUPTED
         except typer.Abort:  # somebody answered a question with no, or ended the input

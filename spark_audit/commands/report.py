@@ -42,12 +42,24 @@ def show_result(
         return not_written(options.out, error, tell)
     names = (*(file.name for file in files), *filter(None, (result.exceptions,)))
     tell(f"wrote {', '.join(names)} in {options.out}")
-    if options.as_json:
-        sys.stdout.write(result.as_json())
-    else:
-        width = None if sys.stdout.isatty() else _PIPE_COLUMNS
-        print_summary(result, Console(width=width, highlight=False))
+    _print(result.as_json() if options.as_json else _summary(result))
     return result.verdict.exit_code
+
+
+def _summary(result: AuditResult) -> str:
+    console = Console(width=None if sys.stdout.isatty() else _PIPE_COLUMNS, highlight=False)
+    with console.capture() as summary:
+        print_summary(result, console)
+    return summary.get()
+
+
+def _print(text: str) -> None:
+    """Prints to a reader who may stop early, as `head` does: the report is complete, and the verdict stays."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at its end
 
 
 def _auditor() -> str:

@@ -120,12 +120,14 @@ def test_endless_input_is_one_line(rfhbridge, arguments):
     assert ended.stderr == "rfhbridge: /dev/zero: larger than the largest message, 257 MiB\n"
 
 
-def test_reader_that_has_gone_is_no_noise(vectors):
+@pytest.mark.parametrize(("command", "exit_code"), [(["inspect"], 1), (["audit", "--help"], 2)])
+def test_reader_that_has_gone_is_no_noise(vectors, command, exit_code):
+    """Of an audit command, exit code 1 would mean violations."""
     reading, writing = os.pipe()
     os.close(reading)
     try:
         ended = subprocess.run(
-            [sys.executable, "-m", "gateway.cli", "inspect"],
+            [sys.executable, "-m", "gateway.cli", *command],
             input=vectors.mqrfh,
             stdout=writing,
             stderr=subprocess.PIPE,
@@ -134,7 +136,7 @@ def test_reader_that_has_gone_is_no_noise(vectors):
         )
     finally:
         os.close(writing)
-    assert (ended.returncode, ended.stderr) == (1, b"")
+    assert (ended.returncode, ended.stderr) == (exit_code, b"")
 
 
 def test_closed_output_is_one_line_and_takes_nothing(rfhbridge, data_folder):

@@ -270,6 +270,18 @@ def test_duckdb_needs_no_pyspark(tmp_path: Path, trail) -> None:
 
 
 @pytest.mark.usefixtures("without_spark")
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_reader_who_stops_early_leaves_verdict_and_exit_code_alone(tmp_path: Path, trail, monkeypatch, form) -> None:
+    trail.add("session", client="boiler", session_epoch=1, event="opened")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as nobody:
+        monkeypatch.setattr(sys, "stdout", nobody)
+        assert main([*_command("run", tmp_path), "--engine", "duckdb", "--trail", str(trail.write()), *form]) == 0
+    assert json.loads((tmp_path / "to" / "result.json").read_text())["verdict"] == "clean"
+
+
+@pytest.mark.usefixtures("without_spark")
 def test_missing_duckdb_is_told_in_one_line(tmp_path: Path, trail, monkeypatch, capsys) -> None:
     trail.add("session", client="boiler", session_epoch=1, event="opened")
     monkeypatch.setitem(sys.modules, "duckdb", None)
