@@ -2,7 +2,7 @@
 
 A short read goes to the bridge at once. The connection of a long read, or of packets that are slow to read, waits in a
 line. The connections in line hand on one slice each, one after the other, until the time of this turn is used up. Then
-the gateway reads all other clients.
+the gateway reads all other clients. When many connections without a session are read in one turn, they wait there too.
 
 While others send, each turn commits what they have sent before it takes a slice. When nobody else sends, the slices of
 several turns are gathered for one commit, because each commit costs as much as many packets. The turns are short all
@@ -30,6 +30,9 @@ _WHILE_S: Final = 0.02
 #: Turns of the loop for which nobody else was heard either. Behind a pause, of the disk for example, the time says
 #: nothing: nobody was read meanwhile.
 _TURNS_OF_SILENCE: Final = 20
+#: Seconds in which connections without a session hand on their reads at once, all of them together, in one turn. To
+#: read a byte takes as long as a usual packet, and anybody may open a thousand connections.
+_NEWCOMERS_S: Final = 0.001
 
 
 class LongRead(Protocol):
@@ -66,8 +69,20 @@ class LongReads:
         self._silence = 0
         #: When the slices that are gathered are committed.
         self._gathered_s = 0.0
+        #: When the time of newcomers in this turn is over; 0: no newcomer was read in it.
+        self._newcomers_end_s = 0.0
         self._line: deque[LongRead] = deque()
         self._is_due = False
+
+    def newcomer_waits(self, now_s: float) -> bool:
+        """Whether the read of a connection without a session must wait in line, because others took the turn's time."""
+        if not self._newcomers_end_s:
+            self._newcomers_end_s = now_s + _NEWCOMERS_S
+            asyncio.get_running_loop().call_soon(self._end_newcomers_turn)
+        return now_s > self._newcomers_end_s
+
+    def _end_newcomers_turn(self) -> None:
+        self._newcomers_end_s = 0.0
 
     def join(self, read: LongRead) -> None:
         """Hands on slices of a connection from the next turn of the loop on. Do not join again while in line."""

@@ -91,10 +91,11 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             now_s = time.monotonic()
             if now_s > self._long_read_s + _WHILE_S:
                 self._listener.long_reads.short_read_s = now_s
-            if len(data) <= self._piece_bytes:
-                self._take_timed(data, now_s)
-            else:
+            is_late = self.session is None and self._listener.long_reads.newcomer_waits(now_s)
+            if is_late or len(data) > self._piece_bytes:
                 self._wait_in_line(data)
+            else:
+                self._take_timed(data, now_s)
 
     def _wait_in_line(self, data: bytes) -> None:
         self._rest = data

@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from gateway.bridge.sessions.sessions import ClientSession
 from gateway.listener import TcpLink
 from gateway.listener.link import NetworkLink
 from gateway.listener.long_reads import LongReads
@@ -381,6 +383,38 @@ def test_when_nobody_else_sends_turns_are_short_all_the_same_and_are_committed_t
     of_silence = [number for number in commits if number >= 20]
     assert of_silence[-1] == 60, "the last slices are committed although nobody else sends"
     assert 3 <= len(of_silence) <= 6 < len(gathered)
+
+
+def test_connections_without_a_session_have_a_millisecond_of_a_turn_together() -> None:
+    """A thousand of them may send a byte each."""
+
+    async def scenario() -> None:
+        reads = LongReads(lambda: None)
+        assert [reads.newcomer_waits(now_s) for now_s in (7.0, 7.0009, 7.0011)] == [False, False, True]
+        await asyncio.sleep(0)
+        assert not reads.newcomer_waits(7.002), "the next turn has its own time"
+
+    asyncio.run(scenario())
+
+
+def test_only_a_connection_without_a_session_waits_behind_the_time_of_those(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.listener.long_reads._NEWCOMERS_S", -1.0)
+
+    async def scenario(running: Running) -> None:
+        bridge = running.bridge
+        with await asyncio.to_thread(socket.create_connection, ("127.0.0.1", running.port), PATIENCE_S) as client:
+            client.sendall(b"1")
+            link = await running.only_link()
+            assert isinstance(link, TcpLink)
+            link.data_received(b"2")
+            assert bridge.received == b"1"
+            await bridge.until(lambda: bridge.received == b"12")
+            link.session = cast(ClientSession, object())
+            link.data_received(b"3")
+            link.session = None
+            assert bridge.received == b"123"
+
+    run(scenario, {}, answers=False)
 
 
 class _Broken:
