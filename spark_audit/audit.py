@@ -110,7 +110,7 @@ def told(result: ControlResult) -> str:
         ControlStatus.OFF: "off",
         ControlStatus.NOT_EVALUABLE: result.not_evaluable,
         ControlStatus.NOTHING_TO_TEST: f"no {result.items} to test",
-    }.get(result.status, f"{counted(result.violations, 'violation')}, {result.tested} {result.items} tested")
+    }.get(result.status, f"{counted(result.violations, 'violation')}, {result.items} tested: {result.tested}")
     return f"{result.identifier}: {said}"
 
 
