@@ -29,9 +29,12 @@ def _commands(block: str) -> list[tuple[str, str]]:
 
 
 def _matches(shown: str, printed: str) -> bool:
-    """Whether an output is the one that is shown, where `...` stands for any rest of a line."""
-    lines = [re.escape(line).replace(re.escape("..."), ".*") for line in shown.splitlines()]
-    return re.fullmatch("\n".join(lines), printed.strip("\n")) is not None
+    """Whether an output is the one that is shown. `...` stands for any rest of a line; alone, for any lines."""
+    lines = [
+        "(?:.*\n)*" if line == "..." else re.escape(line).replace(re.escape("..."), ".*") + "\n"
+        for line in shown.splitlines()
+    ]
+    return re.fullmatch("".join(lines), f"{printed.strip()}\n" if printed.strip() else "") is not None
 
 
 class Terminal:

@@ -143,28 +143,28 @@ def test_a_record_that_names_what_had_ended_has_the_whole_trail_read(tmp_path: P
 _GOES_ON = (1, 2, 4, 7, 12, 14, 22)
 
 
-def test_spark_and_duckdb_carry_and_find_the_same(spark: SparkSession, planted: Trails, tmp_path: Path) -> None:
+def test_spark_goes_on_from_a_state_of_duckdb_as_duckdb_does(
+    spark: SparkSession, planted: Trails, tmp_path: Path
+) -> None:
+    """They find the same, and leave the same state."""
     names = [f"{number:024x}" for number in _GOES_ON]
-    told: dict[str, list[set[Told]]] = {}
-    states = {}
-    for kind in ("duckdb", "spark"):
-        root = tmp_path / kind
-        audits = Increments([root / name for name in names], tmp_path, is_patient=False)
-        if kind == "spark":
-            audits.engine = lambda _scratch: SparkEngine(spark)
-        told[kind] = []
-        for part in (1, 2):
-            for name in names:
-                middle = len(planted[name]) // 2
-                lines = planted[name][:middle] if part == 1 else planted[name][middle:]
-                write_segment(root / name, part, lines)
-            told[kind].append(_but_of_files(audits.audit()))
-        states[kind] = audits.state()
-    assert told["spark"] == told["duckdb"]
+    folders = [tmp_path / name for name in names]
+    on_duckdb, on_spark = (Increments(folders, tmp_path, is_patient=False) for _ in range(2))
+    on_spark.engine = lambda _scratch: SparkEngine(spark)
+    for name in names:
+        write_segment(tmp_path / name, 1, planted[name][: len(planted[name]) // 2])
+    on_duckdb.audit()
+    on_spark.data = on_duckdb.data
+    for name in names:
+        write_segment(tmp_path / name, 2, planted[name][len(planted[name]) // 2 :])
+    told = on_duckdb.audit()
+    assert on_spark.audit() == told
+    assert _but_of_files(told)
+    states = on_spark.state(), on_duckdb.state()
     for name in TABLES:
-        on_spark, on_duckdb = (sorted(map(_row, each.table(name).to_pylist())) for each in states.values())
-        assert on_spark == on_duckdb, name
-    assert states["spark"].memories == states["duckdb"].memories
+        one, other = (sorted(map(_row, each.table(name).to_pylist())) for each in states)
+        assert one == other, name
+    assert states[0].memories == states[1].memories
 
 
 def _row(row: dict[str, object]) -> str:
