@@ -4,6 +4,7 @@ import asyncio
 import socket
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -489,7 +490,9 @@ def test_a_kilobyte_is_cut_shorter_only_where_it_takes_three_times_as_long(
         await running.bridge.until(lambda: len(running.bridge.received) == 50_000)
 
     run(scenario, {}, answers=False)
-    assert min(length for _, length in watcher.pieces[:-1]) == shortest
+    # The socket may give the bytes in several reads, each of which ends with a shorter slice.
+    ((usual, _),) = Counter(length for _, length in watcher.pieces).most_common(1)
+    assert usual == shortest
 
 
 @pytest.mark.parametrize(("aim_s", "length"), [(-1.0, 128), (3_600.0, 16_384)])
