@@ -170,6 +170,9 @@ class _Writer:
             return [name.lower(), *(self.told(each) for pair in value.items() for each in pair)]
         if name in _NAMED:
             return ["named", name, *map(self.told, value)]
+        if kind in (set, frozenset):
+            # each process has an order of its own for a set, and the same state is to be the same bytes
+            return [name, *map(self.told, sorted(value, key=lambda each: orjson.dumps(_Writer().told(each))))]
         if kind in _SEQUENCES.values():
             return [name, *map(self.told, value)]
         if kind is not _CLASSES.get(name):

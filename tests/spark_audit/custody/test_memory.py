@@ -46,6 +46,15 @@ def test_a_memory_that_is_written_again_is_the_same(made: Callable[[], Scene]) -
     assert Memory.of(memory.replay()) == memory
 
 
+def test_the_order_of_a_set_does_not_show_in_a_memory() -> None:
+    there, back = Replay(), Replay()
+    for number in range(1_000):
+        there._lanes.fresh.add(f"lane {number}")
+        back._lanes.fresh.add(f"lane {999 - number}")
+    assert list(there._lanes.fresh) != list(back._lanes.fresh)
+    assert Memory.of(there).as_text() == Memory.of(back).as_text()
+
+
 def test_a_memory_has_everything_that_a_replay_knows() -> None:
     replay = Replay()
     for part, names in PARTS.items():
