@@ -122,8 +122,8 @@ class Bridge:
         self._trail = trail
         self.charge_application = trail.charge_application
         self._slow_reading = SlowReading(sessions.budgets, trail, self.paused_publishers, now_s)
-        #: For the listener's long reads: they commit the work of others first, and may be gathered for one commit.
-        self.commit_now, self.gathering = engine.commit_now, engine.gathering
+        #: Commits and answers the work of this turn of the event loop, before long work begins.
+        self.commit_now = engine.commit_now
         self._call_soon = call_soon
         self._outdated = OutdatedRights(sessions, deliver=to_mqtt.deliver, goes_on=self._goes_on, call_soon=call_soon)
         self._filter_pacing = FilterPacing(

@@ -61,7 +61,7 @@ class Listeners:
         self._slow_readers = SlowReaders(settings.mqtt, bridge.admission.refusals)
         self._unfinished = SlowSenders(settings.mqtt, bridge.admission.refusals)
         self._settings = settings.listeners
-        long_reads = LongReads(bridge.commit_now, bridge.gathering)
+        long_reads = LongReads(bridge.commit_now)
         self._listeners = tuple(
             Listener(
                 bridge,

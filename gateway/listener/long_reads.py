@@ -2,30 +2,21 @@
 
 A short read goes to the bridge at once. The connection of a long read, or of packets that are slow to read, waits in a
 line. The connections in line hand on one slice each, one after the other, until the time of this turn is used up. Then
-the gateway reads all other clients. When many connections without a session are read in one turn, they wait there too.
-
-While others send, each turn commits what they have sent before it takes a slice. When nobody else sends, the slices of
-some milliseconds are gathered for one commit, because each commit costs as much as many packets. The first packet of a
-client that begins to send ends the gathering.
+the gateway reads and commits all other clients. When many connections without a session are read in one turn, they wait
+there too.
 """
 
 import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Final, Protocol
 
-#: No slice begins in a turn of the loop after so many seconds: little more than a commit on a quick disk takes.
+#: Seconds for all slices of one turn of the loop, and for one slice: little more than a commit on a quick disk takes.
 _TIME_S: Final = 0.0003
-#: Seconds that one slice should take.
-_PIECE_S: Final = 0.0003
-#: Both when no other client has sent anything for a while. Each slice is a unit of work, and shorter slices of usual
-#: messages would cost a tenth more. Turns of 1 ms cost bulk senders a fifth of their rate.
+#: The same when no other client has sent anything for a while: a turn has its own commit, a slice its unit of work.
+#: Turns of 1 ms cost bulk senders a fifth of their rate.
 _TIME_AMONG_THEMSELVES_S: Final = 0.004
-_PIECE_AMONG_THEMSELVES_S: Final = 0.004
-#: The slices that begin within so many seconds are committed together when no other client sends.
-_GATHERING_S: Final = 0.004
 _WHILE_S: Final = 0.02
 #: Turns of the loop for which nobody else was heard either. Behind a pause, of the disk for example, the time says
 #: nothing: nobody was read meanwhile.
@@ -46,29 +37,16 @@ class LongRead(Protocol):
 class LongReads:
     """The line of waiting connections. All listeners share one."""
 
-    def __init__(
-        self,
-        commit_now: Callable[[], None],
-        gathering: Callable[[], AbstractContextManager[None]] = nullcontext,
-        *,
-        now_s: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """`commit_now` commits the packets of all other clients, so that their answers leave first.
-
-        Work that is submitted within `gathering` waits for `commit_now`, or for the commit of other work.
-        """
+    def __init__(self, commit_now: Callable[[], None]) -> None:
+        """`commit_now` commits the packets of all other clients, so that their answers leave first."""
         self._commit_now = commit_now
-        self._gathering = gathering
-        self._now_s = now_s
         #: When the last short read came, by the monotonic clock.
         self.short_read_s = 0.0
         #: Seconds that a slice should take at present.
-        self.piece_s = _PIECE_S
+        self.piece_s = _TIME_S
         #: The short read that came last before the last turn, and how many turns have come since.
         self._heard_s = 0.0
         self._silence = 0
-        #: When the slices that are gathered are committed.
-        self._gathered_s = 0.0
         #: When the time of newcomers in this turn is over; 0: no newcomer was read in it.
         self._newcomers_end_s = 0.0
         self._line: deque[LongRead] = deque()
@@ -93,39 +71,22 @@ class LongReads:
 
     def _serve(self) -> None:
         try:
-            self._begin_turn()
+            self._hand_on()
         finally:  # the loop reports an error of one connection, or of a commit, and the other connections go on
             self._is_due = bool(self._line)
             if self._is_due:
                 asyncio.get_running_loop().call_soon(self._serve)
-            elif self._gathered_s:
-                self._commit()
 
-    def _begin_turn(self) -> None:
-        now_s = self._now_s()
-        if self._others_send(now_s):
-            self._commit()
-            self.piece_s = _PIECE_S
-            self._hand_on(self._now_s() + _TIME_S)
-            return
-        if now_s > self._gathered_s:
-            self._commit()
-            now_s = self._now_s()
-            self._gathered_s = now_s + _GATHERING_S
-        self.piece_s = _PIECE_AMONG_THEMSELVES_S
-        with self._gathering():
-            self._hand_on(now_s + _TIME_AMONG_THEMSELVES_S)
-
-    def _commit(self) -> None:
-        self._gathered_s = 0.0
+    def _hand_on(self) -> None:
         self._commit_now()
-
-    def _hand_on(self, ends_s: float) -> None:
+        now_s = time.monotonic()
+        self.piece_s = _TIME_S if self._others_send(now_s) else _TIME_AMONG_THEMSELVES_S
+        ends_s = now_s + self.piece_s
         while self._line:
             first = self._line.popleft()
             if first.hand_on_piece():
                 self._line.append(first)
-            if self._now_s() > ends_s:
+            if time.monotonic() > ends_s:
                 break
 
     def _others_send(self, now_s: float) -> bool:

@@ -110,10 +110,6 @@ class Engine:
         )
         self.counters.under_way = self._commits.units
         self.commit_times = self._commits.times
-        #: Commits the units submitted in this turn of the event loop. Call it before work that takes long.
-        self.commit_now = self._commits.flush
-        #: Units that are submitted meanwhile wait for `commit_now`, which the caller must call, or for another unit.
-        self.gathering = self._commits.gathering
         self.maintenance = StoreMaintenance(store, self._commits, has_loop=call_soon is not None)
         self.has_loop = call_soon is not None
         self._available = AvailableMessages(
@@ -369,6 +365,10 @@ class Engine:
     def each_state(self, kind: StateKind, prefix: bytes = b"", *, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Those whose key begins with a prefix, one after another: for values that are large together."""
         return self._store.each_state(kind, prefix, start=start)
+
+    def commit_now(self) -> None:
+        """Commits the units submitted in this turn of the event loop. Call it before work that takes long."""
+        self._commits.flush()
 
     def is_committing_on(self, queue: Queue) -> bool:
         """Whether a submitted unit, not yet committed, puts on the queue or gets from it."""

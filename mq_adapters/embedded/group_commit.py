@@ -7,8 +7,7 @@ once, and its audit notes wait for the next group, or for `want_notes`.
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final
 
 from mq_adapters.embedded.counters import Counters
@@ -85,7 +84,6 @@ class GroupCommit:
         self._asked_first: list[Callable[[], list[Note]]] = []
         self._committing: Group | None = None
         self._flush_is_due = False
-        self._is_gathering = False
         self._later_notes: list[Note] = []
         self._notes_are_wanted = False
         self._commit_s = 0.0
@@ -106,27 +104,15 @@ class GroupCommit:
         return bool(self._later_notes)
 
     def add(self, unit: UnitOfWork) -> None:
-        """Adds a unit to the group that gathers. It is committed at once, or in the event loop's next turn.
-
-        Within `gathering` it waits for a unit that is added outside, or for `flush`.
-        """
+        """Adds a unit to the group that gathers. It is committed at once, or in the event loop's next turn."""
         self._group.append(unit)
-        if self._flush_is_due or self._committing is not None or self._is_gathering:
+        if self._flush_is_due or self._committing is not None:
             return
         if self._call_soon is None:
             self.flush()
         else:
             self._flush_is_due = True
             self._call_soon(self.flush)
-
-    @contextmanager
-    def gathering(self) -> Iterator[None]:
-        """Units that are added meanwhile ask for no commit of their own. The caller must call `flush` some time."""
-        self._is_gathering = True
-        try:
-            yield
-        finally:
-            self._is_gathering = False
 
     def before_commit(self, callback: Callable[[], None]) -> None:
         """Calls back once, when the group that gathers is about to be written. Units added then belong to it."""

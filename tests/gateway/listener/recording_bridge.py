@@ -46,10 +46,6 @@ class RecordingBridge:
     def commit_now(self) -> None:
         """There is nothing to commit here."""
 
-    def gathering(self) -> contextlib.AbstractContextManager[None]:
-        """See Bridge."""
-        return contextlib.nullcontext()
-
     def go_on(self, link: NetworkLink) -> None:
         """See Bridge. No link waits for its turn here, unless a test lets it."""
 

@@ -5,8 +5,7 @@ import socket
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import cast
 
@@ -27,9 +26,8 @@ LONG = bytes(range(256)) * 4_000  # a megabyte
 
 @pytest.fixture(autouse=True)
 def _every_piece_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    for of_whom in ("", "_AMONG_THEMSELVES"):
-        monkeypatch.setattr(f"gateway.listener.long_reads._TIME{of_whom}_S", -1.0)
-        monkeypatch.setattr(f"gateway.listener.long_reads._PIECE{of_whom}_S", -1.0)
+    monkeypatch.setattr("gateway.listener.long_reads._TIME_AMONG_THEMSELVES_S", -1.0)
+    monkeypatch.setattr("gateway.listener.long_reads._TIME_S", -1.0)
 
 
 def _watch(bridge: RecordingBridge, watcher: "Watcher") -> None:
@@ -321,7 +319,7 @@ def test_those_in_line_take_turns_and_one_share_is_for_all_of_them() -> None:
 def test_behind_a_pause_of_the_loop_others_are_still_thought_to_send(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that stood still for a second was no silence: what others sent meanwhile has not been read yet."""
     hurried_s, usual_s = -1.0, -2.0
-    monkeypatch.setattr("gateway.listener.long_reads._PIECE_AMONG_THEMSELVES_S", usual_s)
+    monkeypatch.setattr("gateway.listener.long_reads._TIME_AMONG_THEMSELVES_S", usual_s)
     times_s: list[float] = []
 
     class Timed(_Pieces):
@@ -340,50 +338,6 @@ def test_behind_a_pause_of_the_loop_others_are_still_thought_to_send(monkeypatch
 
     asyncio.run(scenario())
     assert times_s == 2 * ([hurried_s] * 20 + [usual_s] * 5)
-
-
-class _Clock:
-    """A clock that goes on by a step each time somebody asks."""
-
-    def __init__(self, step_s: float) -> None:
-        self._step_s = step_s
-        self._now_s = 100.0
-
-    def __call__(self) -> float:
-        self._now_s += self._step_s
-        return self._now_s
-
-
-def test_when_nobody_else_sends_turns_are_short_all_the_same_and_are_committed_together(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Who begins to send waits for one such turn. A commit for each would cost as much as the packets."""
-    for constant, value_s in (("_TIME_AMONG_THEMSELVES_S", 0.001), ("_GATHERING_S", 0.004)):
-        monkeypatch.setattr(f"gateway.listener.long_reads.{constant}", value_s)
-    taken: list[str] = []
-    commits: list[int] = []
-    gathered: list[bool] = []
-
-    @contextmanager
-    def gathering() -> Iterator[None]:
-        before = len(taken)
-        yield
-        gathered.append(len(taken) > before)
-
-    async def scenario() -> None:
-        reads = LongReads(lambda: commits.append(len(taken)), gathering, now_s=_Clock(0.0003))
-        reads.join(_Pieces("long", 60, taken))
-        for turn in range(40):
-            before = len(taken)
-            await asyncio.sleep(0)
-            assert len(taken) - before <= (1 if turn < 19 else 4), turn
-
-    asyncio.run(scenario())
-    assert (len(taken), taken.count("long")) == (60, 60)
-    assert all(gathered)
-    of_silence = [number for number in commits if number >= 20]
-    assert of_silence[-1] == 60, "the last slices are committed although nobody else sends"
-    assert 3 <= len(of_silence) <= 6 < len(gathered)
 
 
 def test_connections_without_a_session_have_a_millisecond_of_a_turn_together() -> None:
@@ -470,7 +424,7 @@ def test_a_kilobyte_is_cut_shorter_only_where_it_takes_three_times_as_long(
     monkeypatch: pytest.MonkeyPatch, aim_s: float, takes_s: float, shortest: int
 ) -> None:
     """Each slice is a unit of work: cut shorter than need be, usual messages would cost more."""
-    for time_of_slices in ("_PIECE_S", "_PIECE_AMONG_THEMSELVES_S"):
+    for time_of_slices in ("_TIME_S", "_TIME_AMONG_THEMSELVES_S"):
         monkeypatch.setattr(f"gateway.listener.long_reads.{time_of_slices}", aim_s)
     now_s = 0.0
     monkeypatch.setattr("gateway.listener.tcp.time", SimpleNamespace(monotonic=lambda: now_s))
@@ -499,7 +453,7 @@ def test_a_kilobyte_is_cut_shorter_only_where_it_takes_three_times_as_long(
 def test_pieces_are_short_where_they_take_long_and_long_where_they_are_quick(
     monkeypatch: pytest.MonkeyPatch, aim_s: float, length: int
 ) -> None:
-    monkeypatch.setattr("gateway.listener.long_reads._PIECE_AMONG_THEMSELVES_S", aim_s)
+    monkeypatch.setattr("gateway.listener.long_reads._TIME_AMONG_THEMSELVES_S", aim_s)
     watcher = Watcher()
 
     async def scenario(running: Running) -> None:

@@ -237,24 +237,3 @@ def test_a_call_before_a_commit_that_fails_keeps_no_other_call_from_it(data_fold
         loop.run()
     assert engine.state(StateKind.SESSION, b"client") == b"row"
     engine.close()
-
-
-def test_units_that_are_gathered_wait_for_the_next_unit_or_for_commit_now(data_folder):
-    loop = Loop()
-    engine = Engine.open(data_folder, call_soon=loop.soon.append)
-    engine.ensure("ORDERS", "")
-    loop.soon.clear()
-    told: list[str] = []
-    with engine.gathering():
-        _submit(engine, on_committed=lambda _unit: told.append("gathered"))
-        _submit(engine, on_committed=lambda _unit: told.append("gathered too"))
-    assert (loop.soon, told) == ([], [])
-    _submit(engine, on_committed=lambda _unit: told.append("another's"))
-    (commit,) = loop.soon
-    commit()
-    assert told == ["gathered", "gathered too", "another's"]
-    with engine.gathering():
-        _submit(engine, on_committed=lambda _unit: told.append("the last"))
-    engine.commit_now()
-    assert told[3:] == ["the last"]
-    engine.close()
