@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import apsw
@@ -164,13 +165,21 @@ def filled(short, data_folder) -> Iterator[Direct]:
         yield queue_manager
 
 
-def started(program: str, data_folder: Path) -> "subprocess.Popen[str]":
-    """Another process that reads now."""
-    command = [sys.executable, "-c", program, str(data_folder / FILE_NAME)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "reads\n"
-    return process
+@pytest.fixture
+def started(data_folder: Path) -> Iterator[Callable[[str], "subprocess.Popen[str]"]]:
+    """Starts other processes that read now."""
+    with ExitStack() as processes:
+
+        def start(program: str) -> "subprocess.Popen[str]":
+            command = [sys.executable, "-c", program, str(data_folder / FILE_NAME)]
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            processes.enter_context(process)
+            processes.callback(process.kill)
+            assert process.stdout is not None
+            assert process.stdout.readline() == "reads\n"
+            return process
+
+        yield start
 
 
 def look_until_ended(store: Store, process: "subprocess.Popen[str]") -> int:
@@ -182,8 +191,8 @@ def look_until_ended(store: Store, process: "subprocess.Popen[str]") -> int:
 
 
 @needs_proc
-def test_who_reads_is_known_and_whether_it_may_be_ended(filled, data_folder):
-    ours, foreign = started(STANDING, data_folder), started(FOREIGN, data_folder)
+def test_who_reads_is_known_and_whether_it_may_be_ended(filled, started, data_folder):
+    ours, foreign = started(STANDING), started(FOREIGN)
     found = {reader.pid: reader for reader in readers(data_folder / FILE_NAME, data_folder / LOCK_NAME)}
     assert {pid: reader.may_be_ended for pid, reader in found.items()} == {ours.pid: True, foreign.pid: False}
     assert sys.executable in found[foreign.pid].command
@@ -193,9 +202,9 @@ def test_who_reads_is_known_and_whether_it_may_be_ended(filled, data_folder):
 
 
 @needs_proc
-def test_a_reader_that_stands_still_is_ended_and_the_wal_begins_anew(filled, data_folder, monkeypatch):
+def test_a_reader_that_stands_still_is_ended_and_the_wal_begins_anew(filled, started, monkeypatch):
     monkeypatch.setattr(readers_module, "STANDING_S", 0.1)
-    store, reader = store_of(filled), started(STANDING, data_folder)
+    store, reader = store_of(filled), started(STANDING)
     put_until(filled, lambda: store.status().log_is_long)
     assert look_until_ended(store, reader) == 3
     assert reader.stdout is not None
@@ -205,8 +214,8 @@ def test_a_reader_that_stands_still_is_ended_and_the_wal_begins_anew(filled, dat
 
 
 @needs_proc
-def test_a_command_that_was_stopped_is_ended_at_once(filled, data_folder):
-    store, reader = store_of(filled), started(STANDING, data_folder)
+def test_a_command_that_was_stopped_is_ended_at_once(filled, started):
+    store, reader = store_of(filled), started(STANDING)
     reader.send_signal(signal.SIGSTOP)
     put_until(filled, lambda: store.status().log_is_long)
     assert look_until_ended(store, reader) == 3
@@ -214,12 +223,11 @@ def test_a_command_that_was_stopped_is_ended_at_once(filled, data_folder):
 
 
 @needs_proc
-def test_a_foreign_reader_is_named_and_left_alone(filled, data_folder, monkeypatch, caplog):
+def test_a_foreign_reader_is_named_and_left_alone(filled, started, monkeypatch, caplog):
     monkeypatch.setattr(readers_module, "STANDING_S", 0.0)
     caplog.set_level(logging.INFO, "mq_adapters")
-    store, reader = store_of(filled), started(FOREIGN, data_folder)
-    put_until(filled, lambda: store.status().log_is_long)
-    assert store.status().checkpoints_held
+    store, reader = store_of(filled), started(FOREIGN)
+    put_until(filled, lambda: store.status().log_is_long and store.status().checkpoints_held)
     for _ in range(3):
         store.look()
     assert reader.poll() is None
