@@ -35,6 +35,7 @@ from mq_adapters.channel import (
     OutboundSettings,
     Resolution,
     ResolutionRefused,
+    RetrySchedule,
     resolve,
 )
 from mq_adapters.channel.clock import Clock
@@ -145,6 +146,7 @@ class Process:
                 batch_messages=target.batch_messages,
                 batch_bytes=target.batch_bytes,
                 batch_idle_s=target.batch_idle_ms / 1000,
+                retry=RetrySchedule(delays_s=target.retry_s),
             )
             yield Outbound(
                 settings,
@@ -168,6 +170,7 @@ class Process:
                 batch_messages=target.batch_messages,
                 batch_bytes=target.batch_bytes,
                 batch_idle_s=target.batch_idle_ms / 1000,
+                retry=RetrySchedule(delays_s=target.retry_s),
             )
             yield Inbound(
                 settings,

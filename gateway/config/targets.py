@@ -20,6 +20,8 @@ MAXIMUM_BATCH_MESSAGES: Final = 9_998
 #: IBM MQ, MQ_USER_ID_LENGTH: MQMD.UserIdentifier.
 USER_IDENTIFIER_CHARACTERS: Final = 12
 MAXIMUM_SHARDS: Final = 64
+#: Seconds. A queue manager that is away must not keep a processor busy.
+SHORTEST_LAST_RETRY_S: Final = 0.1
 _TARGET_NAME: Final = re.compile(r"[A-Z0-9._]{1,12}")
 _CONNECTION_NAME: Final = re.compile(r"[A-Za-z0-9._:\-]{1,253}(\([0-9]{1,5}\))?")
 
@@ -45,6 +47,20 @@ def _checked_user_identifier(user: str) -> str:
 TargetName = Annotated[str, AfterValidator(_checked_target_name)]
 ConnectionNames = Annotated[
     tuple[Annotated[str, AfterValidator(_checked_connection_name)], ...], BeforeValidator(listed)
+]
+
+
+def _checked_retry(delays_s: tuple[float, ...]) -> tuple[float, ...]:
+    if delays_s[-1] < SHORTEST_LAST_RETRY_S:
+        raise ValueError(f"the last number is for all later attempts: at least {SHORTEST_LAST_RETRY_S}")
+    return delays_s
+
+
+RetryDelays = Annotated[
+    tuple[Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)], ...],
+    Field(min_length=1, max_length=100),
+    AfterValidator(_checked_retry),
+    BeforeValidator(listed),
 ]
 UserIdentifier = Annotated[str, AfterValidator(_checked_user_identifier)]
 
@@ -112,6 +128,11 @@ class TargetSettings(Table):
         ge=0,
         le=10_000,
         description="milliseconds for which a batch that is not full waits for more messages",
+    )
+    retry_s: RetryDelays = Field(
+        default=(0.0, 10.0, 60.0),
+        description="seconds that a channel waits before each attempt to connect again; the last number is for all"
+        " later attempts, and where only an operator can help",
     )
     hold_bytes: int = Field(
         default=10_737_418_240,

@@ -8,7 +8,7 @@ import pytest
 from tests.end_to_end.ibm_mq.central import Central, by_client, numbered
 from tests.end_to_end.ibm_mq.conftest import NewGateway, Way
 from tests.end_to_end.ibm_mq.target_gateway import TargetGateway, wait_until
-from tests.end_to_end.ibm_mq.test_exactly_once import Scale, break_connections
+from tests.end_to_end.ibm_mq.test_exactly_once import RETRY_S, Scale, break_connections
 from tests.end_to_end.resending_clients import Publisher, Subscriber
 
 TOPIC = "back/a"
@@ -53,7 +53,7 @@ def test_each_publication_reaches_persistent_sessions_as_its_qos_says_through_lo
     new_target_gateway: NewGateway, central: Central, way: Way, proof_scale: str
 ) -> None:
     scale = SCALES[proof_scale]
-    gateway = new_target_gateway(way, batch_messages=scale.batch_messages).start()
+    gateway = new_target_gateway(way, batch_messages=scale.batch_messages, retry_s=RETRY_S).start()
     gateway.wait_for_running()
     subscribers = [Subscriber(gateway.port, b"hears-%d" % number, TOPIC.encode()) for number in range(2)]
     for subscriber in subscribers:

@@ -1,6 +1,7 @@
 """A gateway with a target: both directions, each message once, through kills, outages and the operator's commands."""
 
 import signal
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -107,6 +108,17 @@ def test_messages_wait_in_an_outage_and_the_status_says_why(gateway, central, un
     until(lambda: central.bodies() == numbered(10), "all have arrived")
     waiting_lines = [line for line in gateway.log.read_text().splitlines() if "state=waiting" in line and OUT in line]
     assert len(waiting_lines) <= 2
+
+
+def test_channels_try_again_when_the_configuration_says(new_program, central, tmp_path):
+    gateway = new_program(tmp_path, central.data, retry_s=[300.0])
+    for channel in (OUT, IN_SUBSCRIBER):
+        gateway.wait_for_state("RUNNING", channel)
+    broken_at = datetime.now(UTC)
+    central.end(signal.SIGKILL)
+    for channel in (OUT, IN_SUBSCRIBER):
+        next_try = datetime.fromisoformat(gateway.wait_for_state("WAITING", channel)["RETRYTIM"])
+        assert timedelta(seconds=299) <= next_try - broken_at < timedelta(seconds=360)
 
 
 def test_a_stopped_channel_stays_stopped_over_a_restart(gateway, central, until):
