@@ -4,11 +4,14 @@ A short read goes to the bridge at once. The connection of a long read, or of pa
 line. The connections in line hand on one slice each, one after the other, until the time of this turn is used up. Then
 the gateway reads and commits all other clients. When many connections without a session are read in one turn, they wait
 there too.
+
+Each prefix of addresses has a line of its own, and the prefixes take turns: a slice for each, however many of its
+connections wait. So whoever opens fifty connections gets no more slices than a neighbour with one.
 """
 
 import asyncio
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -35,7 +38,7 @@ class LongRead(Protocol):
 
 
 class LongReads:
-    """The line of waiting connections. All listeners share one."""
+    """The lines of waiting connections. All listeners share them."""
 
     def __init__(self, commit_now: Callable[[], None]) -> None:
         """`commit_now` commits the packets of all other clients, so that their answers leave first."""
@@ -49,7 +52,8 @@ class LongReads:
         self._silence = 0
         #: When the time of newcomers in this turn is over; 0: no newcomer was read in it.
         self._newcomers_end_s = 0.0
-        self._line: deque[LongRead] = deque()
+        #: The lines by prefix, the one first whose turn is next. None is empty.
+        self._lines: OrderedDict[bytes, deque[LongRead]] = OrderedDict()
         self._is_due = False
 
     def newcomer_waits(self, now_s: float) -> bool:
@@ -62,9 +66,12 @@ class LongReads:
     def _end_newcomers_turn(self) -> None:
         self._newcomers_end_s = 0.0
 
-    def join(self, read: LongRead) -> None:
-        """Hands on slices of a connection from the next turn of the loop on. Do not join again while in line."""
-        self._line.append(read)
+    def join(self, read: LongRead, prefix: bytes) -> None:
+        """Hands on slices of a connection from the next turn of the loop on. Do not join again while in line.
+
+        `prefix`: that of its client's address (limits.addresses.prefix_of); all without an address share b"".
+        """
+        self._lines.setdefault(prefix, deque()).append(read)
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._serve)
@@ -73,7 +80,7 @@ class LongReads:
         try:
             self._hand_on()
         finally:  # the loop reports an error of one connection, or of a commit, and the other connections go on
-            self._is_due = bool(self._line)
+            self._is_due = bool(self._lines)
             if self._is_due:
                 asyncio.get_running_loop().call_soon(self._serve)
 
@@ -82,10 +89,13 @@ class LongReads:
         now_s = time.monotonic()
         self.piece_s = _TIME_S if self._others_send(now_s) else _TIME_AMONG_THEMSELVES_S
         ends_s = now_s + self.piece_s
-        while self._line:
-            first = self._line.popleft()
+        while self._lines:
+            prefix, line = self._lines.popitem(last=False)
+            first = line.popleft()
+            if line:
+                self._lines[prefix] = line
             if first.hand_on_piece():
-                self._line.append(first)
+                self._lines.setdefault(prefix, deque()).append(first)
             if time.monotonic() > ends_s:
                 break
 

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Final, cast
 
 from gateway.config.values import Address
+from gateway.limits.addresses import network_of, prefix_of
 from gateway.listener.client_certificates import certificate_of
 from gateway.listener.link import NetworkLink
 from gateway.listener.tls_reading import BARREN, BarrenTls
@@ -113,7 +114,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
     def _join_line(self) -> None:
         if not self._is_in_line:
             self._is_in_line = True
-            self._listener.long_reads.join(self)
+            self._listener.long_reads.join(self, prefix_of(network_of(self.address)))
 
     def hand_on_piece(self) -> bool:
         """See LongRead. A link that is not read leaves the line, and joins it again in `_start_reading`."""

@@ -17,6 +17,7 @@ from gateway.listener.link import NetworkLink
 from gateway.listener.long_reads import LongReads
 from tests.gateway.listener.recording_bridge import PATIENCE_S, RecordingBridge
 from tests.gateway.listener.running import Running, run
+from tests.gateway.listener.test_handshake import BEHIND_A_BALANCER, IPV4
 from tests.gateway.listener.websocket_client import BINARY, CLOSE, client_frame, raw_websocket
 
 PIECE_BYTES = 16_384
@@ -305,7 +306,7 @@ def test_those_in_line_take_turns_and_one_share_is_for_all_of_them() -> None:
     async def scenario() -> None:
         reads = LongReads(lambda: commits.append(len(taken)))
         for name, pieces in (("long", 3), ("short", 1), ("middle", 2)):
-            reads.join(_Pieces(name, pieces, taken))
+            reads.join(_Pieces(name, pieces, taken), b"\xc0\x00\x02")
         for turn in range(1, 7):
             await asyncio.sleep(0)
             assert len(taken) <= turn
@@ -314,6 +315,72 @@ def test_those_in_line_take_turns_and_one_share_is_for_all_of_them() -> None:
     asyncio.run(scenario())
     assert taken == ["long", "short", "middle", "long", "middle", "long"]
     assert commits == list(range(len(taken)))  # what others asked for meanwhile is answered before each share
+
+
+def test_prefixes_take_turns_however_many_connections_each_has() -> None:
+    """Else whoever opens fifty connections would have fifty slices for one of a neighbour."""
+    taken: list[str] = []
+
+    async def scenario() -> None:
+        reads = LongReads(lambda: None)
+        for _ in range(50):
+            reads.join(_Pieces("swarm", 3, taken), b"\xcb\x00\x71")
+        reads.join(_Pieces("alone", 5, taken), b"\xc0\x00\x02")
+        while len(taken) < 155:
+            await asyncio.sleep(0)
+        assert not reads._lines
+
+    asyncio.run(scenario())
+    assert taken == [*5 * ["swarm", "alone"], *145 * ["swarm"]]
+
+
+def test_a_prefix_that_comes_when_its_last_connection_is_served_waits_behind_the_others() -> None:
+    """A connection may join while another one is served, also of the prefix whose turn it is."""
+    taken: list[str] = []
+
+    class Inviting(_Pieces):
+        def hand_on_piece(self) -> bool:
+            reads.join(_Pieces("invited", 1, taken), b"\xcb\x00\x71")
+            return super().hand_on_piece()
+
+    async def scenario() -> None:
+        nonlocal reads
+        reads = LongReads(lambda: None)
+        reads.join(Inviting("inviting", 2, taken), b"\xcb\x00\x71")
+        reads.join(_Pieces("other", 2, taken), b"\xc0\x00\x02")
+        while len(taken) < 6:
+            await asyncio.sleep(0)
+
+    reads: LongReads
+    asyncio.run(scenario())
+    assert taken == ["inviting", "other", "invited", "other", "inviting", "invited"]
+
+
+@pytest.mark.parametrize(
+    ("listener", "header", "prefix"),
+    [
+        ({}, b"", b"\x7f\x00\x00"),
+        (BEHIND_A_BALANCER, IPV4, b"\xc0\x00\x02"),
+    ],
+    ids=["its own", "in the PROXY header"],
+)
+def test_a_connection_waits_in_the_line_of_its_clients_address(
+    listener: dict[str, object], header: bytes, prefix: bytes
+) -> None:
+    joined: list[bytes] = []
+
+    async def scenario(running: Running) -> None:
+        with await asyncio.to_thread(socket.create_connection, ("127.0.0.1", running.port), PATIENCE_S) as client:
+            client.sendall(header + b"1")
+            link = await running.only_link()
+            reads = link._listener.long_reads
+            join = reads.join
+            reads.join = lambda read, prefix: (joined.append(prefix), join(read, prefix))  # type: ignore[method-assign]
+            client.sendall(bytes(5_000))
+            await running.bridge.until(lambda: len(running.bridge.received) == 5_001)
+
+    run(scenario, listener, answers=False)
+    assert set(joined) == {prefix}
 
 
 def test_behind_a_pause_of_the_loop_others_are_still_thought_to_send(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,7 +399,7 @@ def test_behind_a_pause_of_the_loop_others_are_still_thought_to_send(monkeypatch
     async def scenario() -> None:
         for _ in range(2):
             reads.short_read_s = time.monotonic() - 1
-            reads.join(Timed("long", 25, []))
+            reads.join(Timed("long", 25, []), b"")
             for _ in range(30):
                 await asyncio.sleep(0)
 
@@ -386,8 +453,8 @@ def test_an_error_in_one_of_those_in_line_is_told_and_the_others_go_on() -> None
     async def scenario() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context["exception"]))
         reads = LongReads(lambda: None)
-        reads.join(_Broken())
-        reads.join(_Pieces("other", 2, taken))
+        reads.join(_Broken(), b"")
+        reads.join(_Pieces("other", 2, taken), b"")
         for _ in range(10):
             await asyncio.sleep(0)
 
