@@ -419,7 +419,7 @@ class Bridge:
                     return asked
                 work = LinkWork(link, session, self._engine.begin())
                 self._handlers[type(asked)](work, asked)
-                self._trail.charge(session.account, work.unit.notes)
+                self._trail.charge(session.account, work.unit)
                 return None
             asked = LongRequest(asked)
         while not asked.is_over:
@@ -429,7 +429,7 @@ class Bridge:
                 carry_out = self._subscribe if isinstance(part.event, SubscribeReceived) else self._unsubscribe
                 work = LinkWork(link, session, self._engine.begin())
                 carry_out(work, part.event, part.whole)
-                self._trail.charge(session.account, work.unit.notes)
+                self._trail.charge(session.account, work.unit)
         return None
 
     def _next_in_line_goes_on(self) -> bool:
@@ -467,7 +467,7 @@ class Bridge:
         if link.outstanding >= _MAXIMUM_OUTSTANDING:
             link.pause_reading()
         self._engine.submit(unit, lambda _unit: self._committed(work))
-        self._trail.charge(work.session.account, unit.notes)
+        self._trail.charge(work.session.account, unit)
 
     def _committed(self, work: LinkWork) -> None:
         """The unit of work is on the disk, so the acknowledgements may leave now."""

@@ -103,7 +103,8 @@ class Engine:
             offload=offload,
             counters=self.counters,
             next_sequence=lambda: self._next_sequence,
-            audit_messages=self._audit_messages,
+            pack_notes=self._pack_notes,
+            put_batch=self._put_batch,
             announce=self._announce,
             complete=self._complete,
             fail=self._fail,
@@ -415,22 +416,22 @@ class Engine:
 
     # -- inside: submitting -------------------------------------------------------------------------------------------
 
-    def _audit_messages(self, batch: int, notes: list[Note], unit: UnitOfWork) -> list[tuple[int, Message]]:
-        """The notes of a group as persistent messages on the audit queue, put in the group's last unit.
-
-        They are one batch and one message. If that would be too long, each half is a batch of its own.
-        """
+    def _pack_notes(self, batch: int, notes: list[Note]) -> list[Message]:
+        """The notes of groups as one message. If it would be too long, each half of the notes is a batch of its own."""
         if self.seal_notes is None:
             return []
-        queue = self._queues[AUDIT_QUEUE]
         sealed = self.seal_notes(batch, notes)
         if len(sealed) > AUDIT_MESSAGE_BYTES and len(notes) > 1:
             half = len(notes) // 2
-            first = self._audit_messages(batch, notes[:half], unit)
-            return first + self._audit_messages(batch + len(first), notes[half:], unit)
-        message = Message(_AUDIT_DESCRIPTOR, sealed)
-        self._number(unit, queue, message)  # whatever the queue's attributes are, because each act needs its record
-        return [(queue.identifier, message)]
+            first = self._pack_notes(batch, notes[:half])
+            return first + self._pack_notes(batch + len(first), notes[half:])
+        return [Message(_AUDIT_DESCRIPTOR, sealed)]
+
+    def _put_batch(self, batch: Message, unit: UnitOfWork) -> tuple[int, Message]:
+        """Puts a batch on the audit queue, whatever the queue's attributes are, because each act needs its record."""
+        queue = self._queues[AUDIT_QUEUE]
+        self._number(unit, queue, batch)
+        return queue.identifier, batch
 
     def _announce(self, group: list[UnitOfWork]) -> None:
         """Lets those who join a group take its messages. The messages are committed together with their effects."""

@@ -1,5 +1,6 @@
 """Groups at their edges: audit batches that are divided, call-backs that fail, a close behind slow commits."""
 
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +52,73 @@ def test_a_single_audit_note_is_not_divided_however_long_it_is(engine, monkeypat
     _submit(engine, 1_000_000, 2_000_000, 3_000_000)
     assert _batches(engine) == [b"1 1000000", b"2 2000000", b"3 3000000"]
     assert engine.failed is None
+
+
+def _note_alone(engine: Engine, *notes: int) -> None:
+    """A unit of work that has nothing durable."""
+    unit = engine.begin()
+    unit.notes += [(note,) for note in notes]
+    engine.submit(unit)
+
+
+def test_notes_that_wait_are_packed_a_few_at_a_time_and_written_before_those_of_the_group_that_they_join(
+    engine: Engine, data_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_commit, "NOTES_AT_ONCE", 3)
+    engine.seal_notes = lambda batch, notes: (packed.append(len(notes)), _seal(batch, notes))[1]
+    packed: list[int] = []
+    for number in range(1, 9):
+        _note_alone(engine, number)
+    assert packed == [3, 3]
+    assert _batches(engine) == []
+    _submit(engine, 9)
+    assert _batches(engine) == [b"1 1 2 3", b"2 4 5 6", b"3 7 8 9"]
+    assert packed == [3, 3, 3]
+    _note_alone(engine, 10, 11, 12)
+    engine.close()
+    again = Engine.open(data_folder)
+    again.seal_notes = _seal
+    _submit(again, 13)
+    assert _batches(again)[3:] == [b"4 10 11 12", b"5 13"]
+    assert again.failed is None
+    again.close()
+
+
+def test_a_crash_before_packed_notes_are_written_leaves_no_gap_among_the_batches(
+    engine: Engine, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_commit, "NOTES_AT_ONCE", 1)
+    engine.seal_notes = _seal
+    _submit(engine, 1)
+    _note_alone(engine, 2)
+    assert _batches(engine) == [b"1 1"]
+    crashed = tmp_path / "crashed"
+    shutil.copytree(data_folder, crashed)
+    again = Engine.open(crashed)
+    again.seal_notes = _seal
+    _submit(again, 3)
+    assert _batches(again) == [b"1 1", b"2 3"]
+    again.close()
+
+
+def test_packed_notes_are_written_without_a_group_to_join_when_they_are_long_together(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_commit, "NOTES_AT_ONCE", 1)
+    monkeypatch.setattr(group_commit, "MAXIMUM_LATER_BYTES", 8)
+    engine.seal_notes = _seal
+    for number in range(1, 6):
+        _note_alone(engine, number)
+        assert _batches(engine) == ([b"1 1", b"2 2", b"3 3", b"4 4"] if number > 3 else [])
+    engine.tick()
+    assert _batches(engine)[4:] == [b"5 5"]
+
+
+def test_notes_are_dropped_where_nobody_packs_them(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_commit, "NOTES_AT_ONCE", 1)
+    _note_alone(engine, 1)
+    _submit(engine, 2)
+    assert _batches(engine) == []
 
 
 class Loop:

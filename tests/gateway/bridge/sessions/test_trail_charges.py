@@ -263,3 +263,23 @@ def test_a_client_that_comes_and_goes_is_read_more_slowly(new_world: NewWorld) -
         link = world.connect("self")
     assert not link.is_read()
     assert world.connect("tell").is_read()
+
+
+@pytest.mark.parametrize(
+    ("topic_bytes", "packets", "is_written"), [(30, 100, False), (3_000, 4, False), (3_000, 12, True)]
+)
+def test_notes_of_qos_0_with_long_headers_do_not_wait_for_many_others(
+    new_world: NewWorld, topic_bytes: int, packets: int, is_written: bool
+) -> None:
+    """Ten megabytes of them at once would take the event loop 60 ms."""
+    world = new_world(limits=MqttLimits())
+    subscriber, publisher = world.connect("hear"), world.connect("self")
+    world.receive(subscriber, "82 06 0001 0001 '#' 00")
+    world.engine.tick()
+    world.run()
+    world.notes.clear()
+    for number in range(packets):
+        topic = b"%03d" % number + topic_bytes * b"t"
+        world.bridge.receive(publisher, publish_packet(0x30, topic, b"1"))
+        world.run()
+    assert bool(world.notes) == is_written
