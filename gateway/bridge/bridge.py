@@ -114,9 +114,10 @@ class Bridge:
         self._limits = client_limits
         self.admission = client_limits.admission
         self._intake = intake
+        self._call_soon = call_soon
         #: Connections that wait for room at a target, on the disk, or on the dead-letter queue for their messages.
         self.paused_publishers = PausedPublishers(
-            self._carry_out, partial(engine.counters.count, PublicationCounter.GIVEN_UP), now_s
+            self._carry_out, partial(engine.counters.count, PublicationCounter.GIVEN_UP), self._call_while_alive, now_s
         )
         engine.counters.in_hand = lambda: self.paused_publishers.publishes
         self._trail = trail
@@ -124,7 +125,6 @@ class Bridge:
         self._slow_reading = SlowReading(sessions.budgets, trail, self.paused_publishers, now_s)
         #: Commits and answers the work of this turn of the event loop, before long work begins.
         self.commit_now = engine.commit_now
-        self._call_soon = call_soon
         self._outdated = OutdatedRights(sessions, deliver=to_mqtt.deliver, goes_on=self._goes_on, call_soon=call_soon)
         self._filter_pacing = FilterPacing(
             call_soon, engine.commit_now, self._next_in_line_goes_on, lambda: sum(traffic.published), now_s
@@ -338,6 +338,10 @@ class Bridge:
     def access_changed(self) -> None:
         """The access list has changed."""
         self._outdated.begin()
+
+    def _call_while_alive(self, call: Callable[[], None]) -> None:
+        """Calls in the next turn of the event loop, unless the store has failed."""
+        self._call_soon(lambda: None if self._engine.failed is not None else call())
 
     # -- the beginning of a session ------------------------------------------------------------------------------------
 

@@ -8,7 +8,8 @@ the place has room, each link goes on where it was. None of these packets was ac
 ends meanwhile sends them again. Clients that wait for filter_pacing are paused here too.
 
 The packets of one read are carried out for a limited time in a turn of the event loop, whatever they ask for. The rest
-waits here until the link's next turn, in the line that its listener keeps (listener/long_reads.py).
+waits here until the link's next turn, in the line that its listener keeps (listener/long_reads.py). When a place has
+room, or pauses are over, the links that go on share such a time too.
 
 A link that sends faster than its budget allows is not read for a while, at every level of MQTT. The bridge carries out
 and acknowledges the packets that have arrived, and TCP makes the client wait with the rest. So nothing is lost, and a
@@ -18,6 +19,7 @@ them brings one more read. The last read of such a client is neither carried out
 """
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from heapq import heappop, heappush
@@ -62,7 +64,11 @@ class PausedPublishers:
     """Links that wait for a place, with the events that they have sent. A closed link stays until `end`."""
 
     def __init__(
-        self, carry_out: CarryOut, gave_up: Callable[[int], None], now_s: Callable[[], float] = time.monotonic
+        self,
+        carry_out: CarryOut,
+        gave_up: Callable[[int], None],
+        call_soon: Callable[[Callable[[], None]], object],
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """`gave_up` is called with the number of PUBLISHes that stay unanswered when a link ends.
 
@@ -70,12 +76,16 @@ class PausedPublishers:
         """
         self._carry_out = carry_out
         self._gave_up = gave_up
+        self._call_soon = call_soon
         self._now_s = now_s
         #: Place and events of each link, in the order in which they were paused.
         self._links: dict[Link, tuple[MqttLink, str, list[Asked]]] = {}
         #: How many PUBLISHes are among the events of each link, and of all links together.
         self._publishes: dict[Link, int] = {}
         self.publishes = 0
+        #: Links that go on, with the place for which each has waited, in the order in which they were paused.
+        self._going_on: OrderedDict[Link, str] = OrderedDict()
+        self._is_due = False
 
     def __len__(self) -> int:
         return len(self._links)
@@ -122,11 +132,32 @@ class PausedPublishers:
 
     def go_on(self, place: str) -> None:
         """The place has room. Its links go on, one after the other, until it is full again."""
-        waiting = [(link, events) for link, name, events in self._links.values() if name == place and link.is_open]
-        for link, _ in waiting:
-            self._forget(link)
-        for link, events in waiting:
-            self._resume(link, events)
+        self._going_on.update((link, place) for link, name, _ in self._links.values() if name == place)
+        if not self._is_due:
+            self._some_go_on()
+
+    def goes_on_soon(self, link: MqttLink, place: str) -> None:
+        """Lets one link go on, behind others that go on already. `place`: for which it has waited."""
+        self._going_on[link] = place
+        if not self._is_due:
+            self._is_due = True
+            self._call_soon(self._some_go_on)
+
+    def _some_go_on(self) -> None:
+        """Lets links go on for a limited time, and the others in the next turn of the event loop."""
+        ends_s = self._now_s() + _MOST_S
+        try:
+            while self._going_on:
+                link, place = self._going_on.popitem(last=False)
+                paused = self._links.get(link)
+                if paused is not None and paused[1] == place and link.is_open:
+                    self.goes_on(paused[0])
+                if self._now_s() > ends_s:
+                    break
+        finally:  # the loop reports an error of one link, and the other links go on
+            self._is_due = bool(self._going_on)
+            if self._is_due:
+                self._call_soon(self._some_go_on)
 
     def first_goes_on(self, place: str) -> bool:
         """Lets only the link go on that has waited longest for the place. Returns False if none waits."""
@@ -297,8 +328,8 @@ class SlowReading:
             self.pause(link, session.account, wait_s, take_new_topics())
 
     def tick(self) -> None:
-        """Several times a second: reads the links again whose pause is over."""
+        """Several times a second: reads the links again whose pause is over, as many as there is time for."""
         now_s = self._now_s()
-        while self._ends and self._ends[0][0] <= now_s:
+        while self._ends and self._ends[0][0] <= now_s and self._now_s() <= now_s + _MOST_S:
             _, _, link = heappop(self._ends)
-            self._paused.goes_on(link)
+            self._paused.goes_on_soon(link, _PACE)

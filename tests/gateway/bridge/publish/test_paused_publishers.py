@@ -2,10 +2,16 @@
 
 import itertools
 
+import pytest
+
+from gateway.bridge.sessions.links import MqttLink
+from gateway.bridge.sessions.sessions import ClientSession
+from gateway.bridge.subscribe.filter_pacing import Asked
 from gateway.config.mqtt_limits import MqttLimits
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
+from mq_adapters.reasons import StoreError
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
 from tests.gateway.bridge.connect.test_level_5_sessions import connect
 
@@ -147,3 +153,131 @@ def test_a_client_that_used_up_its_turn_still_waits_for_its_budget(new_world: Ne
         _go_on(world, link)
     assert link.taken() == _answers(1, 13)
     assert not link.is_read()
+
+
+def _held_back(world: World, count: int) -> list[FakeLink]:
+    """Links that wait for room on the disk, each with a PUBLISH."""
+    links = [world.connect(f"l{number:03}") for number in range(count)]
+    world.bridge.disk_space_changed(True)
+    for link in links:
+        world.receive(link, *_published(1, 1))
+    assert len(world.bridge.paused_publishers) == count
+    return links
+
+
+def test_links_that_go_on_together_share_two_milliseconds_of_a_turn(world: World) -> None:
+    """Ten thousand of them would hold up all others otherwise."""
+    links = _held_back(world, 8)
+    _packets_take(world, 700)
+    world.bridge.disk_space_changed(False)
+    paused = world.bridge.paused_publishers
+    assert [link in paused for link in links] == [False] * 3 + [True] * 5, "they go on in their order"
+    world.bridge.disk_space_changed(False)
+    assert len(paused) == 5, "the time of this turn is over"
+    world.receive(links[7], *_published(2, 1))
+    assert [link.taken() for link in links] == [_answers(1, 1)] * 7 + [_answers(1, 2)]
+    assert len(paused) == 0
+
+
+def test_a_place_that_is_full_again_keeps_the_links_that_have_not_gone_on(world: World) -> None:
+    links = _held_back(world, 5)
+    _packets_take(world, 2_500)
+    world.bridge.disk_space_changed(False)
+    world.bridge.disk_space_changed(True)
+    world.run()
+    assert [link.taken() for link in links] == [_answers(1, 1)] + [b""] * 4
+    world.bridge.disk_space_changed(False)
+    world.run()
+    assert [link.taken() for link in links] == [b""] + [_answers(1, 1)] * 4
+
+
+def test_a_link_that_is_lost_before_it_goes_on_publishes_nothing(world: World) -> None:
+    links = _held_back(world, 3)
+    _packets_take(world, 2_500)
+    world.bridge.disk_space_changed(False)
+    world.lose(links[1])
+    world.run()
+    assert [link.taken() for link in links] == [_answers(1, 1), b"", _answers(1, 1)]
+    assert world.bridge.paused_publishers.publishes == 0
+
+
+def test_a_link_that_is_closed_before_it_goes_on_stays_until_it_is_lost(world: World) -> None:
+    """Its answers to deliveries count then."""
+    links = _held_back(world, 2)
+    _packets_take(world, 2_500)
+    world.bridge.disk_space_changed(False)
+    links[1].close("the operator has disconnected the client")
+    world.run()
+    assert links[1] in world.bridge.paused_publishers
+    world.lose(links[1])
+    assert links[1] not in world.bridge.paused_publishers
+
+
+def test_a_link_that_waits_for_something_else_by_now_does_not_go_on(world: World) -> None:
+    links = _held_back(world, 2)
+    _packets_take(world, 2_500)
+    world.bridge.disk_space_changed(False)
+    paused = world.bridge.paused_publishers
+    paused.goes_on(links[1])
+    paused.pause(links[1], "pace", [])
+    world.run()
+    assert links[1] in paused
+
+
+def test_an_error_in_one_link_that_goes_on_keeps_no_other_back(world: World) -> None:
+    links = _held_back(world, 3)
+    carry_out = world.bridge.paused_publishers._carry_out
+
+    def fail(link: MqttLink, session: ClientSession, events: list[Asked]) -> None:
+        carry_out(link, session, events)
+        if link is links[0]:
+            raise ZeroDivisionError
+
+    world.bridge.paused_publishers._carry_out = fail
+    with pytest.raises(ZeroDivisionError):
+        world.bridge.disk_space_changed(False)
+    world.run()
+    assert [link.taken() for link in links] == [_answers(1, 1)] * 3
+
+
+def test_no_link_goes_on_once_the_store_has_failed(world: World) -> None:
+    links = _held_back(world, 2)
+    _packets_take(world, 2_500)
+    world.bridge.disk_space_changed(False)
+    world.engine.failed = StoreError("commit", "the disk is broken", "replace it")
+    world.run()
+    assert links[1] in world.bridge.paused_publishers
+
+
+def test_links_whose_pauses_end_together_share_two_milliseconds_of_a_turn(new_world: NewWorld) -> None:
+    world = new_world(limits=MqttLimits(message_rate=1))
+    links = [world.connect(f"l{number:03}") for number in range(4)]
+    for link in links:
+        world.receive(link, *_published(1, 12))
+        world.bridge.receive(link, written(_published(13, 1)[0]))
+    world.run()
+    assert not any(link.is_read() for link in links)
+    world.now_us += 60_000_000
+    _packets_take(world, 1_500)
+    world.bridge.tick()
+    world.engine.commit_now()
+    assert not any(link.is_read() for link in links), "they go on in a turn of their own"
+    world.turn()
+    assert sum(link.is_read() for link in links) == 2
+    world.run()
+    assert all(link.is_read() for link in links)
+
+
+def test_pauses_that_end_together_are_looked_at_for_two_milliseconds_a_tick(new_world: NewWorld) -> None:
+    world = new_world(limits=MqttLimits(message_rate=1))
+    links = [world.connect(f"l{number:03}") for number in range(4)]
+    for link in links:
+        world.receive(link, *_published(1, 12))
+    times_s = itertools.count(60, step=0.0015)
+    world.bridge._slow_reading._now_s = lambda: next(times_s)
+    read = []
+    for _ in range(4):
+        world.bridge.tick()
+        world.run()
+        read.append(sum(link.is_read() for link in links))
+    assert read == [1, 2, 3, 4]
