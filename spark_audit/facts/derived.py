@@ -227,8 +227,8 @@ FROM runs WHERE is_record GROUP BY gateway
 
 #: The same for an audit that goes on from another one, whose tables of sessions and gateways say what that one knew.
 GATEWAYS_SINCE: Final = """
-SELECT told.gateway, bool_or(CASE WHEN head.gateway IS NULL THEN told.first_sequence > 1 ELSE head.is_late END
-  OR told.is_restored) AS is_late, max(told.last_batch) AS last_batch, max(told.highest_at_us) AS last_at_us
+SELECT told.gateway, bool_or(told.is_restored) OR coalesce(bool_or(head.is_late), min(told.first_sequence) > 1)
+  AS is_late, max(told.last_batch) AS last_batch, max(told.highest_at_us) AS last_at_us
 FROM runs AS told LEFT JOIN since_heads AS head ON head.gateway = told.gateway
 WHERE told.is_record GROUP BY told.gateway
 """

@@ -66,6 +66,18 @@ def test_two_audits_find_what_one_finds_in_every_planted_fault(planted: Trails, 
     assert _but_of_files(parts.told[1]) == whole - first
 
 
+def test_a_first_audit_of_several_segments_finds_what_one_without_a_state_finds(tmp_path: Path) -> None:
+    builder = TrailBuilder(tmp_path)
+    story = Story(builder)
+    story.started()
+    write_segment(tmp_path / "trail", 1, builder.lines)
+    wrong = story.confirmed(4, [1, 1])  # and nobody put it
+    write_segment(tmp_path / "trail", 2, builder.lines[1:])
+    told = Increments([tmp_path / "trail"], tmp_path).audit()
+    assert told == told_of_whole([tmp_path / "trail"], tmp_path)
+    assert ("qos.1", wrong) in {(control, sequence) for control, _, sequence, _ in told}
+
+
 def _exchanged(story: Story, first: int, last: int) -> None:
     """Messages of QoS 1 that come from a client and go to another one, until nothing of them is open."""
     for number in range(first, last + 1):
