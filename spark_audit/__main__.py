@@ -14,7 +14,7 @@ bulk --in DIR [--converted DIR] --out DIR
 
 stream [--data DIR]... [--trail DIR]... --out DIR --checkpoint DIR [--once]
     Every control over closed segments as they come, each finding once: OUT/NNNNNNNN/findings.jsonl and result.json.
-    Exit 0: no violation; 1: violations; 2: nothing that could be judged; 3: usage.
+    Exit 0: no violation; 1: violations, or a trail was rewritten; 2: nothing that could be judged; 3: usage.
 
 convert --to mqrfh|mqrfh2 --in DIR --out DIR [--mode strict|extended]
     Converts an archive of messages (Parquet, or one message a file) and writes Parquet.

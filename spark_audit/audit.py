@@ -125,7 +125,6 @@ def _reading(audit_input: AuditInput, policy: Policy, personal_key: bytes | None
         backwards_us=backwards_s * _MICROSECONDS,
         personal_key=personal_key,
         cut=audit_input.cut,
-        fresh=audit_input.fresh,
         salt=audit_input.salt or os.urandom(_SALT_BYTES),
     )
 

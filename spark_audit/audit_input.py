@@ -21,11 +21,10 @@ class AuditInput:
     """Pieces of trails, with digests and copies by the name of their trail (ALONE for a single trail).
 
     `digests` is None if they cannot be judged here. `is_whole`: every segment of every trail is among the pieces.
-    `more_is_to_come`: there may be digests of segments that are read later. `cut` names trails whose older segments are
-    not among the pieces. `fresh` are the first and the last segment whose records are judged one by one; None: all.
+    `cut` names trails whose older segments are not among the pieces.
     `since` is the state from which this audit goes on, an empty one where the next audit goes on from this; None: no
-    state is kept. `unread` are the segments (stems) of each trail that the audits before have read. `salt` makes the
-    numbers that stand for payloads in a state; b"": they are of this audit alone.
+    state is kept. `unread` are the segments (stems) of each trail that other audits have read or will read. `salt`
+    makes the numbers that stand for payloads in a state; b"": they are of this audit alone.
     `verifications` has a result of `verify` for each trail; if it is empty, `unverified` says why.
     """
 
@@ -35,9 +34,7 @@ class AuditInput:
     public_key: str = ""
     period: Period = EVERYTHING
     is_whole: bool = True
-    more_is_to_come: bool = False
     cut: frozenset[str] = frozenset()
-    fresh: tuple[str, str] | None = None
     since: State | None = None
     unread: Mapping[str, frozenset[str]] = field(default_factory=dict)
     salt: bytes = b""

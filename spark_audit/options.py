@@ -96,6 +96,13 @@ _SPARK: Final = (
         default=MEMORY,
     ),
 )
+_ENGINE: Final = Option(
+    "engine",
+    Kind.TEXT,
+    "Engine of the controls: spark; or duckdb, here and without Java, with --memory for its tables.",
+    choices=("spark", "duckdb"),
+    default="spark",
+)
 _ARCHIVE: Final = Option(
     "in",
     Kind.FOLDER,
@@ -127,13 +134,7 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
             PUBLIC_KEY,
             DIGESTS,
             PERSONAL_KEY,
-            Option(
-                "engine",
-                Kind.TEXT,
-                "Engine of the controls: spark; or duckdb, here and without Java, with --memory for its tables.",
-                choices=("spark", "duckdb"),
-                default="spark",
-            ),
+            _ENGINE,
             Option("sign", Kind.FILE, "Private key (PEM; Ed25519 or P-256) that signs the results, in seal.json."),
             Option("with-state", Kind.FLAG, "Write state.zst too, with which the next audit can go on (needs --sign)."),
             Option(
@@ -173,19 +174,19 @@ COMMANDS: Final[dict[str, SparkCommand]] = {
             Option(
                 "checkpoint",
                 Kind.FOLDER,
-                "Folder for the progress of the stream alone.",
+                "Folder for the progress of the stream alone: the state of each trail.",
                 is_required=True,
             ),
             Option("every-s", Kind.COUNT, "Seconds between two looks for closed segments.", default=10),
-            Option(
-                "history-hours",
-                Kind.COUNT,
-                "Hours before a batch that are also read. Exchanges that began earlier stay pending.",
-                default=6,
-            ),
             Option("once", Kind.FLAG, "End when every closed segment was judged."),
             _POLICY,
             PERSONAL_KEY,
+            _ENGINE,
+            Option(
+                "sign",
+                Kind.FILE,
+                "Private key (PEM; Ed25519 or P-256) that signs the states. Default: a key of the checkpoint's own.",
+            ),
             *_SPARK,
             Option("json", Kind.FLAG, "Print a line of JSON for each batch.", destination="as_json"),
         ),

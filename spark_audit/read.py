@@ -3,9 +3,10 @@
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Self
 
 from spark_audit.digest import DIGEST_FOLDER, digest_numbers
 from spark_audit.location import Location
@@ -23,7 +24,7 @@ class TrailFiles:
 
     `is_cut`: the trail has older segments that are not read. `last_digest` is the number of the last digest before the
     search for segments, 0 for none. So digests that a gateway signs later do not count. `passed_over` are segments
-    (stems) that an earlier audit has read.
+    (stems) that an earlier audit has read, or a later one is to read.
     """
 
     folder: Location
@@ -46,35 +47,49 @@ class TrailFiles:
     @property
     def text_bytes(self) -> int:
         """About the number of bytes of their lines."""
-        measured = map(stored_bytes, self.segments)
-        return sum(size * (_RATIO if is_compressed else 1) for size, is_compressed in measured)
+        return sum(map(_text_bytes, self.segments))
+
+    def first(self, most_bytes: int) -> Self:
+        """The first segments, of about so many bytes of text, or a single larger one. The others are passed over."""
+        ends = accumulate(map(_text_bytes, self.segments))
+        count = max(1, sum(1 for end in ends if end <= most_bytes))
+        later = (path.name.partition(".")[0] for path in self.segments[count:])
+        return replace(self, segments=self.segments[:count], passed_over=self.passed_over.union(later))
 
 
 def trail_files(
-    trail_dir: Location, scratch: Path, *, period: Period = EVERYTHING, with_open: bool = True, behind: str = ""
+    trail_dir: Location, scratch: Path | None, *, period: Period = EVERYTHING, behind: str = "", up_to: str = ""
 ) -> TrailFiles:
     """The files of a trail. Raises OSError if the folder cannot be read. A gateway may close a segment meanwhile.
 
-    Segments up to `behind` (a stem) are passed over. `scratch` takes the copy of an open segment. If workers cannot see
-    that folder, leave the open segment out.
+    Segments up to `behind` (a stem) are passed over, and those behind `up_to`. `scratch` takes the copy of an open
+    segment; None: only closed ones are read, as is needed where workers cannot see that folder.
     """
     last_digest = max(digest_numbers(trail_dir / DIGEST_FOLDER), default=0)
     found = {path.name: path for path in trail_dir.iterdir()}
     names = sorted(found)
     closed = {name.partition(".")[0]: name for name in reversed(names) if _is_closed(name)}
-    every = {**{name.partition(".")[0]: name for name in names if with_open and _is_open(name)}, **closed}
+    every = {**{name.partition(".")[0]: name for name in names if scratch is not None and _is_open(name)}, **closed}
     stems = sorted(every)
-    to_read = [stem for stem in (stems if period.is_everything else period.to_read(stems)) if stem > behind]
-    folder = Path(tempfile.mkdtemp(dir=scratch))
-    segments = [_whole_lines(found[every[stem]], folder) for stem in to_read]
+    within = stems if period.is_everything else period.to_read(stems)
+    to_read = [stem for stem in within if stem > behind and (not up_to or stem <= up_to)]
+    segments = [found[every[stem]] for stem in to_read]
+    if scratch is not None:
+        folder = Path(tempfile.mkdtemp(dir=scratch))
+        segments = [_whole_lines(path, folder) for path in segments]
     return TrailFiles(
         folder=trail_dir,
         segments=tuple(segments),
         torn=tuple(name for name in names if name.endswith(".torn")),
         is_cut=bool(to_read) and to_read[0] != stems[0],
         last_digest=last_digest,
-        passed_over=frozenset(stem for stem in stems if stem <= behind),
+        passed_over=frozenset(stem for stem in stems if stem <= behind or (up_to and stem > up_to)),
     )
+
+
+def _text_bytes(path: Location) -> int:
+    size, is_compressed = stored_bytes(path)
+    return size * (_RATIO if is_compressed else 1)
 
 
 def closed_segments(trail_dir: Location) -> list[Location]:

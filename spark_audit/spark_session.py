@@ -111,6 +111,15 @@ def start_session(
     return builder.getOrCreate()
 
 
+def resize(spark: "SparkSession", trail_bytes: int) -> None:
+    """Gives a session the options of plans for so much trail, where it judges one part after the other."""
+    options = _options_of_plans(trail_bytes)
+    for key in (_INTERPRETED | _FEW_TASKS).keys() - options:
+        spark.conf.unset(key)
+    for key, value in options.items():
+        spark.conf.set(key, value)
+
+
 def _is_submitted() -> bool:
     return _SUBMITTED in os.environ
 

@@ -1,206 +1,168 @@
-"""Closed segments, audited by the same controls when they come.
+"""Closed segments, audited when they come: each batch of them goes on from the state of the one before.
 
-Each finding is reported once, through kills and restarts.
+A batch is an increment (increments/): the closed segments of one trail behind the state in the checkpoint, about as
+many as a bound of bytes allows, and everything that was open. So nothing is read twice, and what takes days is judged
+as what takes seconds. Two things have a trail read from its beginning, and what was told is not told again:
 
-The checkpoint is a folder as `ingest` makes it. So a segment is taken exactly once, and a changed segment is noticed.
-Spark's own file stream knows only names, and cannot do this. Segments that were taken but not reported yet are the next
-batch.
+    a record names what had ended before the state    everything up to the end of the batch is read at once
+    the program, policy or rules are others           everything is judged once more, in batches
 
-    controls of one record, and of conversions    look at the records of the batch
-    all others                                    look at the batch and at the history before it, some hours
-    integrity.agreement                           compares whole trails, and is not for a batch
-
-An exchange that is open at the beginning of the history is pending, as at the edge of a period. Only `run` judges
-exchanges that take longer than the history. Control, gateway, sequence and subject identify a finding. It stands in the
-report of the batch that showed it first. Findings are written in three steps: the batch's folder, the same findings in
-the checkpoint, the number of the batch. A kill before the last repeats the batch and replaces its folder.
+A batch whose lines tell nothing that could be judged is not reported: the next segments are added to it.
 """
 
 import json
+import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Self
-
-import orjson
-import pyarrow as pa
-from pyspark.sql import SparkSession
+from typing import Final
 
 from spark_audit.audit import Progress, audit
 from spark_audit.audit_input import AuditInput
 from spark_audit.engines.engine import Engine
-from spark_audit.engines.spark import SparkEngine
-from spark_audit.ingest.audit_input import STREAM_FILE, input_of_parquet, selected_segments
-from spark_audit.ingest.ingestion import compacted, small_files
-from spark_audit.ingest.manifest import IngestedSegment, Manifest, UnusableManifest, sync_folder
-from spark_audit.ingest.warehouse import replace_file
-from spark_audit.period import EVERYTHING, hour_of
+from spark_audit.increments.checkpoint import Checkpoint
+from spark_audit.increments.given import NamedBefore
+from spark_audit.increments.state import State
+from spark_audit.increments.trails import check_head, input_of_batch, state_behind
+from spark_audit.location import Location
 from spark_audit.policy import Policy
+from spark_audit.read import TrailFiles, trail_files
 from spark_audit.report.files import RESULT_FILE
-from spark_audit.result import AuditResult
+from spark_audit.result import AuditResult, counted
 
-STREAM_VERSION: Final = 1
 FINDINGS_FILE: Final = "findings.jsonl"
-_REPORTED: Final = "reported"
-_HOUR_US: Final = 3_600_000_000
-#: Time kept beyond the history, because files hold whole days, and some records are outside their segment's hour.
-_MARGIN_DAYS: Final = 2
-_IDENTITY: Final = pa.schema(
-    [("control", pa.string()), ("gateway", pa.string()), ("sequence", pa.int64()), ("subject", pa.string())]
-)
+#: Bytes of text of one batch. A larger segment is a batch by itself.
+BATCH_BYTES: Final = 256 * 1024**2
 _TOLD: Final = ("gateway", "sequence", "subject", "detail")
+
+#: An engine for about so many bytes of text.
+EngineOf = Callable[[int], AbstractContextManager[Engine]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reported:
-    """The progress of a stream: the reported batches, and the segments in them."""
+class News:
+    """What of a trail is not judged yet: its closed segments behind the state, from which the next batch goes on.
 
-    version: int = STREAM_VERSION
-    batches: int = 0
-    segments: int = 0
+    `once_more` says why the whole trail is judged again, "" where it is not.
+    """
 
-    @classmethod
-    def load(cls, checkpoint: Path) -> Self:
-        """The progress in a checkpoint; the beginning if it is new. Raises UnusableManifest, OSError."""
-        path = checkpoint / STREAM_FILE
-        if not path.exists():
-            return cls()
-        try:
-            values: dict[str, Any] = orjson.loads(path.read_bytes())
-            reported = cls(**values)
-        except (orjson.JSONDecodeError, TypeError) as error:
-            raise UnusableManifest(f"{path} is no checkpoint of a stream: {error}") from None
-        if reported.version != STREAM_VERSION:
-            raise UnusableManifest(f"{path} has another version: begin a new checkpoint")
-        return reported
+    trail: Location
+    files: TrailFiles
+    state: State
+    once_more: str = ""
 
-    def save(self, checkpoint: Path) -> None:
-        """Replaces the progress in a checkpoint. Raises OSError."""
-        values = {"version": self.version, "batches": self.batches, "segments": self.segments}
-        replace_file(checkpoint / STREAM_FILE, orjson.dumps(values))
+    @property
+    def first(self) -> str:
+        """The name of the first segment."""
+        return self.files.segments[0].name.partition(".")[0]
+
+    @property
+    def last(self) -> str:
+        """That of the last one."""
+        return self.files.segments[-1].name.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
     """The part that stays the same from batch to batch."""
 
-    checkpoint: Path
-    out: Path
-    history_hours: int
+    checkpoint: Checkpoint
     policy: Policy
     personal_key: bytes | None
+    engine_of: EngineOf
     progress: Progress
+    #: Of each trail the segment with which its state ends, and whether it was there when the trail was checked.
+    _checked: dict[Location, tuple[str, bool]] = field(default_factory=dict)
 
-    def report(self, spark: SparkSession, manifest: Manifest, reported: Reported) -> tuple[Reported, AuditResult]:
-        """Audits what is ingested and not reported, and reports it as the next batch."""
-        fresh = manifest.segments[reported.segments :]
-        batch = reported.batches + 1
-        with closing(SparkEngine(spark)) as engine:
-            result = self._judged(engine, manifest, fresh, reported.batches)
-            self._write(batch, result, engine)
-        now = Reported(batches=batch, segments=len(manifest.segments))
-        now.save(self.checkpoint)
-        return now, result
+    def news(self, trail: Location) -> News | None:
+        """What of a trail is to be judged; None if nothing is new. Raises OtherTrail, OSError."""
+        rules = self.checkpoint.rules
+        state = self.checkpoint.state_of(trail) or State(rules=rules)
+        (head,) = state.trails or (None,)
+        files = trail_files(trail, None, behind="" if head is None else head.segment)
+        if head is not None:
+            looks = head.segment, head.segment in files.passed_over
+            if files.segments or self._checked.get(trail) != looks:
+                check_head(trail, head)
+                self._checked[trail] = looks
+        if why := rules.why_others(state.rules):
+            state, files = replace(state.forgotten(), rules=rules), trail_files(trail, None)
+        return News(trail=trail, files=files, state=state, once_more=why) if files.size_bytes else None
 
-    def _judged(
-        self, engine: Engine, manifest: Manifest, fresh: Sequence[IngestedSegment], batches: int
-    ) -> AuditResult:
+    def report(self, news: News) -> AuditResult:
+        """Audits the next batch of a trail, and reports it unless nothing in it can be judged.
+
+        Raises EngineFailed, UnusableState, OSError.
+        """
+        if news.once_more:
+            self.progress(f"the state of {news.trail} does not fit: {news.once_more}: the whole trail is judged again")
+        most_bytes = BATCH_BYTES
+        while True:
+            files = news.files.first(most_bytes)
+            result = self._reported(replace(news, files=files))
+            if result.scope.records or len(files.segments) == len(news.files.segments):
+                return result
+            most_bytes *= 2
+
+    def _reported(self, batch: News) -> AuditResult:
+        try:
+            return self._audited(batch.trail, input_of_batch(batch.files, batch.state, self._salt))
+        except NamedBefore as error:
+            files = trail_files(batch.trail, None, up_to=batch.last)
+            self.progress(
+                f"records name {error} from before the state, which had ended: {batch.trail} is read from its"
+                f" beginning, {counted(len(files.segments), 'segment')}"
+            )
+            return self._audited(batch.trail, input_of_batch(files, batch.state.forgotten(), self._salt))
+
+    @property
+    def _salt(self) -> bytes:
+        return self.checkpoint.signer.secret("numbers of a state")
+
+    def _audited(self, trail: Location, made: AuditInput) -> AuditResult:
+        """Raises NamedBefore."""
+        assert made.since is not None
         policy = self.policy
-        result = audit(
-            engine,
-            self._audit_input(manifest, fresh),
-            self.progress,
-            policy=policy,
-            personal_key=self.personal_key,
-            before=_told_before(self.checkpoint / _REPORTED, batches),
-        )
-        return replace(result, policy=policy.name, policy_sha256=policy.sha256, policy_text=policy.text)
+        with self.engine_of(made.text_bytes) as engine:
+            result = audit(
+                engine,
+                made,
+                lambda _line: None,
+                policy=policy,
+                personal_key=self.personal_key,
+                before=made.since.table("told"),
+            )
+            result = replace(result, policy=policy.name, policy_sha256=policy.sha256, policy_text=policy.text)
+            if result.controls:
+                unfinished = self._write(trail, result, engine)
+                self.checkpoint.finish(trail, state_behind(engine, made, self.checkpoint.rules), unfinished)
+        return result
 
-    def _audit_input(self, manifest: Manifest, fresh: Sequence[IngestedSegment]) -> AuditInput:
-        """The history of the batch's trail, with the batch at its end."""
-        trail = fresh[0].trail
-        one = replace(manifest, segments=tuple(each for each in manifest.segments if each.trail == trail), _known={})
-        earliest_us = min(hour_of(fresh[0].stem), hour_of(fresh[-1].stem) - self.history_hours * _HOUR_US)
-        selection = selected_segments(one, lambda names: _since(names, earliest_us), EVERYTHING)
-        return replace(
-            input_of_parquet(self.checkpoint, selection),
-            fresh=(fresh[0].stem, fresh[-1].stem),
-            size_bytes=sum(segment.size_bytes for segment in fresh),
-            more_is_to_come=True,
-            unverified="it is for whole trails, and this is a batch",
-        )
-
-    def _write(self, batch: int, result: AuditResult, engine: Engine) -> None:
-        """Writes the batch's folder, then its findings in the checkpoint. Raises OSError."""
-        folder = self.out / f"{batch:08d}"
-        unfinished = self.out / f".{batch:08d}.part"
+    def _write(self, trail: Location, result: AuditResult, engine: Engine) -> Path:
+        """Writes the folder of the next batch, beside its place. Raises OSError."""
+        place = self.checkpoint.next_folder
+        unfinished = place.with_name(f".{place.name}.part")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
-        count = 0
-        with (unfinished / FINDINGS_FILE).open("wb") as file:
-            for line in _findings(batch, result, engine):
-                file.write(line)
-                count += 1
-        (unfinished / RESULT_FILE).write_text(result.as_json(), encoding="utf-8")
-        if folder.exists():
-            shutil.rmtree(folder)
-        unfinished.replace(folder)
-        sync_folder(self.out)
-        if count:
-            (self.checkpoint / _REPORTED).mkdir(exist_ok=True)
-            kept = self.checkpoint / _REPORTED / f"{batch:08d}.jsonl"
-            shutil.copyfile(folder / FINDINGS_FILE, kept.with_suffix(".part"))
-            kept.with_suffix(".part").replace(kept)
-
-    def tidied(self, spark: SparkSession, manifest: Manifest) -> Manifest:
-        """The history without old lines, and in fewer files."""
-        newest: dict[str, int] = {}
-        for segment in manifest.segments:
-            newest[segment.trail] = max(newest.get(segment.trail, 0), hour_of(segment.stem))
-        day_us = 24 * _HOUR_US
-        oldest_us = min(newest.values()) - self.history_hours * _HOUR_US - _MARGIN_DAYS * day_us
-        old = tuple(file for file in manifest.files if hour_of(_as_stem(file.date)) < oldest_us)
-        if old:
-            manifest = manifest.with_others(old, ())
-            manifest.save(self.checkpoint)
-            for file in old:
-                (self.checkpoint / file.path).unlink()
-        for group in small_files(manifest):
-            manifest = compacted(spark, self.checkpoint, manifest, group)
-        return manifest
+        _write_file(unfinished / FINDINGS_FILE, _findings(int(place.name), trail, result, engine))
+        _write_file(unfinished / RESULT_FILE, (result.as_json().encode(),))
+        return unfinished
 
 
-def _since(names: list[str], earliest_us: int) -> list[str]:
-    """The names from the first one on that is not older."""
-    first = next((place for place, name in enumerate(names) if hour_of(name) >= earliest_us), len(names) - 1)
-    return names[first:]
+def _write_file(path: Path, parts: Iterable[bytes]) -> None:
+    with path.open("wb") as file:
+        file.writelines(parts)
+        file.flush()
+        os.fsync(file.fileno())
 
 
-def _as_stem(date: str) -> str:
-    """A segment's name with the first hour of a date."""
-    return f"{0:012d}-{date.replace('-', '')}T00"
-
-
-def _told_before(folder: Path, batches: int) -> pa.Table | None:
-    """The findings of so many batches; None if they have none.
-
-    Findings of a later batch were written before a kill. That batch is reported again.
-    """
-    kept = [path for path in sorted(folder.glob("*.jsonl")) if int(path.stem) <= batches]
-    if not kept:
-        return None
-    found = (orjson.loads(line) for path in kept for line in path.read_bytes().splitlines())
-    told = {tuple(finding[name] for name in _IDENTITY.names) for finding in found}
-    return pa.table(list(zip(*told, strict=True)), schema=_IDENTITY)
-
-
-def _findings(batch: int, result: AuditResult, engine: Engine) -> Iterator[bytes]:
+def _findings(batch: int, trail: Location, result: AuditResult, engine: Engine) -> Iterator[bytes]:
     """Every finding as a line of JSON, in ASCII."""
     severities = {control.identifier: control.severity for control in result.controls if control.violations}
     if not severities:
         return
     for row in engine.each("SELECT control, gateway, sequence, subject, detail FROM told ORDER BY control"):
-        told = {"batch": batch, "control": row["control"], "severity": severities[row["control"]]}
+        told = {"batch": batch, "trail": str(trail), "control": row["control"], "severity": severities[row["control"]]}
         yield json.dumps(told | {name: row[name] for name in _TOLD}).encode() + b"\n"

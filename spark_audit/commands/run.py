@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     _Source = tuple[str, AuditInput]
 
 TRAIL_FOLDER: Final = "trail"
+_FULL_AUDIT: Final = "audit the whole trail once, with --with-state"
 #: The most audits of a trail that a gateway's retention changes meanwhile, or of Parquet that an ingest changes, if the
 #: result is not clean.
 _ATTEMPTS: Final = 3
@@ -129,7 +130,7 @@ class _Run:
         try:
             return State(rules=rules) if path is None else State.read(path, self.signer, rules)
         except UnusableState as error:
-            raise WrongUse(f"{path} cannot be gone on with: {error}") from None
+            raise WrongUse(f"{path} cannot be gone on with: {error}: {_FULL_AUDIT}") from None
 
     def _write_state(self) -> Iterator[Path]:
         """Writes the state, and gives its file. An audit that goes on from none removes that of an earlier one."""
@@ -176,7 +177,7 @@ class _Run:
     def _of_increment(self, scratch: Path, since: "State") -> AuditResult:
         """Raises NamedBefore."""
         self.verifications = ()
-        result = self._result(scratch, lambda: self._trails_since(scratch, since, ()))
+        result = self._result(scratch, lambda: self._trails_since(since, ()))
         integrity = Integrity(reason="an increment does not read what was judged before: `rfhbridge audit verify` does")
         if result.verdict is Verdict.NOT_EVALUABLE:
             return self._told(result, integrity)
@@ -221,17 +222,17 @@ class _Run:
         if self.options.parquet:
             return self._parquet()
         if since is not None:
-            return self._trails_since(scratch, since, verifications)
+            return self._trails_since(since, verifications)
         return self._trails(scratch, verifications)
 
-    def _trails_since(self, scratch: Path, since: "State", verifications: tuple[Verification, ...]) -> "_Source":
+    def _trails_since(self, since: "State", verifications: tuple[Verification, ...]) -> "_Source":
         """The closed segments behind a state. Raises NothingToRead, OSError."""
         from spark_audit.increments.trails import OtherTrail, files_since, heads_of, input_since
 
         assert self.signer is not None
         try:
             heads = heads_of(since, self.folders)
-            trails = [files_since(folder, scratch, head) for folder, head in zip(self.folders, heads, strict=True)]
+            trails = [files_since(folder, head) for folder, head in zip(self.folders, heads, strict=True)]
         except OtherTrail as error:
             raise NothingToRead(f"{error}; audit the whole trail, without --since-state") from None
         if not any(files.size_bytes for files in trails):
@@ -307,7 +308,7 @@ def _files_of(folder: Location, scratch: Path, period: Period, *, with_open: boo
     from spark_audit.read import trail_files
 
     try:
-        files = trail_files(folder, scratch, period=period, with_open=with_open)
+        files = trail_files(folder, scratch if with_open else None, period=period)
         has_lines = files.size_bytes > 0
     except OSError as error:
         raise NothingToRead(f"{error.filename or folder} cannot be read: {error.strerror}") from None

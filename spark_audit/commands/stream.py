@@ -3,14 +3,15 @@
 import argparse
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from spark_audit.commands.engines import EngineFailed, place_of, scratch_folder, spark_session
-from spark_audit.commands.run import WrongUse, personal_key_of, policy_of, trail_folders
+from spark_audit.commands.engines import EngineFailed, duck_engine, place_of, scratch_folder, spark_session
+from spark_audit.commands.run import WrongUse, personal_key_of, policy_of, signer_of, trail_folders
 from spark_audit.commands.terminal import (
     DONE,
     NOT_EVALUABLE,
@@ -23,38 +24,31 @@ from spark_audit.commands.terminal import (
 from spark_audit.interruption import Interruption
 from spark_audit.location import Location, LocationFailed
 from spark_audit.result import AuditResult, Verdict
-from spark_audit.verify.segment_forms import DamagedSegment
-from spark_audit.verify.source import LineTooLong
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_audit.ingest.ingestion import NewSegments
-    from spark_audit.ingest.manifest import Manifest
-    from spark_audit.ingest.segments import Measuring
-    from spark_audit.stream import Reported, Stream
+    from spark_audit.engines.engine import Engine
+    from spark_audit.stream import News
 
-#: Bytes of text of one batch. A larger segment is a batch by itself.
-_BATCH_BYTES: Final = 256 * 1024**2
-#: Spark is prepared for the text that exists at its start, but at most for this: a batch and some history.
-_MOST_PREPARED_FOR_BYTES: Final = 2 * _BATCH_BYTES
+#: Java is prepared for the first batch of text, but at most for this: a batch and what its state carries.
+_MOST_PREPARED_FOR_BYTES: Final = 512 * 1024**2
 
 
 def stream(options: argparse.Namespace, interruption: Interruption) -> int:
     """Runs the command; returns the exit code. Without --once it ends by an interruption or an error."""
-    from spark_audit.ingest.ingestion import ChangedSegment
-    from spark_audit.ingest.manifest import UnusableManifest
-    from spark_audit.ingest.warehouse import Damaged, InUse
+    from spark_audit.increments.checkpoint import UnusableCheckpoint
+    from spark_audit.increments.state import UnusableState
 
     tell = tell_of("stream", options.log_format)
     try:
         with ExitStack() as resources:
-            return _Streaming.begin(options, tell, interruption, resources).run()
+            return _Streaming(options, tell, interruption, resources).run()
     except WrongUse as error:
         reason, exit_code = str(error), USAGE
-    except ChangedSegment as error:
+    except _Rewritten as error:
         reason, exit_code = str(error), VIOLATIONS
-    except (Damaged, InUse, UnusableManifest, EngineFailed, LocationFailed) as error:
+    except (UnusableCheckpoint, UnusableState, EngineFailed, LocationFailed) as error:
         reason, exit_code = str(error), NOT_EVALUABLE
     except OSError as error:
         return not_written(options.out, error, tell, "--out or --checkpoint")
@@ -62,111 +56,103 @@ def stream(options: argparse.Namespace, interruption: Interruption) -> int:
     return exit_code
 
 
-@dataclass(slots=True)
+class _Rewritten(Exception):
+    """Trails do not go on where the stream has judged them. The text says why, and what to do."""
+
+
 class _Streaming:
-    """One stream, from the progress in its checkpoint to its end."""
+    """One stream, from the state in its checkpoint to its end. Raises an error that says why something is unusable."""
 
-    options: argparse.Namespace
-    tell: Tell
-    interruption: Interruption
-    resources: ExitStack
-    stream: "Stream"
-    folders: tuple[Location, ...]
-    manifest: "Manifest"
-    reported: "Reported"
-    measuring: "Measuring"
-    verdicts: set[Verdict] = field(default_factory=set)
-    _spark: "SparkSession | None" = None
+    def __init__(
+        self, options: argparse.Namespace, tell: Tell, interruption: Interruption, resources: ExitStack
+    ) -> None:
+        from spark_audit.increments.checkpoint import Checkpoint
+        from spark_audit.increments.state import Rules
+        from spark_audit.stream import Stream
 
-    @classmethod
-    def begin(
-        cls, options: argparse.Namespace, tell: Tell, interruption: Interruption, resources: ExitStack
-    ) -> "_Streaming":
-        """Reads the named trails and the checkpoint. Raises an error that says why one cannot be used."""
-        from spark_audit.ingest.segments import Measuring
-        from spark_audit.ingest.warehouse import writing_to
-        from spark_audit.stream import Reported, Stream
-
-        folders = trail_folders(options)
-        stream = Stream(
-            checkpoint=options.checkpoint,
-            out=options.out,
-            history_hours=options.history_hours,
-            policy=policy_of(options.policy),
-            personal_key=personal_key_of(options.personal_key),
-            progress=lambda _line: None,
-        )
+        self.options, self.tell = options, tell
+        self.folders = trail_folders(options)
+        self._engines = _Engines(options, tell, interruption, resources)
+        policy, signer = policy_of(options.policy), signer_of(options.sign)
+        personal_key = personal_key_of(options.personal_key)
         options.out.mkdir(parents=True, exist_ok=True)
-        return cls(
-            options=options,
-            tell=tell,
-            interruption=interruption,
-            resources=resources,
-            stream=stream,
-            folders=folders,
-            manifest=resources.enter_context(writing_to(options.checkpoint)),
-            reported=Reported.load(options.checkpoint),
-            measuring=Measuring(),
+        opened = Checkpoint.opened(
+            options.checkpoint, options.out, self.folders, Rules.of(policy.controls(), policy.sha256), signer
         )
+        self.stream = Stream(
+            checkpoint=resources.enter_context(opened),
+            policy=policy,
+            personal_key=personal_key,
+            engine_of=self._engines.engine,
+            progress=tell,
+        )
+        self._verdicts: set[Verdict] = set()
+        #: Of each trail, why it cannot be judged now; and the last segment when nothing in its new ones could be.
+        self._problems: dict[Location, str] = {}
+        self._unjudged: dict[Location, str] = {}
 
     def run(self) -> int:
-        """Reports batch after batch; with --once until there is no more.
-
-        Raises an error that says why it cannot go on.
-        """
-        told = ""
+        """Reports batch after batch; with --once until there is no more. Raises as the whole."""
         while True:
-            problem = self._turn()
-            if problem and problem != told:
-                self.tell(problem, "error")
-            told = problem
+            self._turn()
             if self.options.once:
-                return self._exit_code(problem)
+                return self._exit_code()
             time.sleep(self.options.every_s)
 
-    def _turn(self) -> str:
-        """Handles everything that exists now; returns sentences about unreadable parts."""
-        from spark_audit.ingest.ingestion import ingested
+    def _turn(self) -> None:
+        """Handles everything that exists now, a batch of each trail by turns."""
+        from spark_audit.increments.trails import OtherTrail
 
-        if self.reported.segments < len(self.manifest.segments):  # a kill came before the report
-            self._report()
-        while True:
-            news, problem = self._news()
-            if not news:
-                return problem
-            session = self._session(sum(segment.size_bytes for new in news for segment in new.segments))
-            batches = ingested(session, self.options.checkpoint, self.manifest, news, _BATCH_BYTES)
-            self.manifest = next(batches)
-            self._report()
-            self.manifest = self.stream.tidied(session, self.manifest)
+        rewritten: list[str] = []
+        waiting = list(self.folders)
+        while waiting:
+            judged: list[Location] = []
+            for folder in waiting:
+                try:
+                    judged += [folder] if self._went_on(folder) else []
+                except OtherTrail as error:
+                    rewritten.append(str(error))
+            waiting = judged
+        if rewritten:
+            hint = "audit verify says more; to go on from the trail as it is, begin a new checkpoint folder"
+            raise _Rewritten(f"{'; '.join(rewritten)} ({hint})")
 
-    def _news(self) -> "tuple[list[NewSegments], str]":
-        """The new segments of the trails, and the faults of unreadable ones. Raises ChangedSegment."""
-        from spark_audit.ingest.ingestion import NotATrail, copy_digests, new_segments
+    def _went_on(self, folder: Location) -> bool:
+        """Whether a batch of a trail was reported. Raises OtherTrail."""
+        try:
+            news = self.stream.news(folder)
+        except OSError as error:
+            self._cannot(folder, f"{error.filename or folder} cannot be read: {error.strerror or error}")
+            return False
+        if news is None:
+            is_begun = self.stream.checkpoint.state_of(folder) is not None
+            self._cannot(folder, "" if is_begun else f"{folder} cannot be judged: no closed segment holds a line")
+            return False
+        return self._unjudged.get(folder) != news.last and self._is_reported(news)
 
-        news: list[NewSegments] = []
-        problem = ""
-        for folder in self.folders:
-            try:
-                new = new_segments(folder, self.manifest, self.measuring)
-            except NotATrail as error:
-                problem = str(error)
-            except (DamagedSegment, LineTooLong) as error:
-                problem = f"{folder} cannot be judged: {error}"
-            except OSError as error:
-                problem = f"{error.filename or folder} cannot be read: {error.strerror}"
-            else:
-                copy_digests(self.options.checkpoint, new)
-                news += [new] if new.segments else []
-        return news, problem
-
-    def _report(self) -> None:
-        self.reported, result = self.stream.report(self._session(), self.manifest, self.reported)
-        self.verdicts.add(result.verdict)
+    def _is_reported(self, news: "News") -> bool:
+        try:
+            result = self.stream.report(news)
+        except LocationFailed as error:  # retention may remove what was listed
+            self._cannot(news.trail, f"{news.trail} cannot be judged: {error}")
+            return False
+        if not result.controls:
+            self._unjudged[news.trail] = news.last
+            self._cannot(news.trail, f"{news.trail} cannot be judged from {news.first} on: {result.reason}")
+            return False
+        self._cannot(news.trail, "")
+        self._verdicts.add(result.verdict)
         self._say(result)
+        return True
+
+    def _cannot(self, folder: Location, why: str) -> None:
+        """Says once why a trail cannot be judged; "": it can."""
+        if why and why != self._problems.get(folder):
+            self.tell(why, "error")
+        self._problems[folder] = why
 
     def _say(self, result: AuditResult) -> None:
-        batch = self.reported.batches
+        batch = self.stream.checkpoint.batches
         if self.options.as_json:
             told = {"batch": batch, "verdict": result.verdict.value, "reason": result.reason}
             sys.stdout.write(orjson.dumps({**told, "records": result.scope.records}).decode() + "\n")
@@ -174,18 +160,43 @@ class _Streaming:
             print(f"batch {batch}: {result.verdict.value}: {result.reason}")
         sys.stdout.flush()
 
-    def _session(self, new_bytes: int = 0) -> "SparkSession":
-        """Spark, started at its first use, for so many bytes of text beside those that exist already."""
-        if self._spark is None:
+    def _exit_code(self) -> int:
+        if Verdict.VIOLATIONS in self._verdicts:
+            return VIOLATIONS
+        has_problem = any(self._problems.values())
+        return NOT_EVALUABLE if has_problem or Verdict.NOT_EVALUABLE in self._verdicts else DONE
+
+
+@dataclass(slots=True)
+class _Engines:
+    """An engine for each batch. Spark starts with the first one, and stays."""
+
+    options: argparse.Namespace
+    tell: Tell
+    interruption: Interruption
+    resources: ExitStack
+    _spark: list["SparkSession"] = field(default_factory=list)
+
+    @contextmanager
+    def engine(self, text_bytes: int) -> Iterator["Engine"]:
+        """An engine for about so many bytes of text. Raises EngineFailed."""
+        if self.options.engine == "duckdb":
+            with scratch_folder() as scratch, duck_engine(scratch, self.options.memory) as engine:
+                yield engine
+            return
+        from spark_audit.engines.spark import SparkEngine
+        from spark_audit.spark_session import resize
+
+        session = self._session(text_bytes)
+        resize(session, text_bytes)
+        with closing(SparkEngine(session)) as spark:
+            yield spark
+
+    def _session(self, text_bytes: int) -> "SparkSession":
+        if not self._spark:
             self.tell("starting Spark")
             scratch = self.resources.enter_context(scratch_folder())
-            there = sum(segment.size_bytes for segment in self.manifest.segments)
-            text_bytes = min(there + new_bytes, _MOST_PREPARED_FOR_BYTES)
-            session = spark_session(scratch, text_bytes, place_of(self.options), self.interruption)
-            self._spark = self.resources.enter_context(session)
-        return self._spark
-
-    def _exit_code(self, problem: str) -> int:
-        if Verdict.VIOLATIONS in self.verdicts:
-            return VIOLATIONS
-        return NOT_EVALUABLE if problem or Verdict.NOT_EVALUABLE in self.verdicts else DONE
+            size_bytes = min(text_bytes, _MOST_PREPARED_FOR_BYTES)
+            session = spark_session(scratch, size_bytes, place_of(self.options), self.interruption)
+            self._spark.append(self.resources.enter_context(session))
+        return self._spark[0]

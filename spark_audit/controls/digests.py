@@ -105,15 +105,15 @@ class TrailToJudge:
     """A trail's digests, their copies (None: nobody kept any), and what was read of its segments.
 
     `due`: a segment that has no line is missing where the lines of its hour are due, and always between two that have
-    some; None where more segments are still to come. `unread` are there, and earlier audits have read them.
-    `public_key` (hex) is the auditor's, "" where there is none.
+    some. `unread` are there, and other audits have read them or will. `public_key` (hex) is the auditor's, "" where
+    there is none.
     """
 
     name: str
     digests: Sequence[DigestFile]
     segments: Mapping[str, SegmentFacts]
     copies: Sequence[DigestFile] | None = None
-    due: Period | None = None
+    due: Period
     unread: frozenset[str] = frozenset()
     public_key: str = ""
 
@@ -174,7 +174,7 @@ class TrailToJudge:
 
     def _is_due(self, stem: str) -> bool:
         is_between = bool(self.segments) and min(self.segments) <= stem <= max(self.segments)
-        return is_between or (self.due is not None and self.due.concerns(stem))
+        return is_between or self.due.concerns(stem)
 
     def _undigested(self, state: "_Due") -> Iterator["Row"]:
         """Segments that have no digest: behind the last one they wait for theirs."""
@@ -315,7 +315,7 @@ def tell_digests(engine: "Engine", audit_input: "AuditInput") -> None:
             digests=digests,
             segments=segments.get(name, {}),
             copies=(audit_input.copies or {}).get(name),
-            due=None if audit_input.more_is_to_come else audit_input.period,
+            due=audit_input.period,
             unread=audit_input.unread.get(name, frozenset()),
             public_key=audit_input.public_key,
         )

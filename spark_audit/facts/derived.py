@@ -270,7 +270,8 @@ SEGMENTS: Final = """
 SELECT trail, segment, sum(lines) AS lines, sum(CASE WHEN is_record THEN lines ELSE 0 END) AS records,
   min(first_sequence) AS first_sequence, max(last_sequence) AS last_sequence,
   min(lowest_at_us) AS lowest_at_us, max(highest_at_us) AS highest_at_us,
-  max(CASE WHEN is_last THEN last_hash END) AS head
+  max(CASE WHEN is_last THEN last_hash END) AS head,
+  max(CASE WHEN is_last THEN last_line_hash END) AS last_line_hash
 FROM (
   SELECT *, row_number() OVER (PARTITION BY trail, segment ORDER BY block DESC, place DESC) = 1 AS is_last FROM runs
 ) AS ordered

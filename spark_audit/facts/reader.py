@@ -68,9 +68,8 @@ _EVERYTHING: Final = PolicyScope()
 class Reading:
     """How facts are read, the same for all pieces of an audit.
 
-    `cut` are the trails ("" for one alone) of which older segments are not read. `fresh` are the first and last segment
-    (stems) whose records are judged by themselves; None: all. `salt` makes the numbers that stand for payloads, so that
-    nobody can prepare two payloads with the same one.
+    `cut` are the trails ("" for one alone) of which older segments are not read. `salt` makes the numbers that stand
+    for payloads, so that nobody can prepare two payloads with the same one.
     """
 
     period: Period = EVERYTHING
@@ -78,7 +77,6 @@ class Reading:
     backwards_us: int = 0
     personal_key: bytes | None = None
     cut: frozenset[str] = frozenset()
-    fresh: tuple[str, str] | None = None
     salt: bytes = b""
 
 
@@ -107,6 +105,7 @@ class _Run:
     last_batch: int = 0
     last_at_us: int | None = None
     last_hash: str | None = None
+    last_line_hash: str | None = None
     lowest_at_us: int | None = None
     highest_at_us: int | None = None
     lines: int = 0
@@ -161,7 +160,6 @@ class FactReader:
         self._rows = {table: _Rows(table) for table in TABLES}
         self._dropped: dict[tuple[str, str], int] = {}
         self._run: _Run | None = None
-        self._segment, self._is_fresh = "", True
         self._findings_of: dict[str, Callable[[Line, Record], None]] = {
             Kind.CONFIRMED: self._confirmed,
             Kind.RESTORED: self._restored,
@@ -186,27 +184,21 @@ class FactReader:
                 yield table, rows.batch()
 
     def _take(self, line: Line) -> None:
-        if line.segment != self._segment:
-            self._segment, self._is_fresh = line.segment, self._is_of_fresh(line.segment)
         record = line.record
         if record is None:
             self._close_run()
             self._run = self._begun(line)
-            self._run.line, self._run.lines = line.text, 1
+            self._run.line, self._run.lines, self._run.last_line_hash = line.text, 1, line.actual_hash
             return
         at_us = record.get("at_us")
         if at_us is not None:
             at_us = max(1 - _LATEST_US, min(at_us, _LATEST_US))
         self._go_on(line, record, at_us)
-        is_counted = self._is_fresh and self._reading.period.holds(record.get("at_us"))
+        is_counted = self._reading.period.holds(record.get("at_us"))
         status, same_bytes = self._judged(line, record, is_counted=is_counted)
         self._rows["records"].rows.append(self._row(line, record, at_us, is_counted, status, same_bytes))
         if record["kind"] == Kind.CONFIRMED:
             self._confirm(record, at_us, is_counted=is_counted)
-
-    def _is_of_fresh(self, segment: str) -> bool:
-        fresh = self._reading.fresh
-        return fresh is None or fresh[0] <= segment.partition(".")[0] <= fresh[1]
 
     # -- runs ----------------------------------------------------------------------------------------------------------
 
@@ -217,7 +209,7 @@ class FactReader:
             block=line.block,
             place=line.place,
             is_record=line.record is not None,
-            is_fresh=self._is_fresh,
+            is_fresh=True,
             is_cut=line.trail in self._reading.cut,
         )
 
@@ -245,7 +237,7 @@ class FactReader:
             run.lowest_at_us = min(at_us, at_us if run.lowest_at_us is None else run.lowest_at_us)
             run.highest_at_us = max(at_us, at_us if run.highest_at_us is None else run.highest_at_us)
         run.last_sequence, run.last_batch, run.last_at_us = record["sequence"], record["batch"], at_us
-        run.last_hash = record.get("hash")
+        run.last_hash, run.last_line_hash = record.get("hash"), line.actual_hash
         run.lines += 1
         run.other_versions += record["version"] != RECORD_VERSION
 
@@ -335,8 +327,6 @@ class FactReader:
         """Tells what is wrong with a record by itself; gives the comparison of its conversion."""
         run = self._run
         assert run is not None
-        if not self._is_fresh:
-            return None, None
         run.counted += is_counted
         if record.get("hash") != line.actual_hash:
             detail = f"the line's bytes have hash {line.actual_hash}: the line was changed"

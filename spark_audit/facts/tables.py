@@ -67,7 +67,7 @@ TABLES: Final[Mapping[str, Mapping[str, pa.DataType]]] = {
         **dict.fromkeys(("is_record", "is_cut", "is_fresh", "is_restored", "begins_late"), FLAG),
         **{f"{which}_{name}": NUMBER for name in ("sequence", "batch", "at_us") for which in ("first", "last")},
         **dict.fromkeys(("lowest_at_us", "highest_at_us", "first_missing_batch", "last_missing_batch"), NUMBER),
-        **dict.fromkeys(("first_prev", "last_hash"), TEXT),
+        **dict.fromkeys(("first_prev", "last_hash", "last_line_hash"), TEXT),
         # records among them: of another version, with encrypted headers, counted, with a client in clear or keyed
         **dict.fromkeys(("other_versions", "sealed", "counted", "plain", "keyed"), NUMBER),
         "line": TEXT,

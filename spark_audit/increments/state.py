@@ -4,7 +4,8 @@
     the rest     Zstandard; one JSON object with the fields of State; tables as lists of rows, without what is null
 
 Nothing of it is unpacked before the signature was checked against the key of this audit. A file of another version,
-program, policy or set of rules is refused: then one audit of the whole trail makes the next state.
+program, policy or set of rules is refused: then one audit of the whole trail makes the next state. Of a state by other
+rules it is still known where its trails ended, and what was told.
 """
 
 import hashlib
@@ -27,7 +28,7 @@ from spark_audit.seal import SealedTrail
 from spark_audit.signature import Signer, is_signature_of
 
 STATE_FILE: Final = "state.zst"
-STATE_VERSION: Final = 1
+STATE_VERSION: Final = 2
 #: Bytes of the file, and of the JSON in it. A state is as large as what is open.
 LARGEST_FILE_BYTES: Final = 256 * 1024 * 1024
 LARGEST_TEXT_BYTES: Final = 2 * 1024 * 1024 * 1024
@@ -36,7 +37,6 @@ _SIGNATURE_BYTES: Final = 129
 _SIGNED_AS: Final = b"state of an audit\n"
 _LEVEL: Final = 3
 _BLOCK_BYTES: Final = 1024 * 1024
-_FULL_AUDIT: Final = "audit the whole trail once, with --with-state"
 
 _OF_EXCHANGE: Final = {"gateway": TEXT, "client": TEXT, "session_epoch": NUMBER}
 #: The tables of a state. The first three are rows of facts as they are (facts/tables.py).
@@ -61,19 +61,36 @@ TABLES: Final[Mapping[str, pa.Schema]] = {
 
 
 class UnusableState(ValueError):
-    """A file is no state with which this audit can go on. The text says why, and what to do."""
+    """A file is no state with which this audit can go on. The text says why."""
+
+
+class OtherKey(UnusableState):
+    """The key of this audit has not signed a state, or its bytes were changed."""
+
+    def __init__(self) -> None:
+        super().__init__("this audit's key has not signed it")
+
+
+class OtherRules(UnusableState):
+    """A state was made by other rules. `remains` has what still holds: its batch, the heads, and what was told."""
+
+    def __init__(self, why: str, remains: "State") -> None:
+        super().__init__(why)
+        self.remains = remains
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrailHead:
-    """Where a trail ended: its last segment (stem), the hash of its last line, its last digest and that one's hash.
+    """Where a trail ended: its last segment (stem), the hash in its last line, its last digest and that one's hash.
 
+    `line` is the hash of the last line's bytes: another one than `head` if the line was changed, or is no record.
     `is_cut`: the first audit did not read the beginning of the trail.
     """
 
     name: str
     segment: str
     head: str
+    line: str
     digests: int
     digest_head: str
     is_cut: bool
@@ -110,9 +127,13 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What an audit knows behind its last record. `memories` are those of the replay of custody, by gateway."""
+    """What an audit knows behind its last record. `memories` are those of the replay of custody, by gateway.
+
+    `batch` is the number of the batch of a stream that it is behind, 0 for an audit of another kind.
+    """
 
     rules: Rules
+    batch: int = 0
     trails: tuple[TrailHead, ...] = ()
     memories: Mapping[str, Memory] = field(default_factory=dict)
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
@@ -130,6 +151,7 @@ class State:
         rules, memories = self.rules, self.memories
         told = {
             "version": STATE_VERSION,
+            "batch": self.batch,
             "rules": [rules.program, rules.policy_sha256, rules.rules_sha256],
             "trails": [[getattr(each, name) for name in TrailHead.__slots__] for each in self.trails],
             "memories": {name: [each.sequence, each.retained, each.parts] for name, each in memories.items()},
@@ -149,30 +171,31 @@ class State:
         if len(data) > LARGEST_FILE_BYTES:
             raise UnusableState(f"it is longer than {LARGEST_FILE_BYTES} bytes, so it is no state")
         if not packed or not is_signature_of(signer.public_key, signature, _SIGNED_AS + packed):
-            raise UnusableState(f"the key of --sign has not signed it: {_FULL_AUDIT}")
+            raise OtherKey
         try:
             told = orjson.loads(_unpacked(packed))
             if told["version"] != STATE_VERSION:
-                raise UnusableState(
-                    f"it has version {told['version']}, and this program {STATE_VERSION}: {_FULL_AUDIT}"
-                )
-            if why := rules.why_others(Rules(**dict(zip(Rules.__slots__, told["rules"], strict=True)))):
-                raise UnusableState(f"{why}: {_FULL_AUDIT}")
-            return cls(
-                rules=rules,
+                raise UnusableState(f"it has version {told['version']}, and this program {STATE_VERSION}")
+            remains = cls(
+                rules=Rules(**dict(zip(Rules.__slots__, told["rules"], strict=True))),
+                batch=int(told["batch"]),
                 trails=tuple(TrailHead(**dict(zip(TrailHead.__slots__, each, strict=True))) for each in told["trails"]),
+                tables={"told": _table_of(told, "told")},
+            )
+            if why := rules.why_others(remains.rules):
+                raise OtherRules(why, remains)
+            return replace(
+                remains,
                 memories={
                     name: Memory(sequence=sequence, retained=tuple(retained), parts=parts)
                     for name, (sequence, retained, parts) in told["memories"].items()
                 },
-                tables={
-                    name: pa.Table.from_pylist(told["tables"][name], schema=schema) for name, schema in TABLES.items()
-                },
+                tables={name: _table_of(told, name) for name in TABLES},
             )
         except UnusableState:
             raise
         except (zstandard.ZstdError, ValueError, TypeError, LookupError, AttributeError, pa.ArrowException) as error:
-            raise UnusableState(f"it cannot be read: {error}: {_FULL_AUDIT}") from None
+            raise UnusableState(f"it cannot be read: {error}") from None
 
     @classmethod
     def read(cls, path: Path, signer: Signer, rules: Rules) -> Self:
@@ -188,8 +211,12 @@ def _unpacked(packed: bytes) -> bytearray:
         while block := reader.read(_BLOCK_BYTES):
             text += block
             if len(text) > LARGEST_TEXT_BYTES:
-                raise UnusableState(f"it holds more than {LARGEST_TEXT_BYTES} bytes, so it is no state: {_FULL_AUDIT}")
+                raise UnusableState(f"it holds more than {LARGEST_TEXT_BYTES} bytes, so it is no state")
     return text
+
+
+def _table_of(told: Mapping[str, Any], name: str) -> pa.Table:
+    return pa.Table.from_pylist(told["tables"][name], schema=TABLES[name])
 
 
 def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:

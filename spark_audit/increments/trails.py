@@ -6,11 +6,11 @@ digest that was the last one must be the same, and names all before it by its ha
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from typing import Final
 
-from spark_audit.audit_input import NO_ANCHOR, AuditInput, input_of_trails
-from spark_audit.controls.digests import DigestFile
-from spark_audit.digest import DIGEST_FOLDER, LARGEST_DIGEST_BYTES, digest_hash, digest_name
+from spark_audit.audit_input import ALONE, NO_ANCHOR, AuditInput, input_of_trails
+from spark_audit.controls.digests import DigestFile, read_digests
+from spark_audit.digest import DIGEST_FOLDER, LARGEST_DIGEST_BYTES, DigestKind, digest_hash, digest_name
 from spark_audit.engines.engine import Engine
 from spark_audit.facts.lines import hash_of, parsed
 from spark_audit.facts.pieces import SegmentPiece
@@ -21,16 +21,18 @@ from spark_audit.read import TrailFiles, trail_files
 from spark_audit.verify import Anchor, Verification
 from spark_audit.verify.segment_forms import OPEN, SEGMENT_NAME
 
+_NUMBER_DIGITS: Final = 12
+
 
 class OtherTrail(Exception):
     """A trail does not go on where the state ended. The text says why."""
 
 
-def files_since(folder: Location, scratch: Path, head: TrailHead | None) -> TrailFiles:
+def files_since(folder: Location, head: TrailHead | None) -> TrailFiles:
     """The closed segments of a trail behind its head. Raises OtherTrail, OSError."""
     if head is not None:
-        _check(folder, head)
-    return trail_files(folder, scratch, with_open=False, behind="" if head is None else head.segment)
+        check_head(folder, head)
+    return trail_files(folder, None, behind="" if head is None else head.segment)
 
 
 def heads_of(since: State, folders: Sequence[Location]) -> tuple[TrailHead | None, ...]:
@@ -48,8 +50,8 @@ def _name(folder: Location, folders: Sequence[Location]) -> str:
     return str(folder) if len(folders) > 1 else ""
 
 
-def _check(folder: Location, head: TrailHead) -> None:
-    """Raises OtherTrail, OSError."""
+def check_head(folder: Location, head: TrailHead) -> None:
+    """Whether a trail still goes on behind its head. Raises OtherTrail, OSError."""
     if head.digests:
         try:
             with (folder / DIGEST_FOLDER / digest_name(head.digests)).open("rb") as file:
@@ -61,11 +63,21 @@ def _check(folder: Location, head: TrailHead) -> None:
     found = [path for path in folder.iterdir() if path.name.partition(".")[0] == head.segment]
     closed = [path for path in found if (name := SEGMENT_NAME.fullmatch(path.name)) is not None and name[3] != OPEN]
     if not closed:
+        if _is_removed(folder, head):
+            return
         raise OtherTrail(f"{folder}: segment {head.segment}, with which the state ended, is not there any more")
     last = SegmentPiece(trail="", path=closed[0]).last_line()
     record = parsed(last)
-    if record is None or record.get("hash") != head.head or hash_of(last) != head.head:
+    if hash_of(last) != head.line or ("" if record is None else record.get("hash") or "") != head.head:
         raise OtherTrail(f"{folder}: segment {head.segment} ends with another record: the trail was rewritten")
+
+
+def _is_removed(folder: Location, head: TrailHead) -> bool:
+    """Whether retention says that it removed the segment; integrity.digests judges whether it may say so."""
+    signed = (each.digest for each in read_digests(folder / DIGEST_FOLDER) if each.is_signed)
+    return any(
+        each is not None and each.kind == DigestKind.RETENTION and each.segment >= head.segment for each in signed
+    )
 
 
 def input_since(
@@ -91,13 +103,23 @@ def input_since(
     )
 
 
+def input_of_batch(files: TrailFiles, since: State, salt: bytes) -> AuditInput:
+    """The same of one trail that `verify` did not check: its digests say whether retention removed its beginning."""
+    made = input_since([files], since, salt)
+    if since.trails or int(files.segments[0].name[:_NUMBER_DIGITS]) == 1:
+        return made
+    told = (each.digest for each in (made.digests or {}).get(ALONE, ()) if each.digest is not None)
+    is_removed = any(digest.kind == DigestKind.RETENTION for digest in told)
+    return replace(made, cut=frozenset({ALONE}) if is_removed else made.cut)
+
+
 def state_behind(engine: Engine, audit_input: AuditInput, rules: Rules) -> State:
     """The state behind an audit, whose tables the engine still has."""
     since = audit_input.since
     assert since is not None
     heads = {each.name: each for each in since.trails}
     waiting: list[tuple[str, str]] = []
-    for row in engine.rows("SELECT trail, segment, head FROM segments ORDER BY trail, segment"):
+    for row in engine.rows("SELECT trail, segment, head, last_line_hash FROM segments ORDER BY trail, segment"):
         name, stem = row["trail"], row["segment"].partition(".")[0]
         digests = (audit_input.digests or {}).get(name, ())
         if stem > _last_digested(digests):
@@ -107,6 +129,7 @@ def state_behind(engine: Engine, audit_input: AuditInput, rules: Rules) -> State
             name=name,
             segment=stem,
             head=row["head"] or "",
+            line=row["last_line_hash"],
             digests=last.number,
             digest_head=last.sha256,
             is_cut=name in audit_input.cut,

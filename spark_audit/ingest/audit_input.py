@@ -1,6 +1,6 @@
 """The input of an audit, from Parquet: the files that the manifest names, unchanged."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -14,8 +14,6 @@ from spark_audit.ingest.warehouse import Damaged, check_files
 from spark_audit.location import Location
 from spark_audit.period import AROUND_US, Period, hour_of
 
-#: The file beside the manifest that marks the history of a stream.
-STREAM_FILE: Final = "reported.json"
 _SEGMENT_NUMBER: Final = 12
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -33,25 +31,22 @@ class Selection:
 
 def selected(folder: Location, period: Period) -> Selection:
     """The selection of a folder for a period, with unchanged files. Raises Damaged, UnusableManifest, OSError."""
-    if (folder / STREAM_FILE).exists():
-        raise Damaged(f"{folder} is the checkpoint of a stream, which forgets what is old: ingest into a folder")
     try:
         manifest = Manifest.load(folder)
     except FileNotFoundError:
         raise Damaged(f"{folder} holds no manifest: it was not made by `audit ingest`") from None
-    selection = selected_segments(manifest, period.to_read, period)
+    selection = _selected(manifest, period)
     if not selection.files:
         raise Damaged(f"{folder} holds nothing" + ("" if period.is_everything else " of the period"))
     check_files(folder, selection.files)
     return selection
 
 
-def selected_segments(manifest: Manifest, to_read: Callable[[list[str]], list[str]], period: Period) -> Selection:
-    """The segments that `to_read` picks from each trail's names, one trail after the other."""
+def _selected(manifest: Manifest, period: Period) -> Selection:
     stems: dict[str, list[str]] = {}
     for segment in sorted(manifest.segments, key=lambda each: each.stem):
         stems.setdefault(segment.trail, []).append(segment.stem)
-    picked = {trail: to_read(names) for trail, names in stems.items()}
+    picked = {trail: period.to_read(names) for trail, names in stems.items()}
     ends = {trail: (names[0], names[-1]) for trail, names in picked.items() if names}
     return Selection(
         period=period,

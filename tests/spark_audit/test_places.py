@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
 import spark_audit
 from spark_audit.java_classes import ARCHIVE, EMPTY_FOLDER, archive_is_there
-from spark_audit.spark_session import SparkPlace
+from spark_audit.spark_session import SparkPlace, resize
 from tests.conftest import PROOF_VARIABLE
 from tests.spark_audit.conftest import policy_text_of
 
@@ -196,3 +197,19 @@ def test_open_segments_and_loopback_are_for_a_spark_of_this_machine(
 def test_under_spark_submit_nobody_knows_where_spark_runs(monkeypatch) -> None:
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     assert not SparkPlace().is_here
+
+
+def test_a_session_takes_the_options_of_each_batch(spark: SparkSession) -> None:
+    """Many tasks and compiled plans for a large one, and back."""
+
+    def options() -> tuple[str | None, ...]:
+        names = ("shuffle.partitions", "codegen.wholeStage", "codegen.factoryMode", "limit.initialNumPartitions")
+        return tuple(spark.conf.get(f"spark.sql.{name}") for name in names)
+
+    before = options()
+    resize(spark, 256 * 1024**2)
+    try:
+        assert options() == ("9", "true", "FALLBACK", "1")
+    finally:
+        resize(spark, 0)
+    assert options() == before == ("1", "false", "NO_CODEGEN", "100")

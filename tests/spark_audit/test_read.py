@@ -103,3 +103,27 @@ def test_a_folder_whose_name_is_a_pattern_is_read(trail, tmp_path: Path, read) -
     trail.add("started")
     trail.folder = tmp_path / "[a]{b,c}*?" / "trail"
     assert len(read(trail.write()).engine.rows("SELECT sequence FROM records")) == 1
+
+
+def test_the_first_segments_are_as_many_as_a_bound_allows_and_at_least_one(signed) -> None:
+    for _ in range(4):
+        signed.records(2), signed.close()
+    signed.compress(2)
+    files = trail_files(signed.folder, None)
+    sizes = [path.stat().st_size for path in files.segments]
+    of_text = [sizes[0], 10 * sizes[1], sizes[2], sizes[3]]  # about what a compressed one holds
+    assert files.text_bytes == sum(of_text)
+    for bound, count in ((0, 1), (sum(of_text[:2]) - 1, 1), (sum(of_text[:2]), 2), (sum(of_text), 4)):
+        first = files.first(bound)
+        assert first.segments == files.segments[:count]
+        assert first.passed_over == frozenset(signed.segments[count:])
+
+
+def test_segments_behind_one_and_up_to_another_are_read_and_no_open_one_without_a_place_for_it(signed) -> None:
+    for _ in range(4):
+        signed.records(1), signed.close()
+    signed.records(1), signed.write(".open")
+    behind, up_to = signed.segments[0], signed.segments[2]
+    files = trail_files(signed.folder, None, behind=behind, up_to=up_to)
+    assert [path.name for path in files.segments] == [f"{stem}.jsonl" for stem in signed.segments[1:3]]
+    assert files.passed_over == {signed.segments[0], signed.segments[3]}

@@ -5,30 +5,27 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from spark_audit.ingest.audit_input import selected
-from spark_audit.ingest.ingestion import ingested, new_segments
-from spark_audit.ingest.manifest import Manifest, UnusableManifest
-from spark_audit.ingest.segments import Measuring
-from spark_audit.ingest.warehouse import Damaged, writing_to
-from spark_audit.period import EVERYTHING
-from spark_audit.policy import Policy
+from spark_audit import stream as stream_module
+from spark_audit.increments import checkpoint as checkpoint_module
+from spark_audit.increments.checkpoint import Checkpoint
+from spark_audit.increments.trails import OtherTrail
 from spark_audit.report import figures
-from spark_audit.result import AuditResult, Verdict
-from spark_audit.stream import Reported, Stream
-from tests.spark_audit.conftest import GATEWAY, TrailBuilder, policy_of
+from spark_audit.result import Verdict
+from spark_audit.stream import Stream
+from tests.spark_audit.conftest import GATEWAY, SignedTrail, TrailBuilder, policy_of
+from tests.spark_audit.controls.conftest import Story, message
+from tests.spark_audit.streaming import Streaming, told_by_stream, told_in
 
-HOUR_US = 3_600_000_000
-CONTROLS_RUN = ("integrity.hash", "integrity.chain", "integrity.sequence", "qos.1", "conversion.reperformance")
-OF_SOME_CONTROLS = policy_of(*CONTROLS_RUN)
+OF_SOME_CONTROLS = policy_of("integrity.hash", "integrity.chain", "integrity.sequence", "qos.1")
 #: Where a test is about batches, and not about what controls find in them.
 OF_ONE_CONTROL = policy_of("qos.1")
+HOUR_US = 3_600_000_000
 IN = {"direction": "in", "client": "boiler", "session_epoch": 1, "packet_type": 3, "qos": 1}
 
 
@@ -44,184 +41,312 @@ def _accepted(trail: TrailBuilder, exchange: int, **fields: object) -> None:
     trail.add("accepted", exchange=exchange, **(IN | fields))
 
 
-def _confirmed(trail: TrailBuilder, exchange: int) -> None:
-    trail.add("confirmed", exchanges=[[exchange, exchange]], **(IN | {"packet_type": 4}))
-
-
-class Streaming:
-    """A stream as the command runs it, in the session of the tests."""
-
-    def __init__(
-        self, spark: SparkSession, folder: Path, *, history_hours: int = 6, policy: Policy = OF_SOME_CONTROLS
-    ) -> None:
-        self.spark, self.folder = spark, folder
-        self.stream = Stream(
-            checkpoint=folder / "checkpoint",
-            out=folder / "out",
-            history_hours=history_hours,
-            policy=policy,
-            personal_key=None,
-            progress=lambda _line: None,
-        )
-
-    def run(self, trail: Path) -> list[AuditResult]:
-        """Everything that is there now, a batch for each segment; the results."""
-        self.stream.out.mkdir(exist_ok=True)
-        with writing_to(self.stream.checkpoint) as manifest:
-            return list(self._results(trail, manifest, Reported.load(self.stream.checkpoint)))
-
-    def _results(self, trail: Path, manifest: Manifest, reported: Reported) -> Iterator[AuditResult]:
-        if reported.segments < len(manifest.segments):
-            reported, result = self.stream.report(self.spark, manifest, reported)
-            yield result
-        while (new := new_segments(trail, manifest, Measuring())).segments:
-            manifest = next(ingested(self.spark, self.stream.checkpoint, manifest, [new], 1))
-            reported, result = self.stream.report(self.spark, manifest, reported)
-            manifest = self.stream.tidied(self.spark, manifest)
-            yield result
-
-    def findings(self) -> list[tuple[int, str, int]]:
-        """Batch, control and sequence of everything that was told."""
-        return [(told["batch"], told["control"], told["sequence"]) for told in _told(self.stream.out)]
-
-
-def _told(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for path in sorted(out.glob("*/findings.jsonl")) for line in path.read_text().splitlines()]
+def _confirmed(trail: TrailBuilder, exchange: int, **fields: object) -> int:
+    return trail.add("confirmed", exchanges=[[exchange, exchange]], **(IN | {"packet_type": 4} | fields))
 
 
 @pytest.fixture(autouse=True)
-def without_figures(monkeypatch) -> None:
+def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sums of a report have tests of their own, and take longer than the controls."""
     monkeypatch.setattr(figures, "with_figures", lambda result, _engine: result)
 
 
 @pytest.fixture
-def streaming(spark: SparkSession, tmp_path: Path) -> Streaming:
-    return Streaming(spark, tmp_path)
+def each_segment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every segment is larger than a batch."""
+    monkeypatch.setattr(stream_module, "BATCH_BYTES", 1)
 
 
 @pytest.fixture
-def of_one_control(spark: SparkSession, tmp_path: Path) -> Streaming:
-    return Streaming(spark, tmp_path, policy=OF_ONE_CONTROL)
+def streaming(tmp_path: Path) -> Streaming:
+    return Streaming(tmp_path, OF_SOME_CONTROLS)
 
 
-def test_findings_are_told_once_and_history_is_known(streaming: Streaming, trail) -> None:
+@pytest.fixture
+def of_one_control(tmp_path: Path) -> Streaming:
+    return Streaming(tmp_path, OF_ONE_CONTROL)
+
+
+# -- batches -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("each_segment")
+def test_findings_are_told_once_and_what_came_before_is_known(streaming: Streaming, trail: TrailBuilder) -> None:
     _accepted(trail, 1)
     trail.add("put", exchange=1, **IN)
     _segment(trail, 1)
     _confirmed(trail, 1)
     _confirmed(trail, 2)
-    trail.lines[0] = trail.lines[0].replace(b"boiler", b"cooler")
+    trail.lines[0] = trail.lines[0].replace(b'"at_us":1', b'"at_us":2')
     folder = _segment(trail, 2)
     results = streaming.run(folder)
     assert [result.verdict for result in results] == [Verdict.CLEAN, Verdict.VIOLATIONS]
-    told = [(2, "integrity.hash", 3), (2, "qos.1", 3), (2, "qos.1", 4)]
-    assert streaming.findings() == told, "the client of record 3 was changed, and 2 was put in no batch"
+    told = [(2, "integrity.hash", 3), (2, "qos.1", 4)]
+    assert streaming.findings() == told, "record 3 was changed, and exchange 2 was put in no batch"
     _accepted(trail, 3)
     _segment(trail, 3)
     assert [result.verdict for result in streaming.run(folder)] == [Verdict.CLEAN]
     assert streaming.run(folder) == []
     assert streaming.findings() == told
-    batch = json.loads((streaming.stream.out / "00000002" / "result.json").read_text())
+    assert {each["trail"] for each in told_in(streaming.out)} == {str(folder)}
+    batch = json.loads((streaming.out / "00000002" / "result.json").read_text())
     assert (batch["verdict"], batch["scope"]["records"]) == ("violations", 2)
 
 
-def test_what_is_older_than_the_history_is_pending_and_forgotten(spark: SparkSession, trail, tmp_path: Path) -> None:
-    streaming = Streaming(spark, tmp_path, history_hours=2)
+@pytest.mark.usefixtures("each_segment")
+def test_an_exchange_that_takes_days_is_judged(of_one_control: Streaming, trail: TrailBuilder) -> None:
     _accepted(trail, 1)
     trail.add("put", exchange=1, **IN)
+    _accepted(trail, 2)  # and is put nowhere
     _segment(trail, 1)
-    _accepted(trail, 2, at_us=1_795_158_000_000_000 + 100 * HOUR_US)
-    _confirmed(trail, 1)
-    results = streaming.run(_segment(trail, 2, hour=100))
-    assert [result.verdict for result in results] == [Verdict.CLEAN, Verdict.CLEAN]
-    manifest = Manifest.load(streaming.stream.checkpoint)
-    assert ({file.date for file in manifest.files}, len(manifest.segments)) == ({"2026-11-24"}, 2)
-    there = {str(path.relative_to(streaming.stream.checkpoint)) for path in tmp_path.rglob("*.parquet")}
-    assert there == {file.path for file in manifest.files}
+    for number in range(2, 5):
+        _accepted(trail, 10 + number)
+        _segment(trail, number, hour=24 * (number - 1))
+    later = {"at_us": 1_795_158_000_000_000 + 100 * HOUR_US}
+    _confirmed(trail, 1, **later)
+    wrong = _confirmed(trail, 2, **later)
+    of_one_control.run(_segment(trail, 5, hour=100))
+    assert of_one_control.findings() == [(5, "qos.1", wrong)]
+
+
+def test_what_is_there_at_the_first_start_is_cut_in_batches(
+    of_one_control: Streaming, trail: TrailBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(1, 6):
+        _accepted(trail, number)
+        _segment(trail, number)
+    size_bytes = max(path.stat().st_size for path in trail.folder.iterdir())
+    monkeypatch.setattr(stream_module, "BATCH_BYTES", 2 * size_bytes)
+    assert [result.scope.segment_count for result in of_one_control.run(trail.folder)] == [2, 2, 1]
+
+
+def test_nothing_new_starts_no_engine(of_one_control: Streaming, trail: TrailBuilder) -> None:
+    _accepted(trail, 1)
+    folder = _segment(trail, 1)
+    of_one_control.run(folder)
+    trail.add("put", exchange=1, **IN)
+    trail.write("000000000002-20261120T08.open")
+    (folder / "000000000002-20261120T08.jsonl").write_bytes(b"")
+    assert of_one_control.run(folder) == []
+    assert of_one_control.engines == 1
+
+
+@pytest.mark.usefixtures("each_segment")
+def test_what_has_no_record_is_judged_with_what_comes_next(tmp_path: Path, trail: TrailBuilder) -> None:
+    streaming = Streaming(tmp_path, policy_of("integrity.lines"))
+    _accepted(trail, 1)
+    _segment(trail, 1)
+    trail.lines.append(b"temperature;21\n")
+    results = streaming.run(_segment(trail, 2))
+    assert [result.verdict for result in results] == [Verdict.CLEAN, Verdict.NOT_EVALUABLE]
+    assert streaming.batches().keys() == {"00000001"}
+    for number in (3, 4):
+        _accepted(trail, number)
+        _segment(trail, number)
+    assert [result.scope.segment_count for result in streaming.run(trail.folder)] == [2, 1]
+    assert streaming.findings() == [(2, "integrity.lines", 0)]
+
+
+@pytest.mark.usefixtures("each_segment")
+def test_a_last_line_that_was_changed_or_is_none_stops_nobody(tmp_path: Path, trail: TrailBuilder) -> None:
+    streaming = Streaming(tmp_path, policy_of("integrity.lines", "integrity.hash"))
+    _accepted(trail, 1)
+    trail.lines[-1] = trail.lines[-1].replace(b"boiler", b"cooler")
+    _segment(trail, 1)
+    _accepted(trail, 2)
+    trail.lines.append(b"temperature;21\n")
+    _segment(trail, 2)
+    _accepted(trail, 3)
+    streaming.run(_segment(trail, 3))
+    assert streaming.findings() == [(1, "integrity.hash", 1), (2, "integrity.lines", 0)]
+
+
+@pytest.mark.usefixtures("each_segment")
+def test_digests_of_segments_that_are_read_later_raise_no_alarm(tmp_path: Path, signed: SignedTrail) -> None:
+    streaming = Streaming(tmp_path, policy_of("integrity.digests", "integrity.chain"))
+    for _ in range(4):
+        signed.records(1)
+        signed.close()
+    (signed.folder / f"{signed.segments[2]}.jsonl").unlink()
+    streaming.run(signed.folder)
+    told = [each for each in told_in(streaming.out) if each["control"] == "integrity.digests"]
+    assert [(each["batch"], each["subject"]) for each in told] == [(1, signed.segments[2])]
+
+
+def test_a_trail_whose_beginning_retention_removed_begins_late(tmp_path: Path, signed: SignedTrail) -> None:
+    streaming = Streaming(tmp_path, policy_of("integrity.chain", "integrity.sequence", "integrity.digests"))
+    for _ in range(3):
+        signed.records(1)
+        signed.close()
+    signed.remove(2)
+    assert [result.verdict for result in streaming.run(signed.folder)] == [Verdict.CLEAN]
+
+
+# -- the same as one audit ---------------------------------------------------------------------------------------------
+
+
+def test_batches_find_what_one_audit_finds_and_read_everything_where_they_must(tmp_path: Path) -> None:
+    builder = TrailBuilder(tmp_path)
+    story = Story(builder)
+    story.started()
+    cuts = [0]
+    for exchange in (1, 2, 3):
+        story.published(exchange, 1)
+        if exchange > 1:
+            story.confirmed(4, [exchange - 1, exchange - 1])
+            story.confirmed(4, [1, 1], client="valve", session_epoch=exchange)  # of nothing
+        cuts.append(len(builder.lines))
+    parts = [builder.lines[begin:end] for begin, end in pairwise(cuts)]
+    assert told_by_stream(parts, tmp_path) == (0, True)
+    story.put(1, 1, message_id=message(1))  # its exchange had ended
+    story.started()
+    assert told_by_stream([*parts, builder.lines[cuts[-1] :]], tmp_path) == (1, True)
+
+
+@pytest.mark.usefixtures("each_segment")
+def test_what_is_behind_a_batch_waits_where_everything_before_is_read(
+    of_one_control: Streaming, trail: TrailBuilder
+) -> None:
+    _confirmed(trail, 5)
+    of_one_control.run(_segment(trail, 1))
+    _confirmed(trail, 4)  # a number from before the state
+    _segment(trail, 2)
+    _confirmed(trail, 9)
+    assert [result.scope.segment_count for result in of_one_control.run(_segment(trail, 3))] == [2, 1]
+    assert of_one_control.findings() == [(1, "qos.1", 1), (2, "qos.1", 2), (3, "qos.1", 3)]
+
+
+def test_another_policy_has_everything_judged_again_and_nothing_told_twice(tmp_path: Path, trail: TrailBuilder) -> None:
+    streaming = Streaming(tmp_path, OF_ONE_CONTROL)
+    wrong = _confirmed(trail, 9)
+    trail.lines[0] = trail.lines[0].replace(b"boiler", b"cooler")
+    folder = _segment(trail, 1)
+    streaming.run(folder)
+    assert streaming.findings() == [(1, "qos.1", wrong)]
+    streaming.policy = OF_SOME_CONTROLS
+    streaming.run(folder)
+    assert streaming.said == [
+        f"the state of {folder} does not fit: it was made with another policy: the whole trail is judged again"
+    ]
+    assert streaming.findings() == [(1, "qos.1", wrong), (2, "integrity.hash", 1)]
+    assert streaming.run(folder) == []
+
+
+def test_a_trail_that_was_rewritten_is_noticed_under_another_policy_too(
+    of_one_control: Streaming, trail: TrailBuilder
+) -> None:
+    _accepted(trail, 1)
+    folder = _segment(trail, 1)
+    of_one_control.run(folder)
+    of_one_control.policy = OF_SOME_CONTROLS
+    trail.sequence, trail.head = 0, "0" * 64
+    _accepted(trail, 2)
+    _segment(trail, 1)
+    with pytest.raises(OtherTrail, match="the trail was rewritten"):
+        of_one_control.run(folder)
+
+
+# -- trails ------------------------------------------------------------------------------------------------------------
+
+
+def test_each_trail_has_a_state_of_its_own_wherever_it_is_moved(of_one_control: Streaming, tmp_path: Path) -> None:
+    north, south = TrailBuilder(tmp_path / "north"), TrailBuilder(tmp_path / "south")
+    for builder in (north, south):
+        _accepted(builder, 1)
+        _segment(builder, 1)
+    of_one_control.run(north.folder)
+    of_one_control.run(north.folder, south.folder)
+    moved = tmp_path / "moved"
+    south.folder.rename(moved)
+    south.folder = moved
+    wrong = _confirmed(south, 1)  # it was never put
+    _segment(south, 2)
+    results = of_one_control.run(north.folder, moved)
+    assert [result.scope.records for result in results] == [1], "of the new segment alone"
+    assert of_one_control.findings() == [(3, "qos.1", wrong)]
+
+
+# -- kills -------------------------------------------------------------------------------------------------------------
 
 
 class Killed(BaseException):
-    """The end of the process, right after a step."""
+    """The end of the process."""
 
 
-def test_a_kill_after_any_step_tells_nothing_twice_and_forgets_nothing(
-    of_one_control: Streaming, trail, monkeypatch
-) -> None:
-    _accepted(trail, 1)
-    _confirmed(trail, 9)
-    folder = _segment(trail, 1)
-    told, nothing, first = [(1, "qos.1", 2)], Reported(), Reported(batches=1, segments=1)
-    for owner, step, findings, reported in (
-        (Stream, "_judged", [], nothing),
-        (Stream, "_write", told, nothing),
-        (Reported, "save", told, first),
-    ):
-        with monkeypatch.context() as patched:
-            patched.setattr(owner, step, _killed_after(getattr(owner, step)))
-            with pytest.raises(Killed):
-                of_one_control.run(folder)
-        assert of_one_control.findings() == findings
-        assert Reported.load(of_one_control.stream.checkpoint) == reported
-    _accepted(trail, 2)
-    _segment(trail, 2)
-    of_one_control.run(folder)
-    assert of_one_control.findings() == told
-    assert Reported.load(of_one_control.stream.checkpoint) == Reported(batches=2, segments=2)
-
-
-def _killed_after(step: Callable[..., object]) -> Callable[..., None]:
+def _killed(step: Callable[..., object], *, is_done: bool) -> Callable[..., None]:
     def killed(*values: object) -> None:
-        step(*values)
+        if is_done:
+            step(*values)
         raise Killed
 
     return killed
 
 
-def test_a_batch_without_a_record_is_not_evaluable(of_one_control: Streaming, trail) -> None:
-    _accepted(trail, 1)
+#: The steps of a batch: its folder is written, the next state, the folder comes to its place, the state to its own.
+STEPS: dict[str, tuple[object, str, bool]] = {
+    "before the folder was written": (Stream, "_write", False),
+    "before the next state was written": (Checkpoint, "finish", False),
+    "before the folder came to its place": (checkpoint_module, "replace_file", True),
+    "before the state came to its place": (checkpoint_module, "sync_folder", True),
+    "after everything": (Checkpoint, "_bring_into_place", True),
+}
+
+
+@pytest.mark.parametrize("place", STEPS)
+def test_a_kill_tells_nothing_twice_and_forgets_nothing_and_changes_no_batch(
+    of_one_control: Streaming, trail: TrailBuilder, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    folder = _segment(trail, 1) if _accepted(trail, 1) else trail.folder
+    wrong = _confirmed(trail, 9)
     _segment(trail, 1)
-    trail.lines.append(b"temperature;21\n")
-    results = of_one_control.run(_segment(trail, 2))
-    assert [result.verdict for result in results] == [Verdict.CLEAN, Verdict.NOT_EVALUABLE]
+    owner, step, is_done = STEPS[place]
+    of_one_control.run()  # makes the checkpoint
+    with monkeypatch.context() as patched:
+        killed = _killed(getattr(owner, step), is_done=is_done)
+        patched.setattr(owner, step, staticmethod(killed) if step == "_bring_into_place" else killed)
+        with pytest.raises(Killed):
+            of_one_control.run(folder)
+    after_the_kill = of_one_control.batches()
+    assert bool(after_the_kill) == (place in ("before the state came to its place", "after everything"))
+    _accepted(trail, 2)
+    _segment(trail, 2)
+    of_one_control.run(folder)
+    assert of_one_control.findings() == [(1, "qos.1", wrong)]
+    assert len(of_one_control.batches()) == (2 if after_the_kill else 1)
+    assert after_the_kill.items() <= of_one_control.batches().items()
+    assert of_one_control.run(folder) == []
+    assert not list(of_one_control.folder.rglob("*.next"))
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"batches":"x","segment":1}', '{"version":2}'])
-def test_a_checkpoint_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "reported.json").write_text(text)
-    with pytest.raises(UnusableManifest):
-        Reported.load(tmp_path)
-
-
-def test_a_checkpoint_is_not_audited_as_if_it_were_whole(of_one_control: Streaming, trail) -> None:
-    _accepted(trail, 1)
-    of_one_control.run(_segment(trail, 1))
-    with pytest.raises(Damaged, match="checkpoint of a stream"):
-        selected(of_one_control.stream.checkpoint, EVERYTHING)
+def test_a_new_checkpoint_overwrites_no_batch_of_an_older_one(of_one_control: Streaming, trail: TrailBuilder) -> None:
+    _confirmed(trail, 9)
+    folder = _segment(trail, 1)
+    of_one_control.run(folder)
+    before = of_one_control.batches()
+    (of_one_control.folder / "checkpoint").rename(of_one_control.folder / "old")
+    of_one_control.run(folder)
+    assert of_one_control.findings() == [(1, "qos.1", 1), (2, "qos.1", 1)]
+    assert before.items() <= of_one_control.batches().items()
 
 
 @pytest.mark.proof
-@pytest.mark.timeout(1_800)
-@pytest.mark.usefixtures("spark")
-def test_a_killed_process_goes_on_where_it_was(trail, tmp_path: Path) -> None:
+@pytest.mark.timeout(600)
+def test_a_killed_process_goes_on_where_it_was(trail: TrailBuilder, tmp_path: Path) -> None:
     """kill -9 in the middle of the first batch; then the same command again, twice."""
     _accepted(trail, 1)
     _confirmed(trail, 9)
     _segment(trail, 1)
     (tmp_path / "policy.toml").write_text(OF_SOME_CONTROLS.text)
     command = [sys.executable, "-m", "spark_audit", "stream", "--trail", str(trail.folder), "--once", "--json"]
-    command += ["--out", str(tmp_path / "out"), "--checkpoint", str(tmp_path / "checkpoint")]
+    command += ["--out", str(tmp_path / "out"), "--checkpoint", str(tmp_path / "checkpoint"), "--engine", "duckdb"]
     command += ["--policy", str(tmp_path / "policy.toml"), "--memory", "512m"]
-    manifest = tmp_path / "checkpoint" / "manifest.json"
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as killed:
-        while not manifest.exists() and killed.poll() is None:
-            time.sleep(0.02)
+        while not list((tmp_path).glob("out/.*.part")) and killed.poll() is None:
+            time.sleep(0.001)
         killed.send_signal(signal.SIGKILL)
     assert killed.returncode == -signal.SIGKILL
-    assert not (tmp_path / "out" / "00000001").exists()
-    first = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (first.returncode, json.loads(first.stdout)["batch"]) == (1, 1), first.stderr
-    second = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (second.returncode, second.stdout) == (0, "")
-    (found,) = _told(tmp_path / "out")
+    subprocess.run(command, capture_output=True, text=True, check=False)
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (again.returncode, again.stdout) == (0, ""), again.stderr
+    (found,) = told_in(tmp_path / "out")
     assert (found["control"], found["gateway"], found["sequence"]) == ("qos.1", GATEWAY, 2)

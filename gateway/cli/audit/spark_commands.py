@@ -1,4 +1,4 @@
-"""`rfhbridge audit run`, `ingest`, `stream` and `bulk`: the commands that need Spark, each in a process of its own.
+"""`rfhbridge audit run`, `ingest`, `stream` and `bulk`: the commands on Spark or DuckDB, each in a process of its own.
 
 Their options are rows of spark_audit's table, so that the help, the command line of the process and the process itself
 cannot drift apart. The gateway adds three things: the configuration names the data folder by default, the report goes
@@ -41,8 +41,7 @@ def run(values: Values) -> int:
     does this itself. With a period the audit also reads the day before and the day after, and reports cases that are
     open at its edges as pending. Exit code 0: clean; 1: violations; 2: not evaluable; 3: wrong use.
     """
-    is_on_duckdb = values["engine"] == "duckdb"
-    environment = duckdb_environment() if is_on_duckdb else spark_environment(values["remote"])
+    environment = _environment(values)
     if values["parquet"] is not None and (values["data"] or values["trail"]):
         raise typer.BadParameter("name --parquet or trails, not both")
     folders = () if values["parquet"] else _data_folders(values)
@@ -70,13 +69,14 @@ def ingest(values: Values) -> int:
 
 
 def stream(values: Values) -> int:
-    """Judge each closed segment when it comes, on Spark.
+    """Judge each closed segment when it comes, on Spark or DuckDB.
 
-    The controls are those of `audit run`. Each batch gets DIR/NNNNNNNN/findings.jsonl and result.json. After a restart
-    or a kill the same command continues, and reports nothing twice. Exit code 0: no violation; 1: violations; 2: not
-    evaluable; 3: wrong use.
+    The controls are those of `audit run`. Each batch gets DIR/NNNNNNNN/findings.jsonl and result.json, and goes on from
+    the state in the checkpoint: it costs its own records and what is open. After a restart or a kill the same command
+    continues, and reports nothing twice. Exit code 0: no violation; 1: violations, or a trail was rewritten or cut; 2:
+    not evaluable; 3: wrong use.
     """
-    environment = spark_environment(values["remote"])
+    environment = _environment(values)
     folders = _data_folders(values)
     for folder in folders:
         trail_of(folder)
@@ -93,6 +93,11 @@ def bulk(values: Values) -> int:
     """
     environment = spark_environment(values["remote"])
     return audited(spark_command("bulk", values), environment)
+
+
+def _environment(values: Values) -> dict[str, str]:
+    """The environment of a command that runs on either engine. Raises CommandFailed."""
+    return duckdb_environment() if values["engine"] == "duckdb" else spark_environment(values["remote"])
 
 
 def _data_folders(values: Values) -> tuple[Path, ...]:

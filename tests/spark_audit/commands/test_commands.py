@@ -56,7 +56,9 @@ def _command(name: str, tmp_path: Path) -> list[str]:
     return {
         "run": ["run", "--out", to],
         "ingest": ["ingest", "--to", to],
-        "stream": ["stream", "--once", "--out", to, "--checkpoint", str(tmp_path / "checkpoint")],
+        "stream": [
+            *("stream", "--once", "--engine", "duckdb", "--out", to, "--checkpoint", str(tmp_path / "checkpoint"))
+        ],
     }[name]
 
 
@@ -172,7 +174,7 @@ def test_a_policy_or_key_that_cannot_be_used_is_wrong_use(tmp_path: Path, trail,
     (tmp_path / "policy.toml").write_text("[contrl]")
     (tmp_path / "key").write_bytes(b"short")
     files = [("--policy", "policy.toml"), ("--policy", "nowhere"), ("--personal-key", "key")]
-    for told in [*files, *([("--sign", "key"), ("--sign", "nowhere")] if name == "run" else [])]:
+    for told in [*files, ("--sign", "key"), ("--sign", "nowhere")]:
         assert main([*command, told[0], str(tmp_path / told[1])]) == 3
 
 
@@ -233,7 +235,7 @@ def test_stream_says_each_batch_and_goes_past_a_trail_that_cannot_be_read(tmp_pa
     (tmp_path / "policy.toml").write_text(policy_text_of("integrity.hash"))
     other = TrailBuilder(tmp_path / "other")
     other.lines.append(b"temperature;21\n")
-    command = [*_command("stream", tmp_path), "--policy", str(tmp_path / "policy.toml"), "--json"]
+    command = [*_command("stream", tmp_path), "--engine", "spark", "--policy", str(tmp_path / "policy.toml"), "--json"]
     command += ["--trail", str(other.write()), "--trail", str(trail.write())]
     assert main(command) == 1
     told = capsys.readouterr()
@@ -243,13 +245,14 @@ def test_stream_says_each_batch_and_goes_past_a_trail_that_cannot_be_read(tmp_pa
         "reason": "1 violation of integrity.hash",
         "records": 1,
     }
-    assert "no line of its closed segments is an audit record" in told.err
+    assert f"{other.folder} cannot be judged from 000000000001-20261120T07 on: no line" in told.err
     assert _modes(tmp_path / "to", tmp_path / "checkpoint") == OWNERS_ALONE
     assert main(command) == 2, "one of the trails is still none"
     assert capsys.readouterr().out == ""
     segment = trail.folder / SEGMENT
     segment.write_bytes(segment.read_bytes().replace(b"cooler", b"boiler"))
     assert main(command) == 1
+    assert "ends with another record: the trail was rewritten (audit verify says more;" in capsys.readouterr().err
 
 
 #: Runs a command where neither PySpark nor its bridge to Java can be imported.

@@ -76,6 +76,19 @@ def test_duckdb_finds_in_a_bucket_what_it_finds_in_a_folder(forms, bucket: Bucke
     assert json.loads(of_bucket)["command"].count(uri) == 1
 
 
+def test_a_stream_goes_on_from_segment_to_segment_in_a_bucket(
+    bucket: Bucket, signed: SignedTrail, tmp_path: Path, policy: str, capsys
+) -> None:
+    told = ["--policy", policy, "--out", str(tmp_path / "out"), "--checkpoint", str(tmp_path / "checkpoint"), "--json"]
+    for number in (1, 2):
+        signed.records(number)
+        signed.close()
+        uri = bucket.upload(signed.folder, "stream")
+        for records in ([number], []):
+            assert main(["stream", "--once", "--engine", "duckdb", "--trail", uri, *told]) == 0
+            assert [json.loads(line)["records"] for line in capsys.readouterr().out.splitlines()] == records
+
+
 @pytest.mark.usefixtures("in_this_spark")
 def test_workers_of_spark_find_in_a_bucket_what_they_find_in_a_folder(
     forms, bucket: Bucket, tmp_path: Path, policy: str, capsys

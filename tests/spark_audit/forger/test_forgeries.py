@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from tests.spark_audit.conftest import SignedTrail, policy_of
 from tests.spark_audit.forger import true_trails
 from tests.spark_audit.forger.forgery import Forgery, Record, forged, forgeries, sealed
 from tests.spark_audit.increments.conftest import in_parts, told_of_whole, write_segment
+from tests.spark_audit.streaming import told_by_stream
 
 TRUE: dict[str, Callable[[Path], list[Record]]] = {"plant": true_trails.plant, "central": true_trails.central}
 #: What `verify` asks of each trail alone, and what the audit asks of it elsewhere (test_attacks.py).
@@ -140,6 +142,20 @@ def test_two_audits_that_go_on_find_in_each_trail_what_one_finds(
     of_digests = {each for each in first | whole if each[0] == "integrity.digests"}  # these trails have none
     assert parts.told[0] - of_digests == first - of_digests
     assert {each for each in parts.told[1] if each[0] != "integrity.digests"} == whole - first - of_digests
+
+
+@pytest.mark.proof
+def test_a_stream_finds_in_each_batch_what_an_audit_of_the_whole_finds_then(
+    true: dict[str, list[Record]], trails: dict[str, SignedTrail], tmp_path: Path
+) -> None:
+    chosen = random.Random(17)
+    wrong = chosen.sample(sorted(trails.keys() - true.keys()), 3)
+    for name in (*true, *wrong):
+        lines = _lines_of(trails[name])
+        cuts = [0, *sorted(chosen.sample(range(1, len(lines)), 3)), len(lines)]
+        parts = [lines[begin:end] for begin, end in pairwise(cuts)]
+        read_again, _ = told_by_stream(parts, tmp_path)
+        assert not (read_again and name in true), "true trails name nothing that had ended"
 
 
 def _lines_of(signed: SignedTrail) -> list[bytes]:

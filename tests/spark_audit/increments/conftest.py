@@ -85,7 +85,7 @@ class Increments:
 
     def _input(self, since: State) -> AuditInput:
         heads = heads_of(since, self.folders)
-        files = [files_since(each, self.scratch, head) for each, head in zip(self.folders, heads, strict=True)]
+        files = [files_since(each, head) for each, head in zip(self.folders, heads, strict=True)]
         return input_since(files, since, SIGNER.secret("test"))
 
     def _audit(self, since: State) -> set[Told]:
@@ -106,7 +106,7 @@ def _told(engine: Engine) -> set[Told]:
 def told_of_whole(folders: Sequence[Path], scratch: Path) -> set[Told]:
     """What one audit of whole trails tells, without a state."""
     with closing(duck(scratch)) as engine:
-        made = input_of_trails([files_since(each, scratch, None) for each in folders])
+        made = input_of_trails([files_since(each, None) for each in folders])
         audit(engine, made, lambda _line: None)
         return _told(engine)
 

@@ -124,4 +124,5 @@ def test_a_state_that_does_not_fit_is_wrong_use(night: Night, signed: SignedTrai
         state.write_bytes(content)
         code, told = night("--since-state", str(state))
         assert (code, told["said"].count("\n")) == (3, 1)
-        assert f"{state} cannot be gone on with: the key of --sign has not signed it" in told["said"]
+        assert f"{state} cannot be gone on with: this audit's key has not signed it" in told["said"]
+        assert "audit the whole trail once, with --with-state" in told["said"]

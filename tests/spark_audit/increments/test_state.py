@@ -10,7 +10,7 @@ import zstandard
 
 from spark_audit.custody.memory import Memory
 from spark_audit.increments import state as state_module
-from spark_audit.increments.state import TABLES, Rules, State, TrailHead, UnusableState
+from spark_audit.increments.state import TABLES, OtherRules, Rules, State, TrailHead, UnusableState
 from spark_audit.policy import Policy
 from spark_audit.signature import KeySigner, Signer
 from tests.every_case import for_every
@@ -18,7 +18,9 @@ from tests.spark_audit.conftest import signing_key
 from tests.spark_audit.increments.conftest import SIGNER
 
 RULES = Rules.of(Policy().controls(), Policy().sha256)
-HEAD = TrailHead(name="", segment="000000000001-20261120T07", head="0a" * 32, digests=0, digest_head="", is_cut=False)
+HEAD = TrailHead(
+    name="", segment="000000000001-20261120T07", head="0a" * 32, line="0a" * 32, digests=0, digest_head="", is_cut=False
+)
 STATE = State(
     rules=RULES,
     trails=(HEAD,),
@@ -53,10 +55,10 @@ def _changed(name: str, value: object) -> bytes:
 _REFUSED = {
     "nothing": (b"", "has not signed it"),
     "no state": (b"x" * 1_000, "has not signed it"),
-    "another key": (STATE.to_bytes(KeySigner(signing_key(8))), "the key of --sign has not signed it"),
+    "another key": (STATE.to_bytes(KeySigner(signing_key(8))), "this audit's key has not signed it"),
     "a byte was changed": (STATE.to_bytes(SIGNER)[:-1] + b"x", "has not signed it"),
     "it was cut": (STATE.to_bytes(SIGNER)[:-9], "has not signed it"),
-    "another version": (_changed("version", 99), "it has version 99, and this program 1"),
+    "another version": (_changed("version", 99), "it has version 99, and this program 2"),
     "another program": (_changed("rules", ["9.9", *_told(STATE.to_bytes(SIGNER))["rules"][1:]]), "rfhbridge 9.9"),  # type: ignore[index]
     "another policy": (replace(STATE, rules=replace(RULES, policy_sha256="0d")).to_bytes(SIGNER), "another policy"),
     "other rules": (replace(STATE, rules=replace(RULES, rules_sha256="0d")).to_bytes(SIGNER), "other rules"),
@@ -68,11 +70,17 @@ _REFUSED = {
 
 
 @for_every(_REFUSED)
-def test_what_is_no_state_of_this_audit_is_refused_with_what_to_do(case: tuple[bytes, str]) -> None:
+def test_what_is_no_state_of_this_audit_is_refused(case: tuple[bytes, str]) -> None:
     data, said = case
-    with pytest.raises(UnusableState, match=said) as refused:
+    with pytest.raises(UnusableState, match=said):
         State.parse(data, SIGNER, RULES)
-    assert "audit the whole trail once, with --with-state" in str(refused.value)
+
+
+def test_of_a_state_by_other_rules_its_place_and_what_was_told_remain() -> None:
+    others = replace(STATE, rules=replace(RULES, program="9.9"), batch=12)
+    with pytest.raises(OtherRules, match=r"made by rfhbridge 9\.9") as refused:
+        State.parse(others.to_bytes(SIGNER), SIGNER, RULES)
+    assert refused.value.remains == replace(others, memories={}, tables={"told": STATE.table("told")})
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

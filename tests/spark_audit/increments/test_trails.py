@@ -33,27 +33,26 @@ def _head_of(signed: SignedTrail) -> TrailHead:
         name="",
         segment=signed.segments[-1],
         head=signed.trail.head,
+        line=signed.trail.head,
         digests=number,
         digest_head=signed.hashes[number],
         is_cut=False,
     )
 
 
-def test_segments_behind_the_state_are_read(judged: tuple[SignedTrail, TrailHead], tmp_path: Path) -> None:
+def test_segments_behind_the_state_are_read(judged: tuple[SignedTrail, TrailHead]) -> None:
     signed, head = judged
     signed.compress(2)
-    files = files_since(signed.folder, tmp_path, head)
+    files = files_since(signed.folder, head)
     assert [path.name for path in files.segments] == [f"{signed.segments[2]}.jsonl"]
     assert files.passed_over == frozenset(signed.segments[:2])
 
 
-def test_an_open_segment_is_left_to_the_next_audit(signed: SignedTrail, tmp_path: Path) -> None:
+def test_an_open_segment_is_left_to_the_next_audit(signed: SignedTrail) -> None:
     _closed(signed, 1)
     signed.records(1)
     signed.write(".open")
-    assert [path.name for path in files_since(signed.folder, tmp_path, None).segments] == [
-        f"{signed.segments[0]}.jsonl"
-    ]
+    assert [path.name for path in files_since(signed.folder, None).segments] == [f"{signed.segments[0]}.jsonl"]
 
 
 def _lines_of(signed: SignedTrail) -> tuple[Path, list[bytes]]:
@@ -87,13 +86,29 @@ _REWRITTEN: dict[str, tuple[str, Callable[[SignedTrail], object]]] = {
 
 @pytest.mark.parametrize("case", _REWRITTEN.values(), ids=_REWRITTEN)
 def test_a_trail_that_was_rewritten_or_cut_is_refused(
-    case: tuple[str, Callable[[SignedTrail], object]], judged: tuple[SignedTrail, TrailHead], tmp_path: Path
+    case: tuple[str, Callable[[SignedTrail], object]], judged: tuple[SignedTrail, TrailHead]
 ) -> None:
     said, change = case
     signed, head = judged
     change(signed)
     with pytest.raises(OtherTrail, match=said):
-        files_since(signed.folder, tmp_path, head)
+        files_since(signed.folder, head)
+
+
+def test_a_trail_goes_on_where_retention_removed_what_was_judged(judged: tuple[SignedTrail, TrailHead]) -> None:
+    signed, head = judged
+    signed.remove(2)
+    files = files_since(signed.folder, head)
+    assert [path.name for path in files.segments] == [f"{signed.segments[2]}.jsonl"]
+    assert files.passed_over == frozenset()
+
+
+def test_a_retention_of_older_segments_explains_nothing(judged: tuple[SignedTrail, TrailHead]) -> None:
+    signed, head = judged
+    signed.remove(1)
+    _lines_of(signed)[0].unlink()
+    with pytest.raises(OtherTrail, match="is not there any more"):
+        files_since(signed.folder, head)
 
 
 def test_a_segment_that_is_removed_after_it_was_judged_is_missing(signed: SignedTrail, tmp_path: Path) -> None:
@@ -119,7 +134,7 @@ def test_a_trail_that_goes_on_elsewhere_is_a_violation(signed: SignedTrail, tmp_
 
 
 def test_heads_are_by_the_names_of_trails() -> None:
-    head = TrailHead(name="", segment="s", head="h", digests=0, digest_head="", is_cut=False)
+    head = TrailHead(name="", segment="s", head="h", line="h", digests=0, digest_head="", is_cut=False)
     folders = [Path("north"), Path("south")]
     several = tuple(replace(head, name=str(folder)) for folder in folders)
     state = Increments([], Path()).state()

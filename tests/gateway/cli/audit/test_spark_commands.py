@@ -184,8 +184,8 @@ def test_stream_is_a_process_of_its_own(rfhbridge, spark, data_folder, tmp_path,
     spark.exit_code, spark.writes_result = code, False
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
     told = ["--data", str(data_folder), "--out", str(out), "--checkpoint", str(checkpoint)]
-    assert rfhbridge("audit", "stream", *told, "--once", "--history-hours", "2").exit_code == code
-    assert list(spark.command[4:]) == ["stream", *told, "--history-hours", "2", "--once"]
+    assert rfhbridge("audit", "stream", *told, "--once", "--every-s", "2").exit_code == code
+    assert list(spark.command[4:]) == ["stream", *told, "--every-s", "2", "--once"]
 
 
 def test_audit_runs_beside_somebody_who_owns_the_store_and_does_not_listen(rfhbridge, spark, data_folder, monkeypatch):
