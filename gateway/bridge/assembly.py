@@ -186,6 +186,7 @@ def build_bridge(
         counts=counts,
         trail=trail,
         call_soon=call_soon,
+        now_s=now_s,
     )
     engine.takes_back = to_mqtt.takes_back
     shared = SharedSubscriptions(

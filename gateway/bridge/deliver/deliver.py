@@ -13,6 +13,7 @@ window:
 A message on its way at QoS 1 or 2 is a flow (outgoing_messages.py).
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
@@ -47,6 +48,9 @@ from mq_adapters.reasons import ReasonCode
 _BATCH_MESSAGES: Final = 200
 #: Bytes of messages after which a unit of work takes no further one.
 _BATCH_BYTES: Final = 1024 * 1024
+#: No session's deliveries of what has arrived begin in a turn of the event loop when others have taken so long, and no
+#: further message of a session when its own have, seconds.
+MOST_S: Final = 0.002
 #: Messages destroyed in one unit of work when a session ends: some 3 microseconds each, and their bytes are read.
 _DRAIN_MESSAGES: Final = 1_000
 _PUBACK: Final = int(PacketType.PUBACK)
@@ -72,7 +76,9 @@ class ToMqtt:
         counts: Counts,
         trail: TrailCharges,
         call_soon: Callable[[Callable[[], None]], object],
+        now_s: Callable[[], float],
     ) -> None:
+        """`now_s`: a clock that never goes back."""
         self._engine = engine
         self._sessions = sessions
         self._queue = queue
@@ -81,6 +87,11 @@ class ToMqtt:
         self._counts = counts
         self._trail = trail
         self._call_soon = call_soon
+        self.now_s = now_s
+        #: When the time of this turn for deliveries is over; 0: it has none yet.
+        self._ends_s = 0.0
+        #: Sessions whose deliveries had no time left in their turn.
+        self._late: OrderedDict[ClientSession, None] = OrderedDict()
         #: Sessions whose windows were opened by answers in the group of units that is gathering.
         self._widened: dict[ClientSession, None] = {}
         #: True while only the reserve of the disk is left: nothing new is delivered, but flows under way go on.
@@ -95,7 +106,7 @@ class ToMqtt:
         self.is_paused = is_paused
         if not is_paused:
             for session in tuple(self._sessions):
-                self.deliver(session)
+                self._deliver_in_time(session)
 
     # -- from the queue to the client ----------------------------------------------------------------------------------
 
@@ -106,6 +117,33 @@ class ToMqtt:
             for told in self.on_room:
                 told(session)
 
+    def _deliver_in_time(self, session: ClientSession) -> None:
+        """Delivers now, or behind others in a later turn of the event loop where they have taken the time of this one.
+
+        A session that is still waiting when more comes gets it at once. So nobody falls behind a publisher, who is not
+        read meanwhile.
+        """
+        now_s = self.now_s()
+        if not self._ends_s:
+            self._ends_s = now_s + MOST_S
+            self._call_soon(self._deliver_late)
+        if now_s <= self._ends_s or session in self._late:
+            self._late.pop(session, None)
+            self.deliver(session)
+        elif session.shared or session.correl_id in self._queue.lanes:
+            self._late[session] = None
+
+    def _deliver_late(self) -> None:
+        """A new turn: those come first who have waited longest."""
+        self._ends_s = 0.0
+        if not self._late or self._engine.failed is not None:
+            return
+        self._ends_s = ends_s = self.now_s() + MOST_S
+        self._call_soon(self._deliver_late)
+        while self._late and self.now_s() <= ends_s:
+            session, _ = self._late.popitem(last=False)
+            self.deliver(session)
+
     def _deliver_own(self, session: ClientSession) -> None:
         link = session.link
         if link is None or session.pending_answers or not link.can_send or self.is_paused:
@@ -115,7 +153,7 @@ class ToMqtt:
             return
         unit = self._engine.begin()
         out: list[bytes] = []
-        taken_bytes = 0
+        taken_bytes, ends_s = 0, self.now_s() + MOST_S
         for _ in range(_BATCH_MESSAGES):
             if taken_bytes >= _BATCH_BYTES or not session.mqtt.window():
                 break
@@ -123,6 +161,8 @@ class ToMqtt:
             if message is None or not self._send(unit, session, message, out):
                 break
             taken_bytes += len(message.body)
+            if self.now_s() > ends_s:  # headers that are read anew take 0.2 ms each
+                break
         if unit.removals or unit.states:
             self._engine.submit(unit, lambda _unit: self._sent(session, link, out))
 
@@ -131,7 +171,7 @@ class ToMqtt:
         if session.link is link:
             if out:
                 link.send(b"".join(out))
-            self.deliver(session)
+            self._deliver_in_time(session)
 
     def _send(self, unit: UnitOfWork, session: ClientSession, message: Message, out: list[bytes]) -> bool:
         """Adds one message's packets to `out`; False when it must wait for a wider window."""
@@ -232,9 +272,10 @@ class ToMqtt:
         """Calls `deliver` when publications arrive for a session. Call the result to stop that."""
 
         def arrived() -> None:
-            self.deliver(session)
+            self._deliver_in_time(session)
 
         def stop() -> None:
+            self._late.pop(session, None)
             self._queue.unlisten(session.correl_id, arrived)
             self._queue.leave(session.correl_id)
 

@@ -25,7 +25,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from gateway.bridge.commands.registrations import Registrations
-from gateway.bridge.deliver.deliver import MAXIMUM_TOPICS, ToMqtt, why_unwanted
+from gateway.bridge.deliver.deliver import MAXIMUM_TOPICS, MOST_S, ToMqtt, why_unwanted
 from gateway.bridge.deliver.deliver_packets import PublishPackets, packet_bytes
 from gateway.bridge.deliver.shared_groups import SharedGroup, SharedGroups
 from gateway.bridge.messages.publications import Publication
@@ -175,7 +175,7 @@ class SharedDeliveries:
         unit = self._engine.begin()
         parcels: dict[ClientSession, _Parcel] = {}
         waiting = self._waiting(group, ready)
-        is_more = True
+        is_more, ends_s = True, self._to_mqtt.now_s() + MOST_S
         for _ in range(_BATCH_MESSAGES):
             while ready and not _is_ready(ready[0], parcels.get(ready[0])):
                 ready.popleft()
@@ -184,6 +184,8 @@ class SharedDeliveries:
                 is_more = False
                 break
             self._hand_over(unit, group, message, ready, parcels)
+            if self._to_mqtt.now_s() > ends_s:
+                break
         if self._has_any(group):
             self._short_of_room.add(group)
         else:

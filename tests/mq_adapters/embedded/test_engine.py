@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from mq_adapters.embedded import group_commit, message_cache
+from mq_adapters.embedded import expiry, group_commit, message_cache
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, StateKind, UnitOfWork
@@ -389,10 +389,14 @@ def test_expired_messages_are_destroyed_after_a_restart(data_folder):
     again.close()
 
 
-def test_messages_that_expire_together_are_destroyed_some_in_a_turn_of_the_loop(data_folder, loop):
+@pytest.mark.parametrize(("most_s", "at_once"), [(60.0, 200), (-1.0, 1)], ids=["quick ones", "slow ones"])
+def test_messages_that_expire_together_are_destroyed_some_in_a_turn_of_the_loop(
+    data_folder, loop, monkeypatch, most_s, at_once
+):
+    monkeypatch.setattr(expiry, "_MOST_S", most_s)
     now_us = 1_000_000
     engine = open_engine(data_folder, call_soon=loop.call_soon, now_us=lambda: now_us)
-    for _ in range(1_000):
+    for _ in range(5 * at_once):
         put(engine, b"x", expiry=1)
     loop.turn()
     now_us += 200_000
@@ -401,9 +405,9 @@ def test_messages_that_expire_together_are_destroyed_some_in_a_turn_of_the_loop(
         engine.tick()
         loop.turn()
         depths.append(engine.queue("ORDERS").depth)
-    assert depths[0] == 1_000
+    assert depths[0] == 5 * at_once
     assert depths[-1] == 0
-    assert max(before - after for before, after in pairwise(depths)) == 200
+    assert max(before - after for before, after in pairwise(depths)) == at_once
     engine.close()
 
 
