@@ -6,7 +6,6 @@ packet order.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Final
 
 from gateway.access.login import Login
@@ -116,9 +115,7 @@ class Bridge:
         self._intake = intake
         self._call_soon = call_soon
         #: Connections that wait for room at a target, on the disk, or on the dead-letter queue for their messages.
-        self.paused_publishers = PausedPublishers(
-            self._carry_out, partial(engine.counters.count, PublicationCounter.GIVEN_UP), self._call_while_alive, now_s
-        )
+        self.paused_publishers = PausedPublishers(engine, self._carry_out, call_soon, now_s)
         engine.counters.in_hand = lambda: self.paused_publishers.publishes
         self._trail = trail
         self.charge_application = trail.charge_application
@@ -338,10 +335,6 @@ class Bridge:
     def access_changed(self) -> None:
         """The access list has changed."""
         self._outdated.begin()
-
-    def _call_while_alive(self, call: Callable[[], None]) -> None:
-        """Calls in the next turn of the event loop, unless the store has failed."""
-        self._call_soon(lambda: None if self._engine.failed is not None else call())
 
     # -- the beginning of a session ------------------------------------------------------------------------------------
 

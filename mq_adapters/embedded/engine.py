@@ -429,8 +429,7 @@ class Engine:
 
     def _put_batch(self, batch: Message, unit: UnitOfWork) -> tuple[int, Message]:
         """Puts a batch on the audit queue, whatever the queue's attributes are, because each act needs its record."""
-        queue = self._queues[AUDIT_QUEUE]
-        self._number(unit, queue, batch)
+        self._number(unit, queue := self._queues[AUDIT_QUEUE], batch)
         return queue.identifier, batch
 
     def _announce(self, group: list[UnitOfWork]) -> None:
