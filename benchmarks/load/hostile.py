@@ -33,6 +33,8 @@ _LONGEST_LENGTH: Final = b"\xff\xff\xff\x7f"  # 268,435,455 bytes (MQTT 3.1.1 se
 _SWARM: Final = 50
 #: As many as a connection may have without being closed.
 _ALIASES: Final = 16
+#: Seconds until a connection of noise gives up.
+_NOISE_WAIT_S: Final = 0.05
 #: Levels with a choice of a or + in the filters of `exploding_matcher`.
 _CHOICES: Final = 11
 _DEEP_FILTERS: Final = 150
@@ -195,7 +197,8 @@ def noise(port: int, _tls_port: int) -> Iterator[None]:
     while True:
         with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WAIT_S) as attacker:
             attacker.sendall(connect_packet("noise") + os.urandom(200))
-            with contextlib.suppress(ConnectionError):
+            attacker.settimeout(_NOISE_WAIT_S)  # noise may be the beginning of a long packet, which nobody answers
+            with contextlib.suppress(ConnectionError, TimeoutError):
                 while attacker.recv(_READ_BYTES):
                     pass
         yield
