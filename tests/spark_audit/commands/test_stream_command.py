@@ -11,6 +11,7 @@ from spark_audit.__main__ import main
 from spark_audit.commands.engines import duck_engine
 from spark_audit.engines.engine import Engine
 from spark_audit.location import LocationFailed
+from tests.sleeping import when_this_thread_sleeps
 from tests.spark_audit.conftest import TrailBuilder, policy_text_of, signing_key
 
 SEGMENT = "000000000001-20261120T07.jsonl"
@@ -87,12 +88,8 @@ def test_stream_says_a_problem_once_and_waits_for_it_to_end(tmp_path: Path, trai
             raise LocationFailed("segment 2", "it was removed while the trail was read (read it once more)")
         return duck_engine(scratch, memory)
 
-    def wait(seconds: float) -> None:
-        assert seconds == 10
-        next(comes, _the_end)()
-
     monkeypatch.setattr("spark_audit.commands.stream.duck_engine", engine)
-    monkeypatch.setattr("spark_audit.commands.stream.time.sleep", wait)
+    when_this_thread_sleeps(monkeypatch, lambda: next(comes, _the_end)())
     with pytest.raises(_EndOfTheTest):
         main(command)
     told = capsys.readouterr()
