@@ -95,6 +95,7 @@ def test_the_true_trails_raise_no_alarm(true: dict[str, list[Record]], found: di
 
 
 @pytest.mark.proof
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # it asks for Spark in full alone
 def test_each_wrong_trail_is_found_by_its_control_or_by_none_as_the_table_says(
     rows: list[Forgery],
     found: dict[str, set[str]],
