@@ -39,6 +39,7 @@ def stream(options: argparse.Namespace, interruption: Interruption) -> int:
     """Runs the command; returns the exit code. Without --once it ends by an interruption or an error."""
     from spark_audit.increments.checkpoint import UnusableCheckpoint
     from spark_audit.increments.state import UnusableState
+    from spark_audit.ingest.warehouse import InUse
 
     tell = tell_of("stream", options.log_format)
     try:
@@ -48,7 +49,7 @@ def stream(options: argparse.Namespace, interruption: Interruption) -> int:
         reason, exit_code = str(error), USAGE
     except _Rewritten as error:
         reason, exit_code = str(error), VIOLATIONS
-    except (UnusableCheckpoint, UnusableState, EngineFailed, LocationFailed) as error:
+    except (UnusableCheckpoint, InUse, UnusableState, EngineFailed, LocationFailed) as error:
         reason, exit_code = str(error), NOT_EVALUABLE
     except OSError as error:
         return not_written(options.out, error, tell, "--out or --checkpoint")

@@ -12,7 +12,6 @@ there, the state is brought into its place too, and else the state is removed an
 that is in its place is changed or written twice.
 """
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
@@ -27,8 +26,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from spark_audit.increments.state import OtherKey, OtherRules, Rules, State, UnusableState
 from spark_audit.increments.trails import OtherTrail, check_head
-from spark_audit.ingest.manifest import sync_folder
-from spark_audit.ingest.warehouse import replace_file
+from spark_audit.ingest.manifest import EARLIER_STREAM_FILE, MANIFEST_FILE, sync_folder
+from spark_audit.ingest.warehouse import LOCK, alone_in, replace_file
 from spark_audit.location import Location
 from spark_audit.signature import KeySigner, UnusableKey, signer_of_pem
 
@@ -36,8 +35,7 @@ STREAM_VERSION: Final = 2
 KEY_FILE: Final = "key.pem"
 _MARK: Final = "stream.json"
 #: By these a checkpoint of version 1 is known, which held ingested lines.
-_OF_VERSION_1: Final = ("reported.json", "manifest.json")
-_LOCK: Final = "lock"
+_OF_VERSION_1: Final = (EARLIER_STREAM_FILE, MANIFEST_FILE)
 _STATES: Final = "states"
 _STATE: Final = ".zst"
 _NEXT: Final = f"{_STATE}.next"
@@ -68,15 +66,12 @@ class Checkpoint:
     ) -> Iterator[Self]:
         """A checkpoint for the only process that uses it; a new one where the folder is empty or not there.
 
-        Without a signer it has a key of its own. Raises UnusableCheckpoint, OSError.
+        Without a signer it has a key of its own. Raises UnusableCheckpoint, InUse, OSError.
         """
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / _LOCK).open("ab") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UnusableCheckpoint(f"another process uses {folder}: wait for its end") from None
-            _check_mark(folder)
+        _is_marked(folder)  # before anything is written into a folder that is no checkpoint
+        with alone_in(folder):
+            if not _is_marked(folder):
+                replace_file(folder / _MARK, orjson.dumps({"version": STREAM_VERSION}))
             (folder / _STATES).mkdir(exist_ok=True)
             opened = cls(
                 folder=folder,
@@ -150,6 +145,7 @@ class Checkpoint:
         batch, place = self.batches + 1, self.next_folder
         name, state = _name_of(trail), replace(state, batch=batch)
         path = self.folder / _STATES / f"{name}{_NEXT}"
+        sync_folder(unfinished)
         replace_file(path, state.to_bytes(self.signer))
         unfinished.replace(place)
         sync_folder(self.out)
@@ -165,24 +161,24 @@ def _name_of(trail: Location) -> str:
     return hashlib.sha256(str(trail.resolve()).encode()).hexdigest()[:_NAME_CHARACTERS]
 
 
-def _check_mark(folder: Path) -> None:
-    """Marks a new checkpoint. Raises UnusableCheckpoint, OSError."""
+def _is_marked(folder: Path) -> bool:
+    """Whether a folder is a checkpoint; False for a new one. Raises UnusableCheckpoint, OSError."""
     try:
         told = orjson.loads((folder / _MARK).read_bytes())
     except FileNotFoundError:
-        there = {path.name for path in folder.iterdir()} - {_LOCK, f"{_MARK}.part"}
+        there = {path.name for path in folder.iterdir()} - {LOCK, f"{_MARK}.part"} if folder.exists() else set()
         if there.intersection(_OF_VERSION_1):
             raise UnusableCheckpoint(
                 f"{folder} is a checkpoint of an earlier version of the stream: {_BEGIN_ANEW}"
             ) from None
         if there:
             raise UnusableCheckpoint(f"{folder} holds {min(there)!r} and no {_MARK}: name an empty folder") from None
-        replace_file(folder / _MARK, orjson.dumps({"version": STREAM_VERSION}))
-        return
+        return False
     except orjson.JSONDecodeError:
         told = None
     if told != {"version": STREAM_VERSION}:
         raise UnusableCheckpoint(f"{folder} is no checkpoint of version {STREAM_VERSION} of the stream: {_BEGIN_ANEW}")
+    return True
 
 
 def _own_signer(folder: Path) -> KeySigner:

@@ -9,7 +9,7 @@ from spark_audit.audit_input import ALONE, AuditInput
 from spark_audit.controls.digests import read_digests
 from spark_audit.digest import DIGEST_FOLDER
 from spark_audit.facts.pieces import ParquetPiece
-from spark_audit.ingest.manifest import DataFile, Manifest
+from spark_audit.ingest.manifest import EARLIER_STREAM_FILE, DataFile, Manifest
 from spark_audit.ingest.warehouse import Damaged, check_files
 from spark_audit.location import Location
 from spark_audit.period import AROUND_US, Period, hour_of
@@ -31,6 +31,10 @@ class Selection:
 
 def selected(folder: Location, period: Period) -> Selection:
     """The selection of a folder for a period, with unchanged files. Raises Damaged, UnusableManifest, OSError."""
+    if (folder / EARLIER_STREAM_FILE).exists():
+        raise Damaged(
+            f"{folder} is the checkpoint of an earlier stream, which forgot what is old: ingest into a folder"
+        )
     try:
         manifest = Manifest.load(folder)
     except FileNotFoundError:

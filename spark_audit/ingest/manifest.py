@@ -17,6 +17,8 @@ from spark_audit.location import Location
 
 MANIFEST_VERSION: Final = 1
 MANIFEST_FILE: Final = "manifest.json"
+#: The file beside it in the checkpoint of a stream of an earlier version, which forgot lines that were old.
+EARLIER_STREAM_FILE: Final = "reported.json"
 #: The folder of the files with lines, and in it that of the Delta log (delta_log.py).
 RECORDS: Final = "records"
 DELTA_LOG: Final = "_delta_log"

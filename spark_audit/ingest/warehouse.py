@@ -23,13 +23,13 @@ from spark_audit.remote_location import RemoteLocation
 
 #: Where Spark writes files in a folder of this machine, before they are brought into place.
 STAGING: Final = "staging"
-_LOCK: Final = "lock"
-_OURS: Final = frozenset({_LOCK, RECORDS, STAGING, DIGEST_FOLDER, f"{MANIFEST_FILE}.part"})
+LOCK: Final = "lock"
+_OURS: Final = frozenset({LOCK, RECORDS, STAGING, DIGEST_FOLDER, f"{MANIFEST_FILE}.part"})
 _BLOCK_BYTES: Final = 1024 * 1024
 
 
 class InUse(Exception):
-    """Another process ingests into the folder."""
+    """Another process uses the folder."""
 
 
 class Damaged(Exception):
@@ -45,13 +45,20 @@ def writing_to(folder: Location) -> Iterator[Manifest]:
     if not isinstance(folder, Path):
         yield _swept(folder)
         return
+    with alone_in(folder):
+        yield _swept(folder)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Holds the lock of a folder of this machine, which is made if it is not there. Raises InUse, OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / _LOCK).open("ab") as lock:
+    with (folder / LOCK).open("ab") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InUse(f"another process ingests into {folder}: wait for its end") from None
-        yield _swept(folder)
+            raise InUse(f"another process uses {folder}: wait for its end") from None
+        yield
 
 
 def _manifest_of(folder: Location) -> Manifest:

@@ -287,7 +287,7 @@ STEPS: dict[str, tuple[object, str, bool]] = {
     "before the folder was written": (Stream, "_write", False),
     "before the next state was written": (Checkpoint, "finish", False),
     "before the folder came to its place": (checkpoint_module, "replace_file", True),
-    "before the state came to its place": (checkpoint_module, "sync_folder", True),
+    "before the state came to its place": (Checkpoint, "_bring_into_place", False),
     "after everything": (Checkpoint, "_bring_into_place", True),
 }
 

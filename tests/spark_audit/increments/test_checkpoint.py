@@ -1,6 +1,7 @@
 """The checkpoint of a stream is for one process, one key and one version, and a batch is whole or not at all."""
 
 import json
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 
 from spark_audit.increments.checkpoint import Checkpoint, UnusableCheckpoint
 from spark_audit.increments.state import Rules, State
+from spark_audit.ingest.warehouse import InUse
 from spark_audit.policy import Policy
 from spark_audit.signature import KeySigner
 from tests.every_case import for_every
@@ -54,7 +56,7 @@ def test_a_stream_has_a_key_of_its_own_and_goes_on(opened: Opened, tmp_path: Pat
 
 
 def test_a_second_process_is_refused(opened: Opened) -> None:
-    with opened(), pytest.raises(UnusableCheckpoint, match="another process uses"), opened():
+    with opened(), pytest.raises(InUse, match="another process uses"), opened():
         pass
 
 
@@ -97,6 +99,30 @@ def test_a_next_state_counts_if_the_folder_of_its_batch_is_there(opened: Opened,
     assert (state.exists(), following.exists()) == (False, False)
 
 
+def test_a_batch_is_on_the_disk_before_its_folder_has_its_name(
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut takes away what was not synced."""
+    steps: list[str] = []
+    fsync, rename = os.fsync, Path.replace
+
+    def synced(descriptor: int) -> None:
+        steps.append("sync " + Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        fsync(descriptor)
+
+    def renamed(path: Path, target: Path) -> Path:
+        steps.append("name " + target.name)
+        return rename(path, target)
+
+    with opened() as checkpoint:
+        monkeypatch.setattr(os, "fsync", synced)
+        monkeypatch.setattr(Path, "replace", renamed)
+        _finished(checkpoint, tmp_path / "trail")
+    (state,) = (path.name for path in (tmp_path / "checkpoint" / "states").iterdir())
+    next_state = [f"sync {state}.next.part", f"name {state}.next", "sync states"]
+    assert steps == ["sync unfinished", *next_state, "name 00000001", "sync out", f"name {state}", "sync states"]
+
+
 _REFUSED = {
     "version 1, whole": ("reported.json", "{}", "checkpoint of an earlier version of the stream: begin a new"),
     "version 1, not reported yet": ("manifest.json", "{}", "checkpoint of an earlier version of the stream"),
@@ -116,7 +142,7 @@ def test_a_folder_that_is_no_checkpoint_is_refused(case: tuple[str, str, str], t
     (folder / name).write_text(text)
     with pytest.raises(UnusableCheckpoint, match=said), opened():
         pass
-    assert {path.name for path in folder.iterdir()} == {name, "lock"}
+    assert {path.name for path in folder.iterdir()} == {name}
     (folder / name).unlink()
 
 

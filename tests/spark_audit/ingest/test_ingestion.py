@@ -290,6 +290,14 @@ def test_parquet_that_was_changed_or_is_not_ours_is_refused(spark, trail, tmp_pa
             selected(to, EVERYTHING)
 
 
+def test_the_checkpoint_of_an_earlier_stream_is_no_trail(tmp_path: Path) -> None:
+    """Its manifest names segments whose lines it forgot."""
+    (tmp_path / "reported.json").write_text('{"version":1,"batches":2,"segments":2}')
+    (tmp_path / "manifest.json").write_text('{"version":1,"next_number":1,"segments":[],"files":[]}')
+    with pytest.raises(Damaged, match="checkpoint of an earlier stream, which forgot what is old: ingest"):
+        selected(tmp_path, EVERYTHING)
+
+
 def test_only_one_writes_and_only_into_a_folder_of_its_own(tmp_path: Path) -> None:
     with writing_to(tmp_path / "to"), pytest.raises(InUse), writing_to(tmp_path / "to"):
         pass
