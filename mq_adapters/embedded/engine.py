@@ -429,8 +429,8 @@ class Engine:
 
     def _put_batch(self, batch: Message, unit: UnitOfWork) -> tuple[int, Message]:
         """Puts a batch on the audit queue, whatever the queue's attributes are, because each act needs its record."""
-        self._number(unit, queue := self._queues[AUDIT_QUEUE], batch)
-        return queue.identifier, batch
+        self._number(unit, self._queues[AUDIT_QUEUE], batch)
+        return self._queues[AUDIT_QUEUE].identifier, batch
 
     def _announce(self, group: list[UnitOfWork]) -> None:
         """Lets those who join a group take its messages. The messages are committed together with their effects."""

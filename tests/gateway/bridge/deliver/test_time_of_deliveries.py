@@ -83,6 +83,18 @@ def test_a_session_that_still_waits_when_more_comes_gets_all_of_it_at_once_and_i
     assert [link.taken() for link in links] == [written(A + B)] * 5
 
 
+def test_what_arrives_behind_late_deliveries_has_no_further_time_of_their_turn(world: World) -> None:
+    publisher, links = world.connect("tell"), _subscribed(world, 4)
+    other = world.connect("desk")
+    world.receive(other, "82 06 0001 0001 'b' 00")
+    other.taken()
+    taken = _messages_take(world, 2_500)
+    _publish(world, publisher, A, turns=1)
+    world.bridge.receive(publisher, written("30 04 0001 'b' 'x'"))
+    assert _taken_in_each_turn(world, taken) == [1] * 5
+    assert (_have(links), _have([other])) == (4, 1)
+
+
 def test_a_session_whose_connection_ends_before_its_turn_leaves_nothing_behind(world: World) -> None:
     publisher, links = world.connect("tell"), _subscribed(world, 3)
     _messages_take(world, 2_500)
