@@ -64,22 +64,10 @@ def test_the_papers_are_there(root: Path, name: str) -> None:
     assert (root / name).read_text().strip()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        ".ci/run",
-        "deploy/setup/environment.sh",
-        "deploy/setup/java.sh",
-        "deploy/setup/mosquitto-clients.sh",
-        "deploy/setup/mqtt-js.sh",
-        "deploy/setup/mermaid.sh",
-        "deploy/setup/clients.sh",
-        "deploy/setup/ibm-mq-stand-in.sh",
-        "deploy/setup/crash-points.sh",
-    ],
-)
-def test_what_is_run_is_executable(root: Path, name: str) -> None:
-    assert os.access(root / name, os.X_OK)
+def test_what_is_run_is_executable(root: Path) -> None:
+    runs = [file for file in (root / "deploy/setup").glob("*.sh") if file.read_bytes().startswith(b"#!")]
+    assert len(runs) > 10
+    assert [file.name for file in (root / ".ci/run", *runs) if not os.access(file, os.X_OK)] == []
 
 
 @pytest.mark.parametrize("package", ["rfhbridge", "gateway", "mappings", "mq_adapters", "spark_audit"])
