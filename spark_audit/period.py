@@ -90,3 +90,11 @@ def moment_of(text: str) -> int:
 def moment_text(at_us: int) -> str:
     """The same time in ISO 8601, UTC."""
     return (_EPOCH + timedelta(microseconds=at_us)).isoformat().replace("+00:00", "Z")
+
+
+def second_text(at_us: int) -> str:
+    """The time to the second, UTC, or the number where it is no time."""
+    try:
+        return f"{datetime.fromtimestamp(at_us // 1_000_000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (OverflowError, ValueError, OSError):
+        return str(at_us)

@@ -20,9 +20,9 @@ import orjson
 
 from spark_audit.digest import LARGEST_DIGEST_BYTES, digest_hash
 from spark_audit.record import ZERO_HASH
+from spark_audit.segment_forms import DamagedSegment
 from spark_audit.signature import Signer, is_signature_of
 from spark_audit.verify import Verification
-from spark_audit.verify.segment_forms import DamagedSegment
 from spark_audit.verify.source import LineTooLong, TrailFolder, each_segment
 
 SEAL: Final = "seal.json"

@@ -40,7 +40,7 @@ from mq_adapters.embedded.store.files import make_folder
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import Digest, DigestKind
 from spark_audit.record import line_hashes
-from spark_audit.verify.segment_forms import CLOSED, OPEN
+from spark_audit.segment_forms import CLOSED, OPEN
 
 _HOUR: Final = "%Y%m%dT%H"
 _US: Final = 1_000_000

@@ -18,8 +18,8 @@ from spark_audit.increments.carried import state_of
 from spark_audit.increments.state import Rules, State, TrailHead
 from spark_audit.location import Location
 from spark_audit.read import TrailFiles, trail_files
+from spark_audit.segment_forms import OPEN, SEGMENT_NAME
 from spark_audit.verify import Anchor, Verification
-from spark_audit.verify.segment_forms import OPEN, SEGMENT_NAME
 
 _NUMBER_DIGITS: Final = 12
 

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from spark_audit.digest import COUNTERSIGNED_EVERY_US, DIGEST_FOLDER, Digest, DigestKind, digest_name
+from spark_audit.period import second_text
 from spark_audit.verify.digests import segment_number
-from spark_audit.verify.verdict import Finding, Findings, moment
+from spark_audit.verify.verdict import Finding, Findings
 
 _SECOND_US: Final = 1_000_000
 _MOST: Final = 1_000_000
@@ -93,17 +94,17 @@ class RuleCheck:
             what = "there is no digest that tells how fresh the trail is: a gateway writes its first in 15 minutes"
             self._add(Finding.STALE_TRAIL, DIGEST_FOLDER, what)
         elif self.last_at_us > rule.now_us + CLOCKS_DIFFER_US:
-            what = f"the last digest is of {moment(self.last_at_us)}, which is still to come: a clock is wrong"
+            what = f"the last digest is of {second_text(self.last_at_us)}, which is still to come: a clock is wrong"
             self._add(Finding.STALE_TRAIL, name, what)
         elif rule.now_us - self.last_at_us > rule.not_older_than_us:
             what = (
-                f"the last digest is of {moment(self.last_at_us)}, {_length(rule.now_us - self.last_at_us)} ago, and"
-                f" {_length(rule.not_older_than_us)} may be: the gateway stood still, or the trail was cut here"
+                f"the last digest is of {second_text(self.last_at_us)}, {_length(rule.now_us - self.last_at_us)} ago,"
+                f" and {_length(rule.not_older_than_us)} may be: the gateway stood still, or the trail was cut here"
             )
             self._add(Finding.STALE_TRAIL, name, what)
         elif countersigned_until_us is not None and self._is_stale(countersigned_until_us):
             ago = _length(rule.now_us - countersigned_until_us)
-            what = f"not countersigned since {moment(countersigned_until_us)}, {ago} ago"
+            what = f"not countersigned since {second_text(countersigned_until_us)}, {ago} ago"
             self._add(Finding.STALE_TRAIL, name, what)
 
     def _is_stale(self, since_us: int) -> bool:

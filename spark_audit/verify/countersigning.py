@@ -22,8 +22,8 @@ from spark_audit.digest import (
     DigestKind,
     is_countersignature_due,
 )
+from spark_audit.period import second_text
 from spark_audit.result import counted
-from spark_audit.verify.verdict import moment
 
 #: The last digests that a late countersignature may be of. The gateway asks for one of its last digest, and waits for
 #: it for at most 600 s (audit.signing_token.timeout_s).
@@ -89,7 +89,7 @@ class Countersigning:
         if self.open_us is None or self._waited_us < COUNTERSIGNED_EVERY_US:
             return None
         return Flaw(
-            f"not countersigned since {moment(self.open_us)}: one is due, and an hour later there is none",
+            f"not countersigned since {second_text(self.open_us)}: one is due, and an hour later there is none",
             is_missing=True,
         )
 
@@ -102,7 +102,7 @@ class Countersigning:
         """What is no problem and should be known; "" for nothing."""
         parts = []
         if self.open_us is not None:
-            since = f"not countersigned since {moment(self.open_us)} (digest {self.open_number})"
+            since = f"not countersigned since {second_text(self.open_us)} (digest {self.open_number})"
             parts.append(f"{since}: the token or agent was away, or somebody took countersignatures out")
         if self.late:
             minutes = counted(self.latest_us // _MINUTE_US, "minute")
@@ -139,7 +139,7 @@ class Countersigning:
     def _too_late(self, digest: Digest, sha256: str) -> Flaw:
         minutes = counted(self._waited_us // _MINUTE_US, "minute")
         what = (
-            f"not countersigned since {moment(self.open_us or 0)}: the first countersignature of"
+            f"not countersigned since {second_text(self.open_us or 0)}: the first countersignature of"
             f" {digest.countersigner} came {minutes} after digest {self.open_number}, and an hour is allowed; anybody"
             f' who could write here before it may have written all of it; until a policy names it: record = "{sha256}"'
         )

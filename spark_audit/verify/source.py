@@ -21,8 +21,8 @@ from spark_audit.digest import (
     parse_digest,
 )
 from spark_audit.location import Location
+from spark_audit.segment_forms import CLOSED, SEGMENT_NAME, Readable, open_segment, text_of
 from spark_audit.verify.digests import segment_number
-from spark_audit.verify.segment_forms import CLOSED, SEGMENT_NAME, Readable, open_segment, text_of
 
 TORN: Final = ".torn"
 #: Bytes of a line that are held in memory; the headers of a message of 4 MiB, before and after, are 11 MiB in base64.

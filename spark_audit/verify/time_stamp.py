@@ -29,8 +29,9 @@ from spark_audit.digest import (
     stamp_name,
     stamp_numbers,
 )
+from spark_audit.period import second_text
 from spark_audit.result import counted
-from spark_audit.verify.verdict import Finding, Findings, Verdict, Verification, in_order, moment
+from spark_audit.verify.verdict import Finding, Findings, Verdict, Verification, in_order
 
 #: A reply with three certificates of 4,096-bit RSA keys has 8,000 bytes.
 LARGEST_STAMP_BYTES: Final = 65_536
@@ -232,12 +233,13 @@ class _Witness:
             findings.add(Finding.WRONG_TIME_STAMP, name, f"it shows nothing of digest {number}: {error}")
             return
         if stamp.at_us + stamp.accuracy_us < until_us - _CLOCKS_DIFFER_US:
-            what = f"it is of {moment(stamp.at_us)}, and digest {number} speaks of a time up to {moment(until_us)}"
+            until = second_text(until_us)
+            what = f"it is of {second_text(stamp.at_us)}, and digest {number} speaks of a time up to {until}"
             findings.add(Finding.WRONG_TIME_STAMP, name, what)
         since_us = until_us if self.waits_since_us is None else self.waits_since_us
         self.count, self.longest_us = self.count + 1, max(self.longest_us, stamp.at_us - since_us)
         self.waits_since_us, self._last_number = None, number
-        self.last = f"digest {number} existed at {moment(stamp.at_us)}, by {stamp.by} (policy {stamp.policy})"
+        self.last = f"digest {number} existed at {second_text(stamp.at_us)}, by {stamp.by} (policy {stamp.policy})"
 
     def pass_by(self, digest: StampedDigest, until_us: int | None) -> None:
         """A digest went by, with a time-stamp or without."""

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
+
+from spark_audit.period import second_text
 
 #: Records of kind restored that are told one by one.
 RESTORATIONS_TOLD: Final = 100
@@ -99,7 +100,7 @@ class Restoration:
     is_accepted: bool = False
 
     def __str__(self) -> str:
-        return f"restored at {moment(self.at_us)}, {self.missing}"
+        return f"restored at {second_text(self.at_us)}, {self.missing}"
 
     @property
     def missing(self) -> str:
@@ -114,14 +115,6 @@ class Restoration:
         ]
         nothing = "with other lines before it than were written" if self.event == "trail_changed" else _NOT_KNOWN
         return f"{' and '.join(parts)} missing" if parts else nothing
-
-
-def moment(at_us: int) -> str:
-    """UTC to the second, or the number where it is no time."""
-    try:
-        return f"{datetime.fromtimestamp(at_us // 1_000_000, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    except (OverflowError, ValueError, OSError):
-        return str(at_us)
 
 
 class Findings:

@@ -180,7 +180,7 @@ def _verification(
     from gateway.audit_trail.exporter import TRAIL_FOLDER
     from spark_audit.verify import verify as verify_trail
     from spark_audit.verify import verify_pack
-    from spark_audit.verify.witness_note import notes_beside
+    from spark_audit.witness_note import notes_beside
 
     if evidence is None:
         trail = settings_for(config, data).data / TRAIL_FOLDER
@@ -218,7 +218,8 @@ def _write_proof(result: "ProofVerification") -> None:
 
 
 def _write(verification: "Verification") -> None:
-    from spark_audit.verify.verdict import Verdict, moment
+    from spark_audit.period import second_text
+    from spark_audit.verify.verdict import Verdict
 
     write_line(f"{verification.verdict}: {verification.reason}")
     for problem in verification.problems:
@@ -236,7 +237,7 @@ def _write(verification: "Verification") -> None:
     )
     write_line(f"{', '.join(counts)}, head {verification.head}")
     if verification.digests:
-        at, keys = moment(verification.last_digest_at_us), " then ".join(verification.public_keys)
+        at, keys = second_text(verification.last_digest_at_us), " then ".join(verification.public_keys)
         by = f"keys that begin with {' then '.join(verification.chains)}, and " if verification.chains else ""
         write_line(f"last digest {verification.digest_head}, of {at}, signed by {by}{keys}")
     for note in verification.notes:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from spark_audit.verify.verdict import moment
+from spark_audit.period import second_text
 
 NOTES_FOLDER: Final = "trail-witnesses"
 _SUFFIX: Final = ".json"
@@ -52,7 +52,9 @@ class WitnessNote:
 
     def __str__(self) -> str:
         """What the gateway says of its witness, for `verify`."""
-        has = f"has digests up to {self.number}, of {moment(self.digest_at_us)}" if self.number else "has no digest"
+        has = (
+            f"has digests up to {self.number}, of {second_text(self.digest_at_us)}" if self.number else "has no digest"
+        )
         why = self.risk or self.failure
         return f"witness {self.name} {has}, as the gateway says; ask it yourself" + (f" ({why})" if why else "")
 
