@@ -140,7 +140,7 @@ class Login:
 
     def count_refusal(self, refusal: LoginRefusal, connect: ConnectReceived, entrance: Entrance) -> None:
         """A client is refused; the bridge says so of clients that were let in and ask for what they may not have."""
-        self.refused.count(refusal, self._class_of(connect, entrance), entrance.peer, self.now_us())
+        self.refused.count(refusal, self._class_of(connect, entrance), entrance.peer, self.now_us(), connect.level)
 
     def replace(self, users: Users, changed: Iterable[str]) -> None:
         """Takes a new state of the password file. `changed`: the users whose lines have changed or gone."""

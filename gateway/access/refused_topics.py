@@ -1,13 +1,13 @@
 """Refused topics, counted for the audit trail: who was refused a PUBLISH, a SUBSCRIBE or a will, and by which rule.
 
 The first refusal of a client by a rule is told whole, with its topic. Further ones are counted for five minutes
-(tally.py), by client and rule. Limit.REFUSED_TOPICS bounds both kinds of records.
+(tally.py), by client, rule and the code that the client was told. Limit.REFUSED_TOPICS bounds both kinds of records.
 """
 
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from gateway.access.tally import Tally
+from gateway.access.tally import Tally, code_told
 from gateway.audit_trail.notes.notes import NoteKind
 from gateway.config.limits import Limit
 from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
@@ -33,6 +33,8 @@ class _Key(NamedTuple):
     client: str
     user: str
     rule: str
+    #: What the client was told; 0: nothing.
+    code: int
 
 
 class RefusedTopics(Tally[_Key]):
@@ -45,9 +47,11 @@ class RefusedTopics(Tally[_Key]):
         self._firsts: list[Note] = []
         self._told = 0
 
-    def count(self, asked: Asked, topic: str, *, client: str, user: str | None, rule: str, now_us: int) -> None:
-        """A client is refused a topic, or a topic filter; `rule` says by what."""
-        key = _Key(asked, client, user or "", rule)
+    def count(
+        self, asked: Asked, topic: str, *, client: str, user: str | None, rule: str, now_us: int, code: int = 0
+    ) -> None:
+        """A client is refused a topic, or a topic filter; `rule` says by what, and the client is told `code`."""
+        key = _Key(asked, client, user or "", rule, code)
         if max(len(key.client), len(key.user)) > _LONGEST_NAME_CHARACTERS:
             key = self._merged(key)
         is_first = key not in self._counted and self._told < self._longest
@@ -67,16 +71,17 @@ class RefusedTopics(Tally[_Key]):
         return has_written or bool(firsts)
 
     def _packed(self, key: _Key) -> list[object]:
-        return [str(key.asked), key.client, key.user, key.rule]
+        return [str(key.asked), key.client, key.user, key.rule, key.code]
 
     def _unpacked(self, parts: list[Any]) -> _Key:
-        asked, client, user, rule = parts
-        return _Key(Asked(asked), client, user, rule)
+        asked, client, user, rule, *code = parts  # version 1 has no code
+        return _Key(Asked(asked), client, user, rule, *(code or (0,)))
 
     def _merged(self, key: _Key) -> _Key:
-        return _Key(key.asked, "", "", "")
+        return _Key(key.asked, "", "", "", 0)
 
     def _note(self, key: _Key, number: int, now_us: int, topic: str = "") -> Note:
         since_us = now_us if topic else self._since_us
         who = (key.client, key.user)
-        return (NoteKind.TOPICS_REFUSED, now_us, str(key.asked), *who, key.rule, topic, number, since_us)
+        told = code_told(key.code)
+        return (NoteKind.TOPICS_REFUSED, now_us, str(key.asked), *who, key.rule, topic, number, since_us, told)

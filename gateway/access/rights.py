@@ -134,9 +134,10 @@ class Rights:
             return _NO_RULE
         return next((place for place, levels in resolved.deny_subscribe if touches(levels, asked)), "")
 
-    def count_refusal(self, asked: Asked, topic: str, rule: str, now_us: int) -> None:
-        """The client is refused a topic or a topic filter, for the audit trail."""
-        self._access.refused.count(asked, topic, client=self._client, user=self._user, rule=rule, now_us=now_us)
+    def count_refusal(self, asked: Asked, topic: str, rule: str, now_us: int, code: int = 0) -> None:
+        """The client is refused a topic or a topic filter, for the audit trail. `code`: the one that it is told."""
+        refused, client, user = self._access.refused, self._client, self._user
+        refused.count(asked, topic, client=client, user=user, rule=rule, code=code, now_us=now_us)
 
     def may_receive(self, topic: str) -> bool:
         """Whether messages on a topic may be sent to the client, if it subscribes to it."""

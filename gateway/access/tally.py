@@ -9,6 +9,8 @@ What is counted and not yet noted stands in one row of the store, which is writt
 deleted in the unit of work that has the notes. It has the keys that get a note:
 
     msgpack [version, when counting began (microseconds since 1970), [[*key, number], ...]]
+
+In version 1 a key lacks the code that clients were told, its last part.
 """
 
 from abc import ABC, abstractmethod
@@ -25,10 +27,16 @@ from mq_adapters.reasons import StoreError
 INTERVAL_US: Final = 300_000_000
 #: After how long the store has what is counted, microseconds.
 KEPT_AFTER_US: Final = 5_000_000
-_VERSION: Final = 1
+_VERSION: Final = 2
+_READABLE: Final = (1, 2)
 
 #: A tuple: its parts are packed one by one.
 Key = TypeVar("Key", bound=tuple[Any, ...])
+
+
+def code_told(code: int) -> bytes:
+    """A code that clients were told, as a note has it; 0: they were told none."""
+    return bytes([code]) if code else b""
 
 
 class Tally(ABC, Generic[Key]):
@@ -68,8 +76,8 @@ class Tally(ABC, Generic[Key]):
             return
         try:
             version, self._since_us, counted = cast(list[Any], ormsgpack.unpackb(row))
-            if version != _VERSION:
-                raise ValueError(f"version {version} of the row, and this program reads {_VERSION}")
+            if version not in _READABLE:
+                raise ValueError(f"version {version} of the row, and this program reads up to {_VERSION}")
             for *parts, number in counted:
                 self._counted[self._unpacked(parts)] += number
         except (ValueError, TypeError, KeyError) as error:

@@ -157,6 +157,14 @@ class SubscriptionOptions(NamedTuple):
     retain_handling: int = 0
 
 
+_RETAIN_HANDLING = 0x30
+
+
+def with_retain_handling(entry: bytes, of: bytes) -> bytes:
+    """An entry of a SUBSCRIBE with the retain handling of another one; before level 5 it stays as it is."""
+    return entry[:-1] + bytes([entry[-1] & ~_RETAIN_HANDLING | of[-1] & _RETAIN_HANDLING])
+
+
 #: Memory of an entry of a SUBSCRIBE until it is carried out, beside its bytes: 230 to 300 (CPython 3.11).
 _ENTRY_MEMORY_BYTES = 300
 

@@ -61,6 +61,7 @@ CONTROLS: Final[tuple[Control, ...]] = (
     custody.QUEUES,
     custody.INVENTORY,
     custody.CONFIRMATIONS,
+    custody.CODES,
     passages.CONTROL,
     passages.ORDER,
     timeliness.CONTROL,

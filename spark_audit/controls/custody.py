@@ -155,3 +155,9 @@ CONFIRMATIONS = _control(
     "MQTT 3.1.1 sections 4.3 and 4.6; spark_audit/record/kinds.py: confirmed",
     Tested(what="PUBLISHes of QoS 1 and 2 that were accepted", table="records", where="kind = 'accepted' AND qos > 0"),
 )
+CODES = _control(
+    Custody.CODES,
+    "Clients were told the codes that the rules give",
+    "MQTT 5.0 sections 3.2.2, 3.4.2.1, 3.5.2.1, 3.9.3 and 3.11.3; MQTT 3.1.1 sections 3.2.2 and 3.9.3",
+    Tested(what="answers", table="records", where="codes IS NOT NULL OR kind = 'answered'"),
+)

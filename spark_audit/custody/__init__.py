@@ -4,6 +4,7 @@
     content_filter  the conditions that a subscriber may set on the contents of publications
     commands        a command of the queued publish/subscribe interface, as a record tells it
     commit          the records of one commit
+    applications    the commands of MQ applications
     registry        the registered subscriptions after each command
     retained        the retained publications, and the copies of them that were promised
     expectations    the copies that a publication is due, and those that it may have
@@ -12,6 +13,9 @@
     lanes           the messages that wait for each MQTT client, in their order
     deliveries      the deliveries to clients, against these
     confirmations   the acknowledgements that clients are due
+    reason_codes    the codes of answers, and of each reason of a refusal
+    answers         the codes that clients were told, against these and what the records know
+    refusals        refused topic filters, against the records that tell and count them
     queues          the messages on queues of applications, and dead letters
     stock           the gateway's own counts, against lanes and queues
     inventory       the gateway's own lists, against sessions, registry and retained

@@ -41,16 +41,24 @@ FIELDS_READ: Final = (
     *("packet_identifier", "protocol_level", "qos", "granted_qos", "retain", "topic", "command", "queue", "message_id"),
     *("correlation_id", "source_message_id", "persistent", "conversion", "destination", "is_retained", "event"),
     *("output_format", "reason_code", "completion", "messages", "queues", "subscribers", "channel"),
-    *("dead_letter_id", "is_in_use"),
+    *("dead_letter_id", "is_in_use", "codes", "requested_qos", "at_us"),
 )
 #: The columns of `told_of`: the header of a command in base64, with its description; the entry of the SUBSCRIBE from
 #: which it comes; whether a publication may expire; `listed` is JSON with the list of a record: the counts of a
 #: stock-take, topics and filter of a command, messages and remark of an operator's order, the entries of an inventory,
-#: or ranges of exchanges.
+#: ranges of exchanges, filters of an answer and those refused, flags of a session, rule and time of refusals.
 TOLD: Final = ("header", "header_format", "header_ccsid", "header_encoding", "entry", "may_expire", "listed")
 COLUMNS: Final = (*FIELDS_READ, *TOLD)
 _NOTHING: Final = (None,) * len(TOLD)
-#: The field with the list of a record: by kind, and by the event of an inventory.
+#: Fields that make a list; and the field with the list of a record: by kind, and by the event of an inventory.
+_LISTED: Final = {
+    Kind.COMMANDED: ("topics", "filter"),
+    Kind.OPERATED: ("message_ids", "reason"),
+    Kind.ANSWERED: ("topic_filters", "refused_filters"),
+    Kind.SESSION: ("clean_start", "clean_session"),
+    Kind.TOPICS_REFUSED: ("rule", "since_us"),
+    Kind.LOGINS_REFUSED: ("rule", "since_us"),
+}
 _LISTS: Final = {Kind.STOCK: "depths", Kind.CONFIRMED: "exchanges"}
 _LISTS_OF_INVENTORY: Final = {
     "sessions": "sessions",
@@ -92,10 +100,9 @@ def told_of(record: Mapping[str, Any]) -> tuple[Any, ...]:
     kind = record["kind"]
     if kind == Kind.PUT:
         return _told_of_put(record) if record.get("direction") == "in" else _NOTHING
-    if kind == Kind.COMMANDED:
-        return (*_side(record, "input"), None, None, json.dumps([record.get("topics"), record.get("filter")]))
-    if kind == Kind.OPERATED:
-        return (*(None,) * 6, json.dumps([record.get("message_ids"), record.get("reason")]))
+    if (listed := _LISTED.get(kind)) is not None:
+        header = _side(record, "input") if kind == Kind.COMMANDED else (None,) * 4
+        return (*header, None, None, json.dumps([record.get(name) for name in listed]))
     name = _LISTS.get(kind) or _LISTS_OF_INVENTORY.get(record.get("event", ""), "")
     return (*(None,) * 6, json.dumps(record[name])) if name and record.get(name) else _NOTHING
 

@@ -127,7 +127,7 @@ class Confirmations:
     def confirm(self, record: Record) -> None:
         """Acknowledgements were sent."""
         who = record["client"], record["session_epoch"]
-        for first, last in _ranges(record["listed"]):
+        for first, last in ranges_of(record["listed"]):
             for due in self._within(who, record["packet_type"], first, last):
                 self._settle(due)
                 due.connection.confirmed = max(due.connection.confirmed, due.number)
@@ -177,7 +177,7 @@ class Confirmations:
             yield Finding(Custody.CONFIRMATIONS, due.sequence, session(*due.who), detail)
 
 
-def _ranges(listed: str | None) -> Iterator[tuple[int, int]]:
+def ranges_of(listed: str | None) -> Iterator[tuple[int, int]]:
     """The ranges of a record. Another control reports a malformed range."""
     for pair in json.loads(listed or "[]"):
         if isinstance(pair, list) and len(pair) == len(("first", "last")) and all(isinstance(n, int) for n in pair):

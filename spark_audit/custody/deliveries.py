@@ -47,8 +47,8 @@ class Deliveries:
         order = (record["client"], record["topic"], record["qos"])
         self._published[record["message_id"]] = order, bool(record["persistent"])
 
-    def subscribe(self, record: Record, correlation_id: str) -> None:
-        """A client's filter was registered for a subscriber."""
+    def subscribe(self, record: Record, correlation_id: str) -> tuple[str, int] | None:
+        """A client's filter was registered for a subscriber. Returns filter and QoS; None if they cannot be read."""
         known = self._filters.setdefault(correlation_id, {})
         self._granted.pop(correlation_id, None)
         asked = _asked(record)
@@ -56,6 +56,7 @@ class Deliveries:
             self._filters[correlation_id] = None
         else:
             known[asked[0]] = max(known.get(asked[0], 0), asked[1])
+        return asked
 
     def filters_of(self, correlation_id: str) -> Mapping[str, int] | None:
         """The filters that a subscriber has asked for, with the highest QoS; None: not all are known."""

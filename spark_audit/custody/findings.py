@@ -18,6 +18,7 @@ class Custody(StrEnum):
     QUEUES = "custody.queues"
     INVENTORY = "custody.inventory"
     CONFIRMATIONS = "custody.confirmations"
+    CODES = "custody.codes"
 
 
 class Finding(NamedTuple):

@@ -22,6 +22,7 @@ from typing import Any, Final, Self
 
 import orjson
 
+from spark_audit.custody.answers import Subscribed
 from spark_audit.custody.commit import Commit
 from spark_audit.custody.confirmations import Connection, Due
 from spark_audit.custody.copies import Distribution
@@ -29,6 +30,7 @@ from spark_audit.custody.expectations import Share
 from spark_audit.custody.findings import Custody, Finding
 from spark_audit.custody.lanes import Owner, Waiting
 from spark_audit.custody.queues import Contents
+from spark_audit.custody.refusals import Refused
 from spark_audit.custody.registry import Interest, Subscription
 from spark_audit.custody.replay import Record, Replay
 from spark_audit.custody.retained import Allowed, Kept, Promise
@@ -36,7 +38,7 @@ from spark_audit.custody.sessions import Session
 from spark_audit.custody.topic_match import Scheme
 
 #: Changes with the parts below, and with what their values mean.
-MEMORY_VERSION: Final = 1
+MEMORY_VERSION: Final = 2
 
 #: What each part of a replay remembers; "" is the replay itself.
 PARTS: Final[dict[str, tuple[str, ...]]] = {
@@ -54,27 +56,34 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "_queues": ("_queues", "_of_message", "_doubtful"),
     "_inventory": ("_is_begun", "_listed", "_sessions_before", "_registered_before", "_retained_before"),
     "_passages": ("_waiting", "_last", "_targets"),
+    "_refusals": ("_told", "_waiting", "_counted", "_others_us", "_firsts", "_commit", "_now_us", "_is_whole"),
+    "_answers": (
+        *("_tells", "_started_us", "_of", "_taken_over", "_due", "_refused", "_connected_us", "_spoke_5"),
+        *("is_slow", "_exchange_of", "_with_copies", "_parted", "_to_nobody"),
+    ),
     "_confirmations": ("_connections", "_due", "_exchanges", "_in_order", "_number", "_noted", "_looked_at"),
 }
 #: What is made from the rest, or when a replay is made.
 MADE: Final[dict[str, tuple[str, ...]]] = {
-    "": (*(name for name in PARTS if name), "_others", "_takes"),
+    "": (*(name for name in PARTS if name), "_applications", "_others", "_takes"),
     "_registry": ("by_topic", "generation", "_filters"),
     "_retained": ("_tree", "_levels"),
     "_copies": ("_registry", "_lanes", "_expectations"),
     "_deliveries": ("_lanes", "_granted"),
     "_inventory": ("_sessions", "_registry", "_retained", "_lanes", "_deliveries", "_takes"),
+    "_answers": ("_sessions", "_refusals"),
+    "_applications": ("_registry", "_retained", "_copies", "_queues", "_register"),
 }
 _CLASSES: Final = {
     each.__name__: each
     for each in (
         *(Commit, Connection, Contents, Distribution, Due, Interest),
-        *(Kept, Owner, Promise, Session, Subscription, Waiting),
+        *(Kept, Owner, Promise, Session, Subscribed, Subscription, Waiting),
     )
 }
 _FIELDS: Final = {name: tuple(each.name for each in fields(made)) for name, made in _CLASSES.items()}
 _NAMED: Final[dict[str, Callable[[Iterable[Any]], Any]]] = {
-    each.__name__: each._make for each in (Allowed, Finding, Share)
+    each.__name__: each._make for each in (Allowed, Finding, Refused, Share)
 }
 _ENUMS: Final[dict[str, type[Enum]]] = {each.__name__: each for each in (Custody, Scheme)}
 _SEQUENCES: Final[dict[str, type]] = {each.__name__: each for each in (list, tuple, set, frozenset, deque)}

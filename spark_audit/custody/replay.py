@@ -12,9 +12,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final
 
+from spark_audit.custody.answers import Answers
+from spark_audit.custody.applications import Applications
 from spark_audit.custody.commands import CONTROL_QUEUE, PLAIN, Command, Lane, command_of, lane_of
-from spark_audit.custody.commit import Commit, is_complete, is_of_packet, other_than_its_header
-from spark_audit.custody.confirmations import ACTS, Confirmations
+from spark_audit.custody.commit import Commit, is_complete, is_of_packet
+from spark_audit.custody.confirmations import ACTS, Confirmations, ranges_of
 from spark_audit.custody.copies import Copies
 from spark_audit.custody.deliveries import Deliveries
 from spark_audit.custody.expectations import Publication
@@ -23,11 +25,11 @@ from spark_audit.custody.inventory import Inventory
 from spark_audit.custody.lanes import Lanes, Owner
 from spark_audit.custody.passages import Passages
 from spark_audit.custody.queues import Queues
+from spark_audit.custody.refusals import Refusals
 from spark_audit.custody.registry import WITHOUT_RETAINED, Registry
 from spark_audit.custody.retained import Promise, RetainedTopics
 from spark_audit.custody.sessions import WILL_IS_DUE, Sessions, is_on_connection
 from spark_audit.custody.stock import StockTake
-from spark_audit.custody.topic_match import Scheme
 from spark_audit.personal import NAME_PREFIX
 from spark_audit.record import Kind
 from spark_audit.reperform.mqtt import CONNECT, FIRST_LEVEL_WITH_PROPERTIES, PUBLISH
@@ -68,9 +70,18 @@ class Replay:
             lanes=self._lanes,
             deliveries=self._deliveries,
         )
+        self._applications = Applications(
+            registry=self._registry,
+            retained=self._retained,
+            copies=self._copies,
+            queues=self._queues,
+            register=self._register,
+        )
         self._passages = Passages()
         self._confirmations = Confirmations()
-        self._others = (self._passages, self._queues, self._inventory, self._confirmations)
+        self._refusals = Refusals()
+        self._answers = Answers(self._sessions, self._refusals)
+        self._others = self._passages, self._queues, self._inventory, self._confirmations, self._refusals, self._answers
         #: The queue of this run's publications.
         self._stream = ""
         self._sequence = 0
@@ -84,8 +95,13 @@ class Replay:
         self._takes: dict[str, Callable[[Record], Iterable[Finding] | None]] = {
             Kind.PUT: self._put,
             Kind.ACCEPTED: self._confirmations.accept,
-            Kind.CONFIRMED: self._confirmations.confirm,
-            Kind.COMMANDED: self._commanded,
+            Kind.CONFIRMED: self._confirmed,
+            Kind.ANSWERED: self._answers.answer,
+            Kind.REFUSED: self._answers.refuse_command,
+            Kind.TOPICS_REFUSED: self._answers.refuse,
+            Kind.LOGINS_REFUSED: self._answers.refuse_login,
+            Kind.CLOCK_JUMPED: lambda _record: self._refusals.clear(),
+            Kind.COMMANDED: self._applications.command,
             Kind.DELIVERED: self._delivered,
             Kind.ACKNOWLEDGED: self._deliveries.acknowledge,
             Kind.DROPPED: self._dropped,
@@ -110,6 +126,8 @@ class Replay:
         yield from self._settled()
         self._commit = Commit.of(records)
         self._lanes.forget(self._commit.number)
+        self._answers.begin(records[0]["at_us"] or 0)
+        self._refusals.begin(self._commit.number, records[0]["at_us"] or 0)
         self._begin(records)
         for record in records:
             if record["sequence"] != self._sequence + 1:  # within the commit
@@ -129,6 +147,8 @@ class Replay:
         """Reports what is missing in the last commit."""
         yield from self._copies.end_of_commit()
         yield from self._confirmations.judged()
+        yield from self._answers.judged()
+        yield from self._refusals.judged()
         yield from self._doubted
         self._doubted = []
         yield from self._broken_promises()
@@ -163,6 +183,7 @@ class Replay:
     def _session(self, record: Record) -> Iterator[Finding]:
         client, epoch, event = record["client"], record["session_epoch"], record["event"]
         self._confirmations.change((client, epoch))
+        yield from self._answers.connect(record)
         if wrong := self._sessions.change(client, epoch, event, record["protocol_level"]):
             yield Finding(Custody.SESSIONS, record["sequence"], session(client, epoch), wrong)
         if event == "ended":
@@ -218,7 +239,7 @@ class Replay:
         elif record["destination"] is None and verb == "DeregSub" and record["queue"] == CONTROL_QUEUE:
             self._deregistered(record, command_of(record))
         elif record["destination"] is None and verb == "DeletePub" and not self._is_refused(record):
-            self._deleted(command_of(record))
+            self._retained.delete_by(command_of(record))
 
     def _is_refused(self, record: Record) -> bool:
         return record["message_id"] in self._commit.refused
@@ -232,6 +253,7 @@ class Replay:
                 yield Finding(Custody.ORDER, record["sequence"], message(message_id), detail)
             self._last_put[client] = max(message_id, before)
             self._confirmations.release(record)
+            self._answers.publish(record)
         if record["packet_type"] == CONNECT:
             yield from self._undue_will(record)
         if record["destination"] is not None or message_id is None:
@@ -291,7 +313,7 @@ class Replay:
             yield Finding(Custody.SESSIONS, record["sequence"], session(owner.client, owner.epoch), wrong)
         if self._sessions.is_known(owner.client, owner.epoch):
             self._lanes.fresh.add(correlation_id)
-        self._deliveries.subscribe(record, correlation_id)
+        self._answers.register(record, self._deliveries.subscribe(record, correlation_id))
         if record["destination"] is not None or record["queue"] != CONTROL_QUEUE:
             return
         if self._commit.refused.get(record["message_id"], _TOO_MANY_COPIES) != _TOO_MANY_COPIES:
@@ -315,6 +337,8 @@ class Replay:
         if not command.registration_options & WITHOUT_RETAINED:
             is_refused = self._is_refused(record)
             promises = self._retained.promise(registered)
+            is_prompt = self._retained.is_whole and all(each.is_prompt for each in promises)
+            self._answers.is_slow = self._answers.is_slow or not is_prompt
             self._promises += [(record, each) for each in promises if not is_refused]
 
     def _deregistered(self, record: Record, command: Command | None) -> None:
@@ -332,61 +356,6 @@ class Replay:
         if not is_refused:
             self._registry.deregister(lane, command)
 
-    def _deleted(self, command: Command | None) -> None:
-        if command is None or (command.is_mqrfh and "Local" in command.delete_options):
-            self._retained.doubt()
-            return
-        for topic in command.topics:
-            self._retained.delete(topic, Scheme.CHARACTERS if command.is_mqrfh else Scheme.LEVELS)
-
-    def _commanded(self, record: Record) -> Iterator[Finding]:
-        """A command of an application."""
-        self._queues.end(record["message_id"], record["queue"])
-        command = command_of(record)
-        is_refused = record["completion"] == "error"
-        if command is not None and (wrong := other_than_its_header(record, command)):
-            yield Finding(Custody.COMMANDS, record["sequence"], message(record["message_id"]), wrong)
-        if record["command"] == "Publish":
-            self._published_by_application(record, command, is_refused=is_refused)
-        elif command is None or is_refused:
-            self._registry.is_whole = self._registry.is_whole and is_refused
-        elif record["command"] == "DeletePub":
-            self._deleted(command)
-            if record["completion"] != "ok":
-                self._retained.doubt()
-        elif command.queue_name or record["command"] == "DeregSub":
-            self._registration_of_application(record, command)
-        else:
-            self._registry.is_whole = False  # its queue may stand in the MQMD alone
-
-    def _published_by_application(self, record: Record, command: Command | None, *, is_refused: bool) -> None:
-        message_id = record["message_id"]
-        if command is None:
-            self._copies.publish_unread(message_id, record["sequence"])
-            self._retained.is_whole = False
-            return
-        publication = Publication(
-            message_id=message_id,
-            queue=record["queue"],
-            topics=command.topics,
-            is_certain=record["completion"] == "ok",
-            command=command,
-        )
-        self._copies.publish(publication, record["sequence"], is_refused=is_refused)
-        if "RetainPub" in command.publication_options and not is_refused:
-            self._retained.keep(command.topics, message_id, is_certain=False)
-
-    def _registration_of_application(self, record: Record, command: Command) -> None:
-        is_correlated = "CorrelAsId" in command.registration_options
-        lane = lane_of(command.queue_name, record["correlation_id"] if is_correlated else "")
-        if record["command"] == "RegSub":
-            self._register(record, lane, command)
-        elif record["command"] == "DeregSub":
-            self._registry.deregister(lane, command)
-        elif record["command"] == "ReqUpdate":
-            found = self._registry.of_lane.get(lane, {}).values()
-            self._retained.promise([each for each in found if each.interest.pattern in command.topics])
-
     # -- copies and deliveries -----------------------------------------------------------------------------------------
 
     def _copied(self, record: Record) -> Iterator[Finding]:
@@ -395,6 +364,7 @@ class Replay:
             is_persistent = yield from self._copied_retained(record, lane)
         else:
             yield from self._copies.copy(record)
+            yield from self._answers.copied(record["source_message_id"], record)
             is_persistent = self._deliveries.is_persistent(record)
         if lane[1] in self._lanes.owners:
             self._lanes.queues.add(lane[0])
@@ -436,9 +406,10 @@ class Replay:
         elif not self._ended_otherwise(record):
             self._queues.end(record["message_id"], record["queue"])
 
-    def _dead_lettered(self, record: Record) -> None:
+    def _dead_lettered(self, record: Record) -> Iterator[Finding]:
         if record["message_id"] is not None:
             self._ended_otherwise(record)
+            yield from self._answers.copied(record["message_id"], record)
         self._queues.bury(record)
 
     def _ended_otherwise(self, record: Record) -> bool:
@@ -464,15 +435,21 @@ class Replay:
         else:
             self._copies.publish_unread(record["message_id"], record["sequence"])
 
+    def _confirmed(self, record: Record) -> Iterator[Finding]:
+        self._confirmations.confirm(record)
+        return self._answers.confirm(record, ranges_of(record["listed"]))
+
     # -- the gateway itself --------------------------------------------------------------------------------------------
 
-    def _started(self, _record: Record) -> None:
+    def _started(self, record: Record) -> None:
         self._lanes.end_of_run()
         self._queues.end_of_run()
         self._retained.repeat()
         self._copies.operated()
         self._copies.tells_all = False
         self._confirmations.clear()
+        self._refusals.start()
+        self._answers.start(record)
         self._stream = ""
 
     def _operated(self, record: Record) -> Iterator[Finding]:

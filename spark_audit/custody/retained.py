@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from spark_audit.custody.commands import Lane
+from spark_audit.custody.commands import Command, Lane
 from spark_audit.custody.registry import Subscription
 from spark_audit.custody.topic_match import Scheme, topic_matches
 
@@ -89,6 +89,14 @@ class RetainedTopics:
             del self._kept[topic]
             self._levels -= topic.count("/") + 2
             self._tree.remove(topic)
+
+    def delete_by(self, command: Command | None) -> None:
+        """A DeletePub in either format; None: it cannot be read."""
+        if command is None or (command.is_mqrfh and "Local" in command.delete_options):
+            self.doubt()
+            return
+        for topic in command.topics:
+            self.delete(topic, Scheme.CHARACTERS if command.is_mqrfh else Scheme.LEVELS)
 
     def doubt(self) -> None:
         """Any retained publication may be retained no longer."""

@@ -31,7 +31,7 @@ FIELD_COLUMNS: Final = {
     **dict.fromkeys(("correlation_id", "source_message_id", "dead_letter_id", "target_message_id"), TEXT),
     **dict.fromkeys(("queue_manager", "destination", "conversion", "event", "hash", "channel"), TEXT),
     **dict.fromkeys(("gateway_name", "code_version", "table_version", "configuration_sha256"), TEXT),
-    **dict.fromkeys(("output_format", "completion"), TEXT),
+    **dict.fromkeys(("output_format", "completion", "codes", "requested_qos"), TEXT),
     **dict.fromkeys(("sequence", "batch", "session_epoch", "exchange", "packet_type", "qos"), NUMBER),
     **dict.fromkeys(("payload_bytes", "messages", "jump_us", "packet_identifier", "published_qos"), NUMBER),
     **dict.fromkeys(("granted_qos", "protocol_level", "reason_code", "queues", "subscribers"), NUMBER),

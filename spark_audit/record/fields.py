@@ -155,7 +155,8 @@ FIELDS: Final = (
         "",
         (3, 5),
     ),
-    Field("clean_session", Form.FLAG, "Clean Session or Clean Start flag of the CONNECT"),
+    Field("clean_session", Form.FLAG, "whether the session ends with its connection"),
+    Field("clean_start", Form.FLAG, "whether the CONNECT has the Clean Session or Clean Start flag; left out: no"),
     Field("qos", Form.NUMBER, "QoS of the packet", "", _QOS),
     Field("published_qos", Form.NUMBER, "QoS with which the message was published", "", _QOS),
     Field("granted_qos", Form.NUMBER, "QoS granted to the subscription", "", _QOS),
@@ -193,7 +194,11 @@ FIELDS: Final = (
         Form.TEXT,
         "how the stream is named: 'queue' (in MQRFH), 'message_broker' or 'queue_manager' (as prefix of the topic)",
     ),
-    Field("topic_filters", Form.NAMES, "topic filters that the routes to the target make of the packet's filter"),
+    Field(
+        "topic_filters",
+        Form.NAMES,
+        "topic filters that the routes to the target make of the packet's filter; in `answered` those of the packet",
+    ),
     Field("user", Form.NAME, "MQTT user that the header carries; in other records the user of the client"),
     Field("source_client", Form.NAME, "client that the target's publication names; the gateway cannot check it"),
     Field("source_exchange", Form.NUMBER, "exchange that the target's publication names; the gateway cannot check it"),
@@ -217,6 +222,19 @@ FIELDS: Final = (
         (0, _LARGEST_PAYLOAD_BYTES),
     ),
     Field("payload_sha256", Form.HEX, "SHA-256 of the payload", digits=64),
+    Field("requested_qos", Form.HEX, "QoS that the client asked for, one byte for each topic filter"),
+    Field(
+        "codes",
+        Form.HEX,
+        "codes that the client was told, one byte each: in `answered` one for each topic filter; in `session` the two"
+        " bytes of CONNACK, its flags and its code; in other records one code, and none if it is 00 or was not told",
+    ),
+    Field(
+        "refused_filters",
+        Form.PAIRS,
+        "each topic filter of the packet that was refused: its number in `topic_filters`, from 1, and the rule, as in"
+        " `rule`",
+    ),
     Field("reason_code", Form.NUMBER, "MQRC or MQRCCF number"),
     Field("reason", Form.WORDS, "the reason in words"),
     Field("event", Form.TEXT, "what happened"),

@@ -36,6 +36,7 @@ class Kind(StrEnum):
     MQPUT = "mqput"
     MQGET = "mqget"
     INVENTORY = "inventory"
+    ANSWERED = "answered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +230,14 @@ KINDS: Final = (
             "retained": "retained publications",
             "complete": "the inventory is complete; if this record is missing, the gateway ended first",
         },
+    ),
+    RecordKind(
+        Kind.ANSWERED,
+        "The gateway decided on topic filters of a SUBSCRIBE or UNSUBSCRIBE; SUBACK (packet type 9) or UNSUBACK (11)"
+        " says so, if the connection is still there. A packet of more than two filters has several records. Before"
+        " MQTT 5 an UNSUBACK has no codes. At MQTT 3.1 a connection with a refused filter is closed instead.",
+        ("direction", *_SESSION, "packet_type", "packet_identifier", "topic_filters"),
+        _NO_EVENTS,
     ),
 )
 

@@ -72,6 +72,7 @@ class NoteKind(IntEnum):
     MQPUT = 28
     MQGET = 29
     INVENTORY = 30
+    ANSWERED = 31
 
 
 _CLIENT: Final = ("client", "session_epoch")
@@ -217,7 +218,8 @@ NOTES: Final = (
         NoteKind.CONFIRMED,
         "The gateway acknowledged exchanges of a client.",
         (*_CLIENT, "packet_type", "exchanges"),
-        (RecordOf(Kind.CONFIRMED, (_ASKING, *_values("exchanges", "packet_type"))),),
+        (RecordOf(Kind.CONFIRMED, (_ASKING, *_values("exchanges", "packet_type"), _if_any("codes"))),),
+        ("codes",),
     ),
     Note(
         NoteKind.REFUSED,
@@ -268,10 +270,13 @@ NOTES: Final = (
         (
             RecordOf(
                 Kind.SESSION,
-                (*_values(*_CLIENT, "event", "protocol_level", "clean_session"), *map(_if_any, _WHO)),
+                (
+                    *_values(*_CLIENT, "event", "protocol_level", "clean_session"),
+                    *map(_if_any, (*_WHO, "clean_start", "codes")),
+                ),
             ),
         ),
-        _WHO,
+        (*_WHO, "clean_start", "codes"),
     ),
     Note(
         NoteKind.SERVED,
@@ -347,7 +352,13 @@ NOTES: Final = (
         NoteKind.LOGINS_REFUSED,
         "Logins were refused.",
         ("event", "user_class", "network", "logins", "since_us"),
-        (RecordOf(Kind.LOGINS_REFUSED, (*_values("event", "user_class", "logins", "since_us"), _if_any("network"))),),
+        (
+            RecordOf(
+                Kind.LOGINS_REFUSED,
+                (*_values("event", "user_class", "logins", "since_us"), *map(_if_any, ("network", "codes"))),
+            ),
+        ),
+        ("codes",),
     ),
     Note(
         NoteKind.COMMANDED,
@@ -399,9 +410,13 @@ NOTES: Final = (
         (
             RecordOf(
                 Kind.TOPICS_REFUSED,
-                (*_values("event", "refusals", "since_us"), *map(_if_any, ("client", "user", "rule", "topic"))),
+                (
+                    *_values("event", "refusals", "since_us"),
+                    *map(_if_any, ("client", "user", "rule", "topic", "codes")),
+                ),
             ),
         ),
+        ("codes",),
     ),
     Note(
         NoteKind.FILE_READ,
@@ -427,6 +442,23 @@ NOTES: Final = (
         ("event", "entries", *_LASTING),
         (RecordOf(Kind.INVENTORY, (*_values("event", "entries"), *map(_if_any, (*_LASTING, "gateway_name")))),),
         ("gateway_name",),
+    ),
+    Note(
+        NoteKind.ANSWERED,
+        "The gateway decided on the topic filters of a SUBSCRIBE or UNSUBSCRIBE, or of a part of it.",
+        (
+            *(*_CLIENT, "packet_type", "packet_identifier", "topic_filters"),
+            *("requested_qos", "codes", "refused_filters"),
+        ),
+        (
+            RecordOf(
+                Kind.ANSWERED,
+                (
+                    *(_ASKING, *_values("packet_type", "packet_identifier", "topic_filters")),
+                    *map(_if_any, ("requested_qos", "codes", "refused_filters")),
+                ),
+            ),
+        ),
     ),
 )
 

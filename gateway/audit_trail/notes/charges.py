@@ -50,6 +50,10 @@ _SESSION_BYTES: Final = 370
 _SERVED_BYTES: Final = 770
 _HEADERS_OF_A_CONVERSION: Final = 3
 _COMMANDED_BYTES: Final = 800
+#: The record of an answer, and what each of its topic filters adds beside its text.
+_ANSWERED_BYTES: Final = 470
+_ANSWERED_FILTER_BYTES: Final = 7
+_REFUSED_FILTER_BYTES: Final = 10
 
 
 #: The header of a publication with a topic of some 30 characters.
@@ -106,13 +110,19 @@ def _of_copy(note: tuple[Any, ...]) -> int:
 
 def _of_ranges(note: tuple[Any, ...]) -> int:
     """Each range is written as [first,last] and a comma; the last number has the most digits."""
-    ranges = cast(Ranges, note[-1])
+    ranges = cast(Ranges, note[5])
     return _CONFIRMED_BYTES + len(ranges) * (2 * len(str(ranges[-1][1])) + 4)
 
 
 def _of_session(note: tuple[Any, ...]) -> int:
     """Client, user, proof, address, listener and subject of the certificate stand in the record."""
-    return _SESSION_BYTES + len(note[2]) + sum(len(each) for each in note[7:] if each)
+    return _SESSION_BYTES + len(note[2]) + sum(len(each) for each in note[7:12] if each)
+
+
+def _of_answer(note: tuple[Any, ...]) -> int:
+    """Each topic filter stands in the record, with its QoS, its code, and the rule that refused it."""
+    refused = sum(_REFUSED_FILTER_BYTES + len(rule) for _, rule in note[9])
+    return _ANSWERED_BYTES + len(note[2]) + refused + sum(_ANSWERED_FILTER_BYTES + len(each) for each in note[6])
 
 
 def _of_command(note: tuple[Any, ...]) -> int:
@@ -163,6 +173,7 @@ CHARGES: Final[Mapping[NoteKind, Charge]] = {
     NoteKind.MQPUT: _paid(_flat(750)),
     NoteKind.MQGET: _paid(_flat(750)),
     NoteKind.INVENTORY: _free(_ITS_OWN + "once a day, of what lasts, which has limits of its own"),
+    NoteKind.ANSWERED: _paid(_of_answer),
 }
 """Every kind of note."""
 

@@ -63,6 +63,14 @@ def refused_publication(reason_code: int) -> ReasonCode:
     return ANSWERS.get(reason_code, _OTHERWISE).publication
 
 
+_NAMES: Final = {int(each): each.name for names in (Reason, Mqrc) for each in names}
+
+
+def name_of_refusal(reason_code: int) -> str:
+    """IBM's name of a reason, which the trail tells as the rule of a refusal."""
+    return _NAMES.get(reason_code, f"MQRC_{reason_code}")
+
+
 class ClosedTopics(Protocol):
     """Topics that topic objects close to everybody; false if no topic is closed."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.access.login import Admitted, Decision, Entrance, Login, Refused
-from gateway.access.refused_logins import LoginRefusal
+from gateway.access.refused_logins import REFUSAL_CODES, LoginRefusal
 from gateway.bridge.commands.replies import Replies
 from gateway.bridge.connect.disconnect import DisconnectHandler
 from gateway.bridge.publish.paused_publishers import PausedPublishers
@@ -27,13 +27,6 @@ from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 
-#: The reason code of a CONNACK that refuses a login; `Connection.closing_packet` puts it in the level's words.
-_REFUSAL_CODES: Final = {
-    LoginRefusal.WRONG_CREDENTIALS: ReasonCode.BAD_USER_NAME_OR_PASSWORD,
-    LoginRefusal.NOT_ALLOWED: ReasonCode.NOT_AUTHORIZED,
-    LoginRefusal.WRONG_IDENTIFIER: ReasonCode.CLIENT_IDENTIFIER_NOT_VALID,
-    LoginRefusal.BUSY: ReasonCode.SERVER_BUSY,
-}
 _OF_ANOTHER_USER: Final = Refused(
     refusal=LoginRefusal.NOT_ALLOWED, reason="the session is another user's ('rfhbridge sessions expire' frees it)"
 )
@@ -107,9 +100,7 @@ class ConnectHandler:
 
     @staticmethod
     def _refuse_connect(link: MqttLink, client: str, refused: Refused) -> None:
-        link.close(
-            f"client {client!r} may not connect: {refused.reason}", _REFUSAL_CODES[refused.refusal], refused.told
-        )
+        link.close(f"client {client!r} may not connect: {refused.reason}", REFUSAL_CODES[refused.refusal], refused.told)
 
     @staticmethod
     def _refuse_for_limit(link: MqttLink, client: str, reached: LimitReached) -> None:
@@ -146,9 +137,10 @@ class ConnectHandler:
         session.pending_link, session.who = link, connected.told
         link.session = session
         self._sessions.save(unit, session)
-        with self._trail.of_client(session, unit):
-            self._disconnect_handler.note(unit, session, "opened" if existing is None else "resumed", now_us)
         session_present = existing is not None and LEVELS[event.level].has_session_present
+        connack = event.clean_session, bytes((session_present, ReasonCode.SUCCESS))
+        with self._trail.of_client(session, unit):
+            self._disconnect_handler.note(unit, session, "opened" if existing is None else "resumed", now_us, *connack)
         told = ConnackProperties()
         if not event.client_identifier and LEVELS[event.level].has_properties:
             told = told._replace(assigned_client_identifier=client)

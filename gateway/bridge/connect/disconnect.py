@@ -224,11 +224,19 @@ class DisconnectHandler:
             stop()
 
     @staticmethod
-    def note(unit: UnitOfWork, session: ClientSession, event: str, now_us: int) -> None:
-        """Notes a change of the session for the audit."""
+    def note(
+        unit: UnitOfWork,
+        session: ClientSession,
+        event: str,
+        now_us: int,
+        clean_start: bool = False,
+        connack: bytes = b"",
+    ) -> None:
+        """Notes a change of the session for the audit; of a connection also the CONNECT's flag and CONNACK's bytes."""
         _log.debug("session changed client=%s change=%s level=%s", session.client, event, session.level)
         change = (session.client, session.epoch, event, session.level, session.expiry_s == 0)
-        unit.notes.append((NoteKind.SESSION, now_us, *change, *(session.who or (session.user,))))
+        note = (NoteKind.SESSION, now_us, *change, *(session.who or (session.user,)))
+        unit.notes.append((*note, clean_start, connack) if connack else note)
 
     # -- inside --------------------------------------------------------------------------------------------------------
 

@@ -25,13 +25,13 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from gateway.access.refused_topics import Asked
-from gateway.bridge.commands.mq_refusals import refused_publication
+from gateway.bridge.commands.mq_refusals import name_of_refusal, refused_publication
 from gateway.bridge.counts import Counts, Traffic
 from gateway.bridge.deliver.shared_groups import SharedGroups
 from gateway.bridge.messages.usr_folder import properties_of_header
 from gateway.bridge.publish.pauses import Pauses
 from gateway.bridge.publish.publish_command import ToMq
-from gateway.bridge.sessions.links import LinkWork
+from gateway.bridge.sessions.links import CODE_IN_FRONT, LinkWork
 from gateway.bridge.sessions.session_limits import ClientLimits
 from gateway.bridge.sessions.session_store import HeldPublish
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
@@ -103,6 +103,8 @@ _log = logging.getLogger(__name__)
 _PUBACK: Final = b"\x40\x02"
 _PUBREC: Final = b"\x50\x02"
 _PUBCOMP: Final = b"\x70\x02"
+#: A PUBACK which says that nobody subscribes, for the audit.
+_PUBACK_TO_NOBODY: Final = PacketType.PUBACK + CODE_IN_FRONT * ReasonCode.NO_MATCHING_SUBSCRIBERS
 _EXACTLY_ONCE: Final = 2
 _SAME, _REUSED = EVENTS[Kind.REPEATED]
 _FULL: Final = "the target's queue is full"
@@ -211,11 +213,13 @@ class Intake:
         session, packet_identifier = work.session, event.packet_identifier
         puback = _PUBACK + packet_identifier.to_bytes(2, "big")
         audience = self._audience if LEVELS[session.level].has_reason_codes else None
+        answer: int = PacketType.PUBACK
         if audience is not None and audience.is_known_empty(event.topic):
             puback = packets.puback(packet_identifier, ReasonCode.NO_MATCHING_SUBSCRIBERS)
+            answer = _PUBACK_TO_NOBODY
         work.acknowledgements.append(puback)
         work.answered += 1
-        work.confirm(PacketType.PUBACK, session.incoming_exchange)
+        work.confirm(answer, session.incoming_exchange)
 
     def _over_limit(self, work: LinkWork, event: PublishReceived, reached: LimitReached, now_us: int) -> None:
         """Refuses a topic that is too long at every QoS. When a limit is reached, QoS 0 is dropped, not refused."""
@@ -239,7 +243,8 @@ class Intake:
         """The gateway's own queue refused the message, which was not acknowledged yet."""
         if event.qos:
             reason_code = refused_publication(error.reason_code)
-            self._refuse_publish(work, event, str(error), reason_code, rule=error.reason_name, now_us=now_us)
+            rule = name_of_refusal(error.reason_code)
+            self._refuse_publish(work, event, str(error), reason_code, rule=rule, now_us=now_us)
         else:
             self._drop(work, event, error.reason_name, now_us)
 
@@ -268,8 +273,9 @@ class Intake:
         None: the client is told the meaning of the reason code.
         """
         work.unit.count(PublicationCounter.REFUSED)
-        work.session.rights.count_refusal(Asked.PUBLISH, event.topic, rule, now_us)
         connection = work.link.connection
+        code = reason_code if LEVELS[connection.level].has_reason_codes else 0
+        work.session.rights.count_refusal(Asked.PUBLISH, event.topic, rule, now_us, code)
         if not event.qos or not LEVELS[connection.level].has_reason_codes:
             work.link.close(reason, reason_code, told)
             return

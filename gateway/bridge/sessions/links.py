@@ -16,6 +16,9 @@ from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
 from spark_audit.record import LoginProof
 
+#: Times this, a reason code stands in front of a packet type.
+CODE_IN_FRONT: Final = 16
+
 
 class EntranceRules(Protocol):
     """The rules of a listener, as far as the bridge needs them (listener/rules.py)."""
@@ -87,13 +90,14 @@ class LinkWork:
         self.carried_on: list[bytes] = []
         #: Functions to call with packet identifiers of the session, after the commit.
         self.finished: list[tuple[Callable[[int], object], int]] = []
-        #: Ranges of exchanges that are acknowledged, by packet type.
+        #: Ranges of exchanges that are acknowledged, by `answer` (below).
         self.confirmed: dict[int, Ranges] = {}
 
-    def confirm(self, packet_type: int, exchange: int) -> None:
-        ranges = self.confirmed.get(packet_type)
+    def confirm(self, answer: int, exchange: int) -> None:
+        """An exchange is acknowledged. `answer`: the packet type, with a reason code other than 00 in front of it."""
+        ranges = self.confirmed.get(answer)
         if ranges is None:
-            self.confirmed[packet_type] = [[exchange, exchange]]
+            self.confirmed[answer] = [[exchange, exchange]]
         elif ranges[-1][1] == exchange - 1:
             ranges[-1][1] = exchange
         else:
@@ -101,7 +105,7 @@ class LinkWork:
 
 
 class Confirmations:
-    """Acknowledgements sent to clients, for the audit: ranges of exchanges by session and packet type."""
+    """Acknowledgements sent to clients, for the audit: ranges of exchanges by session, packet type and reason code."""
 
     def __init__(self) -> None:
         self._ranges: dict[tuple[ClientSession, int], Ranges] = {}
@@ -111,8 +115,8 @@ class Confirmations:
 
     def add(self, work: LinkWork) -> None:
         """Adds the acknowledgements of a read, which have left."""
-        for packet_type, ranges in work.confirmed.items():
-            known = self._ranges.setdefault((work.session, packet_type), [])
+        for answer, ranges in work.confirmed.items():
+            known = self._ranges.setdefault((work.session, answer), [])
             if known and known[-1][1] == ranges[0][0] - 1:
                 known[-1][1] = ranges[0][1]
                 known += ranges[1:]
@@ -122,8 +126,10 @@ class Confirmations:
     def take(self, now_us: int) -> Iterator[tuple[ClientSession, Note]]:
         """The notes of all acknowledgements, each with its session; then they are forgotten."""
         taken, self._ranges = self._ranges, {}
-        for (session, packet_type), ranges in taken.items():
-            yield session, (NoteKind.CONFIRMED, now_us, session.client, session.epoch, packet_type, ranges)
+        for (session, answer), ranges in taken.items():
+            reason_code, packet_type = divmod(answer, CODE_IN_FRONT)
+            note = (NoteKind.CONFIRMED, now_us, session.client, session.epoch, packet_type, ranges)
+            yield session, (*note, bytes([reason_code])) if reason_code else note
 
 
 #: Time between two searches for expired tokens, microseconds.

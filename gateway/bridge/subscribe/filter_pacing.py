@@ -16,7 +16,13 @@ from typing import Final, NamedTuple
 
 from gateway.bridge.sessions.sessions import ClientSession
 from gateway.bridge.subscribe.pending_packet import FAILURE, CodesOfAnswer
-from gateway.mqtt.events import Event, SubscribeReceived, UnsubscribeReceived, entries_memory_bytes
+from gateway.mqtt.events import (
+    Event,
+    SubscribeReceived,
+    UnsubscribeReceived,
+    entries_memory_bytes,
+    with_retain_handling,
+)
 
 #: Filters in one turn. This number is our choice: two filters take half a millisecond with the broker.
 FILTERS_AT_ONCE: Final = 2
@@ -224,7 +230,10 @@ class LongRequest:
             for place, telling in zip(places, decisive, strict=True)
             if event.options
         )
-        entries = tuple(event.entries[place] for place in decisive)
+        entries = tuple(
+            with_retain_handling(event.entries[place], event.entries[telling])
+            for place, telling in zip(places, decisive, strict=True)
+        )
         return event._replace(subscriptions=subscriptions, entries=entries, options=options)
 
     def _add(self, places: tuple[int, ...], answer: CodesOfAnswer) -> CodesOfAnswer | None:

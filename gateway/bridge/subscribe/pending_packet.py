@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.bridge.deliver.shared_groups import SharedGroup
 from gateway.bridge.sessions.session_filters import RetainedMark
 from gateway.bridge.sessions.sessions import ClientSession
@@ -11,12 +12,31 @@ from gateway.bridge.sessions.subscriber import Subscriber
 from gateway.bridge.sessions.subscription import GrantedOptions
 from gateway.config.routes import Destination, Registration
 from gateway.limits.refusals import LimitReached
-from gateway.mqtt.levels import LEVELS
+from gateway.mqtt.levels import LEVELS, PacketType
 from gateway.mqtt.reason_codes import ReasonCode
-from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
 
 #: SUBACK return code for a subscription that failed (MQTT 3.1.1 section 3.9.3).
 FAILURE: Final = 0x80
+
+
+#: Why a filter is refused, for the trail (field `rule` of its records), beside limits and rules of access.
+NOT_CARRIED: Final = "MQ cannot carry it"
+TARGET_IS_FULL: Final = "the target's queue is full"
+NO_ANSWER: Final = "no answer in time"
+
+
+class FilterRefused(NamedTuple):
+    """A topic filter is refused: the reason code, the rule for the trail, and what the client is told beside it."""
+
+    reason_code: ReasonCode
+    rule: str
+    told: str = ""
+
+    @classmethod
+    def at_limit(cls, reached: LimitReached) -> Self:
+        """The filter is past a limit."""
+        return cls(reached.reason_code, reached.limit.label, reached.told)
 
 
 class CodesOfAnswer(NamedTuple):
@@ -42,9 +62,11 @@ class PendingPacket:
         "packet_identifier",
         "refused_at",
         "registered",
+        "rules",
         "session",
         "subscriptions",
         "told",
+        "topic_filters",
         "unit",
         "unsubscribed",
         "waiting",
@@ -74,11 +96,13 @@ class PendingPacket:
         self.registered: dict[str, tuple[Registration, ...]] = {}
         #: The groups of shared subscriptions, by the filter that names them.
         self.groups: dict[str, SharedGroup] = {}
-        #: The reason code of each filter that was refused.
+        #: The reason code of each filter that was refused, and the rule.
         self.failed: dict[str, ReasonCode] = {}
+        self.rules: dict[str, str] = {}
         #: What the client is told of refused filters at level 5, by reason code: the first text of each.
         self.told: dict[int, str] = {}
-        #: Reason code of each filter of an UNSUBSCRIBE.
+        #: The filters of an UNSUBSCRIBE, and their reason codes.
+        self.topic_filters: tuple[str, ...] = ()
         self.unsubscribed: list[ReasonCode] = []
         #: Options of level 5 beside the QoS, by filter.
         self.options: dict[str, GrantedOptions] = {}
@@ -93,11 +117,33 @@ class PendingPacket:
     def wants_nothing_retained(self, topic_filter: str) -> bool:
         return self.mark is not None and topic_filter not in self.mark.filters
 
-    def fail(self, topic_filter: str, reached: LimitReached) -> None:
-        """A filter is past a limit."""
-        self.failed[topic_filter] = reached.reason_code
-        if reached.told:
-            self.told.setdefault(reached.reason_code, reached.told)
+    def fail(self, topic_filter: str, refused: FilterRefused) -> None:
+        """A filter is refused; the last refusal counts."""
+        self.failed[topic_filter], self.rules[topic_filter] = refused.reason_code, refused.rule
+        if refused.told:
+            self.told.setdefault(refused.reason_code, refused.told)
+
+    def code_of(self, refused: FilterRefused) -> int:
+        """The code of SUBACK for a refused filter; 0: there is no SUBACK."""
+        level = LEVELS[self.session.level]
+        if level.has_reason_codes:
+            return refused.reason_code
+        return FAILURE if level.suback_can_refuse else 0
+
+    def note(self, now_us: int) -> Note:
+        """The audit note of its answer."""
+        session = self.session
+        who = (NoteKind.ANSWERED, now_us, session.client, session.epoch)
+        if self.unsubscribed:
+            codes = bytes(self.unsubscribed) if LEVELS[session.level].has_reason_codes else b""
+            return (*who, int(PacketType.UNSUBACK), self.packet_identifier, self.topic_filters, b"", codes, ())
+        topic_filters = tuple(topic_filter for topic_filter, _ in self.subscriptions)
+        refused = tuple(
+            (str(place), self.rules[each]) for place, each in enumerate(topic_filters, start=1) if each in self.failed
+        )
+        asked = bytes(qos for _, qos in self.subscriptions)
+        suback = int(PacketType.SUBACK)
+        return (*who, suback, self.packet_identifier, topic_filters, asked, self._return_codes, refused)
 
     @property
     def answer(self) -> CodesOfAnswer:

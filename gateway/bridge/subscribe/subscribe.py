@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.access.refused_topics import Asked
-from gateway.bridge.commands.mq_refusals import refused_subscription
+from gateway.bridge.commands.mq_refusals import name_of_refusal, refused_subscription
 from gateway.bridge.commands.registrations import Registrations
 from gateway.bridge.commands.replies import Replies
 from gateway.bridge.deliver.shared_deliveries import SharedSubscriptions
@@ -29,12 +29,23 @@ from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.bridge.sessions.subscriber import Subscriber
 from gateway.bridge.sessions.subscription import GrantedOptions
 from gateway.bridge.sessions.trail_charges import TrailCharges
-from gateway.bridge.subscribe.pending_packet import Answered, PendingPacket
+from gateway.bridge.subscribe.pending_packet import (
+    NO_ANSWER,
+    NOT_CARRIED,
+    TARGET_IS_FULL,
+    Answered,
+    FilterRefused,
+    PendingPacket,
+)
 from gateway.channels.target import Target
 from gateway.config.routes import Destination, Registration
 from gateway.limits.log_rate import LogRate
-from gateway.limits.refusals import LimitReached
-from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions, UnsubscribeReceived
+from gateway.mqtt.events import (
+    SubscribeReceived,
+    SubscriptionOptions,
+    UnsubscribeReceived,
+    with_retain_handling,
+)
 from gateway.mqtt.levels import LEVELS, PacketType
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.topics import Share, share_of
@@ -50,7 +61,6 @@ _log = logging.getLogger(__name__)
 _GRANT: Final = "grant"
 #: A broker refuses so when it has registered the filter, and may not send all that is retained (broker/updates.py).
 _TOO_MANY_COPIES: Final = MqReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE
-_NOT_SAID: Final = ReasonCode.TOPIC_FILTER_INVALID
 
 
 class Subscriptions:
@@ -107,16 +117,23 @@ class Subscriptions:
         packet.mark = session.retained_marks.begin(self._engine.number(), frozenset(wanting_retained))
         entries = {
             topic_filter: entry for (topic_filter, _), entry in zip(event.subscriptions, event.entries, strict=True)
-        } | wanting_retained
+        }  # the last one counts, but for retained messages
+        for topic_filter, entry in wanting_retained.items():
+            entries[topic_filter] = with_retain_handling(entries[topic_filter], entry)
         known = self._known_filters(session)
         for topic_filter, entry in entries.items():
-            refused = self._refused(packet, topic_filter, known, now_us)
+            refused = self._refused(packet, topic_filter, known)
             refused = refused or self._register(unit, packet, topic_filter, entry, now_us)
-            if isinstance(refused, LimitReached):
-                packet.fail(topic_filter, refused)
-            elif refused:
-                packet.failed[topic_filter] = refused
+            if refused is not None:
+                self._fail(packet, topic_filter, refused, now_us)
         self._submit(unit, packet)
+
+    def _fail(self, packet: PendingPacket, topic_filter: str, refused: FilterRefused, now_us: int) -> None:
+        """A filter is refused. The trail counts it once."""
+        if topic_filter not in packet.failed:
+            code = packet.code_of(refused)
+            packet.session.rights.count_refusal(Asked.SUBSCRIBE, topic_filter, refused.rule, now_us, code)
+        packet.fail(topic_filter, refused)
 
     def _note_options(self, packet: PendingPacket, event: SubscribeReceived) -> dict[str, bytes]:
         """Notes the options of each filter (the last entry counts). Returns the filters that want retained messages.
@@ -136,20 +153,20 @@ class Subscriptions:
 
     def _register(
         self, unit: UnitOfWork, packet: PendingPacket, topic_filter: str, entry: bytes, now_us: int
-    ) -> ReasonCode | LimitReached | None:
+    ) -> FilterRefused | None:
         """Puts a RegSub for every destination of a filter. Returns a reason if MQ cannot express it or has no room."""
         session = packet.session
         share = _share(session, topic_filter)
         wanted = self._registrations.of(topic_filter if share is None else share.topic_filter)
         if not wanted:
-            return self._limits.of_filter_that_mq_cannot_carry()
+            return FilterRefused.at_limit(self._limits.of_filter_that_mq_cannot_carry())
         full = self._full_target(wanted)
         if full is not None:
             self._tell(session, "subscription refused client=%s filter=%s full_target=%s", topic_filter, full.name)
-            return ReasonCode.QUOTA_EXCEEDED
+            return FilterRefused(ReasonCode.QUOTA_EXCEEDED, TARGET_IS_FULL)
         if (past := self._limits.of_shapes(session, wanted)) is not None:
             self._tell(session, "subscription refused client=%s filter=%s reason=%s", topic_filter, past.text)
-            return past
+            return FilterRefused.at_limit(past)
         part = (int(PacketType.SUBSCRIBE), packet.packet_identifier, entry)
         if share is not None:
             packet.groups[topic_filter] = self._shared.group(topic_filter)
@@ -161,7 +178,9 @@ class Subscriptions:
         except (MappingError, QueueManagerError) as error:
             self._settle(unit, packet, topic_filter)
             self._tell(session, "subscription refused client=%s filter=%s reason=%s", topic_filter, error)
-            return _NOT_SAID if isinstance(error, MappingError) else refused_subscription(error.reason_code)
+            if isinstance(error, MappingError):
+                return FilterRefused(ReasonCode.TOPIC_FILTER_INVALID, NOT_CARRIED)
+            return FilterRefused(refused_subscription(error.reason_code), name_of_refusal(error.reason_code))
         packet.registered[topic_filter] = wanted
         if share is not None:
             self._shared.save(unit, packet.groups[topic_filter])
@@ -184,21 +203,17 @@ class Subscriptions:
         shared = (each.topic_filter for each in session.shared.values())
         return set(session.subscriptions).union(shared, *under_way)
 
-    def _refused(
-        self, packet: PendingPacket, topic_filter: str, known: set[str], now_us: int
-    ) -> ReasonCode | LimitReached | None:
+    def _refused(self, packet: PendingPacket, topic_filter: str, known: set[str]) -> FilterRefused | None:
         """Why a filter may not go to a broker; None if it may. Then it counts as known."""
         session = packet.session
         share = _share(session, topic_filter)
         asked = topic_filter if share is None else share.topic_filter
         if (reached := self._limits.of_filter(session, topic_filter, asked, known)) is not None:
             self._tell(session, "subscription refused client=%s reason=%s", reached.text)
-            session.rights.count_refusal(Asked.SUBSCRIBE, topic_filter, reached.limit.label, now_us)
-            return reached
+            return FilterRefused.at_limit(reached)
         if rule := session.rights.subscribe_refused_by(asked):
             self._tell(session, "subscription not allowed client=%s filter=%s", topic_filter)
-            session.rights.count_refusal(Asked.SUBSCRIBE, topic_filter, rule, now_us)
-            return ReasonCode.NOT_AUTHORIZED
+            return FilterRefused(ReasonCode.NOT_AUTHORIZED, rule)
         known.add(topic_filter)
         return None
 
@@ -207,6 +222,7 @@ class Subscriptions:
     ) -> None:
         """Deregisters each filter that the session has, and submits the unit; `answered` follows with UNSUBACK."""
         packet = PendingPacket(session, event.packet_identifier, (), answered, now_us + self._answer_timeout_us)
+        packet.topic_filters = event.topic_filters
         for topic_filter, entry in zip(event.topic_filters, event.entries, strict=True):
             existed = self._exists(session, topic_filter)
             packet.unsubscribed.append(ReasonCode.SUCCESS if existed else ReasonCode.NO_SUBSCRIPTION_EXISTED)
@@ -258,12 +274,14 @@ class Subscriptions:
             if any(map(self._is_at_work, packet.waiting)):
                 continue
             for msg_id, (topic_filter, destination) in packet.waiting.items():
-                self._time_out(packet, msg_id, topic_filter, destination)
+                self._time_out(packet, msg_id, topic_filter, destination, now_us)
             packet.waiting.clear()
             _log.warning("broker answer timed out client=%s", packet.session.client)
             self._finish(packet)
 
-    def _time_out(self, packet: PendingPacket, msg_id: bytes, topic_filter: str, destination: Destination) -> None:
+    def _time_out(
+        self, packet: PendingPacket, msg_id: bytes, topic_filter: str, destination: Destination, now_us: int
+    ) -> None:
         target = self._registrations.target_of(destination)
         if target is not None and target.settings.subscribe_in_outage == _GRANT:
             subscriber = packet.subscriber(topic_filter)
@@ -271,7 +289,7 @@ class Subscriptions:
             return
         self._replies.expect(msg_id, _ignore)
         if packet.wanted:
-            packet.failed[topic_filter] = ReasonCode.UNSPECIFIED_ERROR
+            self._fail(packet, topic_filter, FilterRefused(ReasonCode.UNSPECIFIED_ERROR, NO_ANSWER), now_us)
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
@@ -294,6 +312,7 @@ class Subscriptions:
         if not packet.waiting:
             self._leave(packet)
             self._decide_all(unit, packet)
+            unit.notes.append(packet.note(self._engine.now_us()))
             if not self._changed:
                 self._engine.before_commit(self._save_rows)
             self._changed[session] = unit
@@ -325,7 +344,8 @@ class Subscriptions:
             reason_code = response.reasons[0].reason_code if response is not None and response.reasons else 0
             if reason_code != _TOO_MANY_COPIES:  # then it is registered
                 packet.refused_at.add((topic_filter, destination))
-            packet.failed[topic_filter] = refused_subscription(reason_code)
+            refused = FilterRefused(refused_subscription(reason_code), name_of_refusal(reason_code))
+            self._fail(packet, topic_filter, refused, self._engine.now_us())
             event = "subscription refused client=%s filter=%s reason_code=%s"
             self._tell(packet.session, event, topic_filter, reason_code)
         if not packet.waiting and packet.unit is None:
@@ -353,6 +373,7 @@ class Subscriptions:
                 if self._sessions.get(packet.session.client) is packet.session:
                     changed[packet.session] = None
                     self._decide_all(unit, packet)
+                    unit.notes.append(packet.note(self._engine.now_us()))
                 else:
                     self._abandon(unit, packet)
         for session in changed:

@@ -18,7 +18,7 @@ WRONG = LoginRefusal.WRONG_CREDENTIALS
 def counted(*peers: str, user_class: UserClass = UserClass.UNKNOWN) -> RefusedLogins:
     refused = RefusedLogins()
     for peer in peers:
-        refused.count(WRONG, user_class, peer, AT)
+        refused.count(WRONG, user_class, peer, AT, 4)
     return refused
 
 
@@ -30,9 +30,9 @@ def networks(notes: list[Note]) -> list[tuple[object, object]]:
 def test_one_note_says_how_many_there_were_of_a_network() -> None:
     refused = counted("192.0.2.1:5", "192.0.2.9:6", "[2001:db8:1:2::1]:7", "[2001:db8:1:3::1]:8", "198.51.100.1:5")
     assert list(refused.notes(AT + 7)) == [
-        (NoteKind.LOGINS_REFUSED, AT + 7, "wrong_credentials", "unknown", "192.0.2.0/24", 2, AT),
-        (NoteKind.LOGINS_REFUSED, AT + 7, "wrong_credentials", "unknown", "2001:db8:1::/48", 2, AT),
-        (NoteKind.LOGINS_REFUSED, AT + 7, "wrong_credentials", "unknown", "198.51.100.0/24", 1, AT),
+        (NoteKind.LOGINS_REFUSED, AT + 7, "wrong_credentials", "unknown", "192.0.2.0/24", 2, AT, b"\x04"),
+        (NoteKind.LOGINS_REFUSED, AT + 7, "wrong_credentials", "unknown", "2001:db8:1::/48", 2, AT, b"\x04"),
+        (NoteKind.LOGINS_REFUSED, AT + 7, "wrong_credentials", "unknown", "198.51.100.0/24", 1, AT, b"\x04"),
     ]
     assert list(refused.notes(AT + 8)) == [], "each is noted once"
     assert refused.totals == {WRONG: 5}, "the metric goes on"
@@ -40,13 +40,37 @@ def test_one_note_says_how_many_there_were_of_a_network() -> None:
 
 def test_reasons_and_classes_of_users_have_notes_of_their_own() -> None:
     refused = counted("192.0.2.1:5")
-    refused.count(WRONG, UserClass.KNOWN, "192.0.2.1:5", AT)
-    refused.count(LoginRefusal.BUSY, UserClass.KNOWN, "192.0.2.1:5", AT)
+    refused.count(WRONG, UserClass.KNOWN, "192.0.2.1:5", AT, 4)
+    refused.count(LoginRefusal.BUSY, UserClass.KNOWN, "192.0.2.1:5", AT, 4)
     assert [note[2:4] for note in refused.notes(AT)] == [
         ("wrong_credentials", "unknown"),
         ("wrong_credentials", "known"),
         ("busy", "known"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "before_5", "at_5"),
+    [
+        (WRONG, 0x04, 0x86),
+        (LoginRefusal.NOT_ALLOWED, 0x05, 0x87),
+        (LoginRefusal.WRONG_IDENTIFIER, 0x02, 0x85),
+        (LoginRefusal.BUSY, 0x03, 0x89),
+    ],
+)
+def test_each_code_of_connack_has_a_note_of_its_own(refusal: LoginRefusal, before_5: int, at_5: int) -> None:
+    """MQTT 3.1.1 table 3.1 and MQTT 5.0 table 3-1."""
+    refused = RefusedLogins()
+    for level in (3, 4, 5):
+        refused.count(refusal, UserClass.KNOWN, "192.0.2.1:5", AT, level)
+    assert {note[7]: note[5] for note in refused.notes(AT)} == {bytes([before_5]): 2, bytes([at_5]): 1}
+
+
+def test_a_row_of_version_1_has_no_codes() -> None:
+    refused = RefusedLogins()
+    refused.load(ormsgpack.packb([1, AT, [[b"\xc0\x00\x02", "known", "BUSY", 3]]]))
+    (note,) = refused.notes(AT)
+    assert note == (NoteKind.LOGINS_REFUSED, AT, "busy", "known", "192.0.2.0/24", 3, AT, b"")
 
 
 def test_notes_are_due_after_five_minutes_or_at_the_end_or_when_the_clock_was_set_back() -> None:
@@ -62,11 +86,11 @@ def test_a_flood_from_everywhere_writes_few_notes_and_loses_no_count() -> None:
     """100,000 networks; the one that tries most has its own note."""
     refused = RefusedLogins()
     for _ in range(50):
-        refused.count(WRONG, UserClass.KNOWN, "192.0.2.1:5", AT)
+        refused.count(WRONG, UserClass.KNOWN, "192.0.2.1:5", AT, 4)
     tracemalloc.start()
     for number in range(100_000):
         peer = f"{number >> 12 & 255}.{number >> 4 & 255}.{number & 15}.1:5"
-        refused.count(WRONG, UserClass.UNKNOWN, peer, AT)
+        refused.count(WRONG, UserClass.UNKNOWN, peer, AT, 4)
     taken_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     notes = list(refused.notes(AT))
@@ -90,7 +114,7 @@ def test_a_kill_loses_the_refusals_of_five_seconds_at_most() -> None:
     assert not refused.write(unit, AT + KEPT_AFTER_US - 1)
     assert refused.write(unit, AT + KEPT_AFTER_US)
     assert not refused.write(UnitOfWork(), AT + 2 * KEPT_AFTER_US), "the store has everything"
-    refused.count(WRONG, UserClass.UNKNOWN, "192.0.2.1:5", AT + 3 * KEPT_AFTER_US)
+    refused.count(WRONG, UserClass.UNKNOWN, "192.0.2.1:5", AT + 3 * KEPT_AFTER_US, 4)
     again = UnitOfWork()
     assert refused.write(again, AT + 4 * KEPT_AFTER_US)
     for killed, logins in ((unit, 2), (again, 3)):
@@ -112,7 +136,7 @@ def test_what_is_noted_is_no_longer_in_the_store() -> None:
     assert refused.write(unit, AT, is_last=True)
     assert unit.states == [], "there was no row"
     assert not refused.write(UnitOfWork(), AT + KEPT_AFTER_US)
-    refused.count(WRONG, UserClass.NONE, "192.0.2.1:5", AT)
+    refused.count(WRONG, UserClass.NONE, "192.0.2.1:5", AT, 4)
     assert refused.write(UnitOfWork(), AT - 1), "the clock was set back"
 
 
@@ -128,7 +152,7 @@ def test_the_row_of_a_flood_is_small() -> None:
     assert sum(int(note[5]) for note in after.notes(AT)) == 3_000  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize("row", [[2, AT, []], [1, AT], [1, AT, [[b"", "none", "NOBODY", 1]]], 7])
+@pytest.mark.parametrize("row", [[3, AT, []], [1, AT], [1, AT, [[b"", "none", "NOBODY", 1]]], 7])
 def test_a_row_of_a_later_program_or_a_damaged_one_is_told(row: object) -> None:
     with pytest.raises(StoreError, match="read the refused logins"):
         RefusedLogins().load(ormsgpack.packb(row))

@@ -2,6 +2,7 @@
 
 import tracemalloc
 
+import ormsgpack
 import pytest
 
 from gateway.access.refused_topics import Asked, RefusedTopics
@@ -32,9 +33,25 @@ def test_the_first_refusal_of_a_client_by_a_rule_is_told_at_once_and_whole() -> 
     refuse(refused, "pump", "a/other")
     refuse(refused, "pump", "b", "no rule")
     first, other_rule = written(refused, AT + 9)
-    assert first == (NoteKind.TOPICS_REFUSED, AT, "publish", "pump", "anna", "line 7", "a/secret", 1, AT)
+    assert first == (NoteKind.TOPICS_REFUSED, AT, "publish", "pump", "anna", "line 7", "a/secret", 1, AT, b"")
     assert (other_rule[RULE], other_rule[TOPIC]) == ("no rule", "b")
     assert written(refused, AT + 10) == [], "each is told once"
+
+
+def test_each_code_that_a_client_was_told_has_a_note_of_its_own() -> None:
+    refused = RefusedTopics()
+    for code in (0x87, 0, 0x87):
+        refused.count(Asked.PUBLISH, "a", client="pump", user="", rule="line 7", now_us=AT, code=code)
+    assert [note[9] for note in written(refused, AT + 9)] == [b"\x87", b""]
+    (counted,) = (note for note in written(refused, AT + 10, is_last=True))
+    assert (counted[REFUSALS], counted[9]) == (1, b"\x87")
+
+
+def test_a_row_of_version_1_has_no_codes() -> None:
+    refused = RefusedTopics()
+    refused.load(ormsgpack.packb([1, AT, [["publish", "pump", "anna", "line 7", 3]]]))
+    (note,) = written(refused, AT)
+    assert note == (NoteKind.TOPICS_REFUSED, AT, "publish", "pump", "anna", "line 7", "", 3, AT, b"")
 
 
 def test_further_refusals_are_counted_for_five_minutes() -> None:

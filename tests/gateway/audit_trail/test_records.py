@@ -494,6 +494,8 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(
         (NoteKind.DROPPED, AT, "boiler", 5, 2, "Q", 303, "why"),
         (NoteKind.STARTED, AT, "0.1.0", "1", bytes(32)),
         (NoteKind.SESSION, AT, "boiler", 5, "opened", 4, True, "anna", "none", "192.0.2.7", "tls", "CN=boiler"),
+        (NoteKind.SESSION, AT, "boiler", 5, "resumed", 4, True, "anna", "none", "", "", "", False, b"\x01\x00"),
+        (NoteKind.CONFIRMED, AT, "boiler", 5, 4, [[4, 4]], b"\x10"),
         (NoteKind.FORWARDED, AT, 300, MSG_ID, passage),
         (NoteKind.RECEIVED, AT, 306, MSG_ID, passage),
         (NoteKind.REDRIVEN, AT, "boiler", 5, 2, "BOILER.ALARMS", 304, 307),
@@ -513,6 +515,8 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(
         (NoteKind.INVENTORY, AT, "filters", 1, (), ((5, "a/#", 1),), (), ()),
         (NoteKind.INVENTORY, AT, "registrations", 1, (), (), (("Q", CORREL_ID, "S", "a/#", "", "", 1),), ()),
         (NoteKind.INVENTORY, AT, "retained", 1, (), (), (), (("S", "a/b", "", 300, 2, DIGEST),)),
+        (NoteKind.ANSWERED, AT, "boiler", 5, 9, 1, ("a/#", "b"), b"\x01\x00", b"\x01\x87", (("2", "line 7"),)),
+        (NoteKind.ANSWERED, AT, "boiler", 5, 11, 1, ("a/#",), b"", b"\x11", ()),
     )
     order = [field.name for field in FIELDS]
     for record in records:

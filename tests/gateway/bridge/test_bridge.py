@@ -205,6 +205,11 @@ def test_a_subscription_that_is_not_allowed_is_refused_and_noted(new_world: NewW
     world.run()
     refused = [note for note in world.notes if note[0] == NoteKind.TOPICS_REFUSED]
     assert [note[2:8] for note in refused] == [("subscribe", "self", "", "access.subscribe", "#", 1)]
+    answered = [note[5:] for note in world.notes if note[0] == NoteKind.ANSWERED]
+    assert answered == [
+        (1, ("open/+", "#"), b"\1\1", b"\1\x80", (("2", "access.subscribe"),)),
+        (1, ("open",), b"\1", b"\1", ()),
+    ]
 
 
 def test_a_gateway_that_stops_keeps_sessions_and_wills_for_the_next_start(new_world: NewWorld) -> None:

@@ -17,10 +17,10 @@ from gateway.operations.inventory import Inventory
 from mappings.commands.command import Dialect
 from mq_adapters.embedded.unit_of_work import Note
 from spark_audit.custody.commands import row_of
-from spark_audit.custody.findings import Finding
+from spark_audit.custody.findings import Custody, Finding
 from spark_audit.custody.replay import replayed
 from spark_audit.personal import PersonalKey
-from tests.gateway.bridge.conftest import FakeLink, World
+from tests.gateway.bridge.conftest import NOW_US, FakeLink, World
 
 Record = dict[str, Any]
 _NAMES = ("one1", "two2", "six6")
@@ -29,6 +29,7 @@ _FILTERS = ("a/+", "a/#", "#", "+/b", "a/b", "c", "$share/g/a/#")
 #: Packet identifiers of QoS 2: few, so that some are used twice.
 _IDENTIFIERS = (1, 2)
 _STEPS = 500
+_TICK_US, _LONGEST_PAUSE_US = 100_000, 60_000
 _LIMITS = MqttLimits(maximum_in_flight=10, maximum_subscriptions=10)
 
 
@@ -40,6 +41,7 @@ class _Recorded:
         self._expander = Expander("g", shown)
         self._commits: list[list[str]] = []
         self._links: dict[str, FakeLink] = {}
+        self._now_us = self._tick_us = NOW_US
         patch.setattr(World, "_seal", self._seal)
         self.world = self._started(',"kind":"stock","event":"queues","messages":0')
 
@@ -51,8 +53,16 @@ class _Recorded:
         what = ',"kind":"started","code_version":"1","table_version":"1","configuration_sha256":"0"'
         self._commits.append([what, *more])
         world = World(self._folder, dialect=self._dialect, limits=_LIMITS, subscribe=("#", "$share/#"))
+        world.now_us = self._now_us
         self._inventory = Inventory(world.engine, world.broker.read_subscription)
         return world
+
+    def pass_time(self, chance: random.Random) -> None:
+        """A moment passes; the bridge ticks every tenth of a second, as the gateway lets it."""
+        self._now_us = self.world.now_us = self.world.now_us + chance.randrange(_LONGEST_PAUSE_US)
+        if self._now_us >= self._tick_us:
+            self._tick_us = self._now_us + _TICK_US
+            self.tick(chance)
 
     def records(self) -> list[Record]:
         """The trail so far."""
@@ -85,12 +95,16 @@ class _Recorded:
             self.lose(name)
 
     def subscribe(self, chance: random.Random) -> None:
-        name, topic_filter = chance.choice(_NAMES), chance.choice(_FILTERS)
+        """Mostly one filter, and sometimes several, of which some are the same."""
+        name = chance.choice(_NAMES)
         is_new = self._is_new(name)
-        options = chance.randrange(3) | (chance.choice((0, 4, 16, 32)) if is_new and "$" not in topic_filter else 0)
-        properties = "00" if is_new else ""
-        body = f"0001 {properties} {len(topic_filter):04X} '{topic_filter}' {options:02X}"
-        self._send(name, f"82 {5 + is_new + len(topic_filter):02X} {body}")
+        filters = chance.choices(_FILTERS, k=chance.choice((1, 1, 1, 2, 4)))
+        entries = []
+        for each in filters:
+            options = chance.randrange(3) | (chance.choice((0, 4, 16, 32)) if is_new and "$" not in each else 0)
+            entries.append(f"{len(each):04X} '{each}' {options:02X}")
+        length = 2 + is_new + sum(3 + len(each) for each in filters)
+        self._send(name, f"82 {length:02X} 0001 {'00' if is_new else ''} {' '.join(entries)}")
 
     def unsubscribe(self, chance: random.Random) -> None:
         name, topic_filter = chance.choice(_NAMES), chance.choice(_FILTERS)
@@ -189,6 +203,7 @@ def _lived(
     recorded = _Recorded(folder, patch, dialect, shown or InClear())
     acts, weights = zip(*_ACTS, strict=True)
     for act in chance.choices(acts, weights, k=_STEPS):
+        recorded.pass_time(chance)
         act(recorded, chance)
     recorded.take_stock(chance)
     recorded.world.close()
@@ -233,6 +248,17 @@ def test_a_copy_that_is_gone_or_doubled_is_found(tmp_path: Path, monkeypatch: py
         doubled = [*records[: place + 1], records[place] | {"message_id": "ff" * 24}, *records[place + 1 :]]
         assert _found(_numbered(gone)), records[place]
         assert _found(_numbered(doubled)), records[place]
+
+
+def test_a_changed_code_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = _lived(tmp_path / "data", monkeypatch, 10, Dialect.MQRFH2)
+    told = [place for place, each in enumerate(records) if each.get("codes") and each["kind"] != "topics_refused"]
+    assert {"session", "answered", "confirmed"} == {records[place]["kind"] for place in told}
+    for place in told:
+        codes = bytearray.fromhex(records[place]["codes"])
+        codes[0] ^= 0x11 if records[place].get("packet_type") == 11 else 0x01
+        wrong = [*records[:place], records[place] | {"codes": codes.hex()}, *records[place + 1 :]]
+        assert Custody.CODES in {each.control for each in _found(wrong)}, records[place]
 
 
 def _numbered(records: list[Record]) -> list[Record]:

@@ -18,6 +18,7 @@ from tests.spark_audit.custody.scenes import (
     record,
     session_record,
 )
+from tests.spark_audit.custody.test_answers import WRONG as CODES
 from tests.spark_audit.custody.test_confirmations import skipped
 
 _COPIES, _RETAINED, _DELIVERIES = Custody.COPIES, Custody.RETAINED, Custody.DELIVERIES
@@ -464,6 +465,7 @@ def _left_behind() -> Scene:
     return scene
 
 
+_COPIED_TO_NOBODY = "PUBACK says that nobody subscribes, and there is a copy"
 WRONG: dict[str, tuple[Custody, Callable[[], Scene]]] = {
     "a copy for a client without a matching filter": (_COPIES, _nobody_registered),
     "a copy is missing": (_COPIES, _missing),
@@ -503,6 +505,9 @@ WRONG: dict[str, tuple[Custody, Callable[[], Scene]]] = {
     "an inventory has a session that nobody opened": (Custody.INVENTORY, _session_of_nobody),
     "a PUBACK is missing between two others": (Custody.CONFIRMATIONS, skipped),
     "a PUBLISH has another level than its connection": (_SESSIONS, _another_level),
+    "CONNACK says that there was no session": (Custody.CODES, CODES["a session goes on, and CONNACK does not say so"]),
+    "a filter is granted a higher QoS": (Custody.CODES, CODES["a filter is granted a higher QoS"]),
+    "PUBACK says 10, and a client has a copy": (Custody.CODES, CODES[_COPIED_TO_NOBODY]),
 }
 
 

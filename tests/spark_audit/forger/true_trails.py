@@ -28,7 +28,8 @@ Record = dict[str, Any]
 
 _CONFIGURATION: Final = """
 [access]
-subscribe = ["plant/#", "jobs/#", "$share/#"]
+publish = ["plant/#", "jobs/#", "spare/#"]
+subscribe = ["plant/#", "jobs/#", "spare/#", "$share/#"]
 
 [[conversion]]
 from = "ORDERS.OLD"
@@ -136,6 +137,7 @@ def _first_shift(gateway: Gateway, connect: Any) -> None:
         0,
     )
     assert wall.subscribe("secret/#", 0) == 128
+    _codes(gateway)
     for qos in (0, 1, 2):
         pump.publish("plant/one/heat", b"%d" % qos, qos)
         assert desk.next_message().qos == qos
@@ -155,6 +157,30 @@ def _first_shift(gateway: Gateway, connect: Any) -> None:
     desk.close()
     for number in range(3):
         pump.publish("plant/two/heat", b"later %d" % number, 1)
+
+
+def _codes(gateway: Gateway) -> None:
+    """What a client of MQTT 5 is told: a session that goes on, filters, nobody who subscribes, refusals, a login."""
+    probe = WireClient(gateway.port, "probe")
+    probe.send("connects for an hour", "10 17 0004 'MQTT' 05 02 0000 05 11 00000E10 0005 'probe'")
+    assert probe.receive_packet()[:4].hex()[4:] == "0000", "there was no session"
+    probe.send("subscribes", "82 18 0001 00 0007 'spare/+' 02 0008 'secret/+' 00")
+    probe.expect("may have one of them", "90 05 0001 00 02 87")
+    probe.send("unsubscribes twice", "A2 0C 0002 00 0007 'spare/+'", "A2 0C 0003 00 0007 'spare/+'")
+    probe.expect("had it once", "B0 04 0002 00 00", "B0 04 0003 00 11")
+    probe.send("publishes to nobody", "32 0D 0007 'spare/x' 0004 00 'n'")
+    probe.expect("is told so", "40 03 0004 10")
+    probe.drop()
+    probe = WireClient(gateway.port, "probe")
+    probe.send("is back", "10 17 0004 'MQTT' 05 00 0000 05 11 00000E10 0005 'probe'")
+    assert probe.receive_packet()[:4].hex()[4:] == "0100", "there is its session"
+    probe.send("publishes where it may not", "32 0E 0008 'secret/x' 0005 00 'n'")
+    probe.expect("is told so", "40 03 0005 87")
+    probe.drop()
+    lamp = WireClient(gateway.port, "bulb")
+    lamp.send("wants a will", "10 1F 0004 'MQTT' 04 06 0000 0004 'bulb' 0008 'secret/x' 0003 'out'")
+    lamp.expect("may not", "20 02 00 05")
+    lamp.drop()
 
 
 def _retained(pump: Paho, connect: Any) -> None:
@@ -191,6 +217,7 @@ def _second_shift(gateway: Gateway, connect: Any) -> None:
     """The desk gets what waited; then its session ends with what comes next."""
     desk = connect("desk", stays=True)
     assert [desk.next_message().payload for _ in range(3)] == [b"later 0", b"later 1", b"later 2"]
+    assert desk.subscribe("secret/#", 1) == 128
     wait_until(
         lambda: any(record.get("event") == "complete" for record in records_of(gateway.data)),
         "the inventory is complete",

@@ -27,7 +27,7 @@ CLASSES: dict[str, Callable[..., object]] = {
 #: Kinds that came after the batches were kept.
 YOUNGER = {NoteKind.LOGINS_REFUSED, NoteKind.COMMANDED, NoteKind.LOST, NoteKind.STOCK}
 YOUNGER |= {NoteKind.TOPICS_REFUSED, NoteKind.FILE_READ, NoteKind.MQPUT, NoteKind.MQGET}
-YOUNGER |= {NoteKind.INVENTORY}
+YOUNGER |= {NoteKind.INVENTORY, NoteKind.ANSWERED}
 
 
 def _lists_are_tuples(value: object) -> object:

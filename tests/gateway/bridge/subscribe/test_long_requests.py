@@ -85,11 +85,12 @@ def test_the_last_entry_counts_and_another_may_ask_for_what_is_retained(
     session: ClientSession, handling: tuple[int, ...], decisive: int
 ) -> None:
     options = tuple(SubscriptionOptions(place == 2, False, each) for place, each in enumerate(handling))
-    event = SubscribeReceived(7, (("a", 0), ("a", 2), ("a", 1)), (b"0", b"1", b"2"), options)
+    entries = tuple(bytes((qos | each << 4,)) for qos, each in zip((0, 2, 1), handling, strict=True))
+    event = SubscribeReceived(7, (("a", 0), ("a", 2), ("a", 1)), entries, options)
     (part,) = parts(LongRequest(event), session)
     assert isinstance(part.event, SubscribeReceived)
     assert part.event.subscriptions == (("a", 1),)
-    assert part.event.entries == (b"012"[decisive : decisive + 1],)
+    assert part.event.entries == (bytes((1 | handling[decisive] << 4,)),)
     assert part.event.options == (SubscriptionOptions(True, False, handling[decisive]),)
 
 
