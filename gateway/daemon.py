@@ -366,7 +366,9 @@ class Daemon:
         configuration = self._settings.configuration_sha256
         name = self._settings.name
         is_in_use = any(next(engine.each_state(kind), None) is not None for kind in LASTING)
-        note = (NoteKind.STARTED, engine.now_us(), version, TABLE_VERSION, configuration, name, is_in_use)
+        broker = self._settings.broker
+        rules = broker.stream_rules, tuple(broker.subscription_points.items())
+        note = (NoteKind.STARTED, engine.now_us(), version, TABLE_VERSION, configuration, name, is_in_use, *rules)
         unit.notes.append(note)
         unit.notes += lost_notes(engine) + stock_notes(engine)
         unit.notes_are_due = True

@@ -119,6 +119,7 @@ class Fragments:
             Form.FILTERS: (_number, name, _number),
             Form.REGISTRATIONS: (json_text, correl_id, json_text, name, json_text, words, _number),
             Form.RETAINED: (json_text, name, json_text, message_id, _number, _digest),
+            Form.POINTS: (json_text, json_text),
         }
         return {form: partial(_rows_text, texts) for form, texts in columns.items()}
 

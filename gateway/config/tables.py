@@ -78,6 +78,11 @@ class BrokerSettings(Table):
         """Every queue from which publications are taken, except the default stream and publish.stream."""
         return (*self.streams, *self.input_queues, *self.subscription_points)
 
+    @property
+    def stream_rules(self) -> str:
+        """How streams are told apart, as the trail says it (spark_audit/record/fields.py: StreamRules)."""
+        return f"{self.dialect}, implicit" if self.implicit_stream_naming else self.dialect
+
     @model_validator(mode="after")
     def _checked_dialect(self) -> Self:
         if self.dialect == "mq6" and (self.input_queues or self.implicit_stream_naming):

@@ -5,6 +5,7 @@
     commands        a command of the queued publish/subscribe interface, as a record tells it
     commit          the records of one commit
     applications    the commands of MQ applications
+    places          topic spaces and subscription points, by the rules of the gateway's broker
     registry        the registered subscriptions after each command
     retained        the retained publications, and the copies of them that were promised
     expectations    the copies that a publication is due, and those that it may have

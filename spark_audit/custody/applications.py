@@ -6,11 +6,11 @@ from typing import Any
 from spark_audit.custody.commands import Command, Lane, command_of, lane_of
 from spark_audit.custody.commit import other_than_its_header
 from spark_audit.custody.copies import Copies
-from spark_audit.custody.expectations import Publication
+from spark_audit.custody.expectations import of_application
 from spark_audit.custody.findings import Custody, Finding, message
 from spark_audit.custody.queues import Queues
 from spark_audit.custody.registry import Registry
-from spark_audit.custody.retained import RetainedTopics
+from spark_audit.custody.retained import Kept, RetainedTopics
 
 Record = Mapping[str, Any]
 
@@ -46,7 +46,7 @@ class Applications:
         elif command is None or is_refused:
             self._registry.is_whole = self._registry.is_whole and is_refused
         elif record["command"] == "DeletePub":
-            self._retained.delete_by(command)
+            self._retained.delete_by(command, record["queue"], self._registry.rules)
             if record["completion"] != "ok":
                 self._retained.doubt()
         elif command.queue_name or record["command"] == "DeregSub":
@@ -60,16 +60,11 @@ class Applications:
             self._copies.publish_unread(message_id, record["sequence"])
             self._retained.is_whole = False
             return
-        publication = Publication(
-            message_id=message_id,
-            queue=record["queue"],
-            topics=command.topics,
-            is_certain=record["completion"] == "ok",
-            command=command,
-        )
+        publication = of_application(record, command)
         self._copies.publish(publication, record["sequence"], is_refused=is_refused)
         if "RetainPub" in command.publication_options and not is_refused:
-            self._retained.keep(command.topics, message_id, is_certain=False)
+            kept = Kept(message_id, is_certain=False, is_local="Local" in command.registration_options)
+            self._retained.keep_of(publication, kept, self._registry.rules)
 
     def _registration_of_application(self, record: Record, command: Command) -> None:
         is_correlated = "CorrelAsId" in command.registration_options
@@ -79,5 +74,4 @@ class Applications:
         elif record["command"] == "DeregSub":
             self._registry.deregister(lane, command)
         elif record["command"] == "ReqUpdate":
-            found = self._registry.of_lane.get(lane, {}).values()
-            self._retained.promise([each for each in found if each.interest.pattern in command.topics])
+            self._retained.promise(self._registry.named(lane, command), self._registry.rules)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from spark_audit.custody.topic_match import Scheme
 from spark_audit.record import Kind
 from spark_audit.reperform.code_page import UnknownCodePage
 from spark_audit.reperform.comparison import UnreadableBytes
@@ -23,6 +24,8 @@ from spark_audit.reperform.meaning import Meaning, read_meaning
 from spark_audit.reperform.mqtt import CONNECT, FIRST_LEVEL_WITH_PROPERTIES
 
 DEFAULT_STREAM: Final = "SYSTEM.BROKER.DEFAULT.STREAM"
+#: The format of an MQRFH header, in a record.
+MQRFH: Final = "MQHRF"
 CONTROL_QUEUE: Final = "SYSTEM.BROKER.CONTROL.QUEUE"
 #: CorrelId that the broker chooses for the copies of a subscriber without one: the tag of its identifiers and SUBS.
 BROKERS_OWN: Final = b"RFHBSUBS".hex()
@@ -46,12 +49,14 @@ FIELDS_READ: Final = (
 #: The columns of `told_of`: the header of a command in base64, with its description; the entry of the SUBSCRIBE from
 #: which it comes; whether a publication may expire; `listed` is JSON with the list of a record: the counts of a
 #: stock-take, topics and filter of a command, messages and remark of an operator's order, the entries of an inventory,
-#: ranges of exchanges, filters of an answer and those refused, flags of a session, rule and time of refusals.
+#: ranges of exchanges, filters of an answer and those refused, flags of a session, rule and time of refusals, or the
+#: broker's rules at a start.
 TOLD: Final = ("header", "header_format", "header_ccsid", "header_encoding", "entry", "may_expire", "listed")
 COLUMNS: Final = (*FIELDS_READ, *TOLD)
 _NOTHING: Final = (None,) * len(TOLD)
 #: Fields that make a list; and the field with the list of a record: by kind, and by the event of an inventory.
 _LISTED: Final = {
+    Kind.STARTED: ("stream_rules", "points"),
     Kind.COMMANDED: ("topics", "filter"),
     Kind.OPERATED: ("message_ids", "reason"),
     Kind.ANSWERED: ("topic_filters", "refused_filters"),
@@ -89,6 +94,11 @@ class Command:
     queue_name: str
     others: tuple[tuple[str, str], ...]
     meaning: Meaning
+
+    @property
+    def scheme(self) -> Scheme:
+        """Which characters are wildcards in its topics, if it takes patterns."""
+        return Scheme.CHARACTERS if self.is_mqrfh else Scheme.LEVELS
 
     def other(self, name: str) -> str | None:
         """A parameter that has different names in the two formats; None if it is not there."""

@@ -153,7 +153,7 @@ class Copies:
             return False
         if lane[0] in self._lanes.queues:
             return self.is_whole or lane[1] in self._lanes.fresh
-        return self.is_whole and (most > 0 or self._registry.has_nobody_on(lane[0]))
+        return self.is_whole and (most > 0 or self._registry.tells_all_of(lane[0]))
 
     def _surplus(self, begun: Distribution, lane: Lane, number: int, most: int) -> Iterator[Finding]:
         copies = [each for each in begun.copies if lane_of(each["queue"], each["correlation_id"]) == lane]

@@ -1,26 +1,25 @@
 """The copies that a publication is due: for each subscriber at least so many, and at most.
 
-    matching          a subscription with a topic of the publication, on its stream, at its subscription point
+    matching          a subscription with a topic of the publication, at its place: topic space and subscription point
     one subscriber    one copy, however many of its subscriptions match, and one more for each further DupsOK
     content filter    no copy unless its condition is true; where the record does not tell, there may be one
     OtherSubsOnly     no copy for the publisher's own queue
+    Local             in MQRFH and dialect mq6, no copy for subscriptions without Local
 
 Shared groups of MQTT 5 are one subscriber. No Local is not the broker's: the copy is made, and dropped for the client.
-A stream is a topic space in one dialect of brokers and a prefix in the other, and the trail does not say which: copies
-on other streams than the default one are allowed and not due. Sources: IBM MQ, "Publish message", "Register Subscriber
+Where the trail does not say the rules for streams, copies on other streams than the default one are allowed and not
+due. Sources: IBM MQ, "Publish message", "Register Subscriber
 message"; Message Broker V6, "Streams" (aq19790_).
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, NamedTuple
 
-from spark_audit.custody.commands import DEFAULT_STREAM, Command, Lane
+from spark_audit.custody.commands import Command, Lane, lane_of
 from spark_audit.custody.content_filter import Content, Truth, accepts
+from spark_audit.custody.places import Rules
 from spark_audit.custody.registry import Registry, Subscription
-
-#: In one of the dialects, topics that begin with this stand for other streams.
-_OF_STREAMS: Final = "$SYS/STREAM/"
 
 
 class Share(NamedTuple):
@@ -37,14 +36,34 @@ Expected = Mapping[Lane, Share]
 class Publication:
     """A publication, as far as its copies depend on it. `command` is None if only the topic is known of its header.
 
-    `is_certain`: the broker took it without an error, so every copy that is due was made.
+    `is_mqrfh` and `stream` are the format of its header and the stream that it names. `is_certain`: the broker took it
+    without an error, so every copy that is due was made. `own` is the lane of its publisher, if it is known.
     """
 
     message_id: str
     queue: str
     topics: tuple[str, ...]
+    is_mqrfh: bool = False
+    stream: str | None = None
     is_certain: bool = True
     command: Command | None = None
+    own: Lane | None = None
+
+
+def of_application(record: Mapping[str, Any], command: Command) -> Publication:
+    """The publication that a command of an application is."""
+    is_correlated = "CorrelAsId" in command.publication_options | command.registration_options
+    own = lane_of(command.queue_name, record["correlation_id"] if is_correlated else "")
+    return Publication(
+        message_id=record["message_id"],
+        queue=record["queue"],
+        topics=command.topics,
+        is_mqrfh=command.is_mqrfh,
+        stream=command.other("StreamName"),
+        is_certain=record["completion"] == "ok",
+        command=command,
+        own=own if command.queue_name else None,
+    )
 
 
 class Expectations:
@@ -53,31 +72,37 @@ class Expectations:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._generation = registry.generation
-        self._known: dict[str, Expected] = {}
+        self._known: dict[tuple[str, bool, str], Expected] = {}
 
     def of(self, publication: Publication) -> Expected:
         """The share of each lane that may have a copy."""
         if self._generation != self._registry.generation:
             self._known.clear()
             self._generation = self._registry.generation
-        topics = publication.topics
-        is_plain = publication.command is None and publication.queue == DEFAULT_STREAM and publication.is_certain
-        if not is_plain or len(topics) != 1:
+        if publication.command is not None or not publication.is_certain or len(publication.topics) != 1:
             return self._expected(publication)
-        known = self._known.get(topics[0])
+        key = (publication.queue, publication.is_mqrfh, publication.topics[0])
+        known = self._known.get(key)
         if known is None:
-            known = self._known[topics[0]] = self._expected(publication)
+            known = self._known[key] = self._expected(publication)
         return known
 
     def _expected(self, publication: Publication) -> Expected:
-        matching = {each: None for topic in publication.topics for each in self._registry.by_topic.matching(topic)}
+        rules = self._registry.rules
+        place, topics = rules.of_publication(
+            publication.queue, publication.stream, publication.topics, is_mqrfh=publication.is_mqrfh
+        )
         by_lane: dict[Lane, list[tuple[Subscription, bool]]] = {}
-        for each in matching:
-            truth = _truth(each, publication)
+        for each, is_there in self._registry.matching(place, topics):
+            truth = _truth(each, publication, _local(each, publication, rules, is_there=is_there))
             if truth is not Truth.NO:
                 by_lane.setdefault(each.lane, []).append((each, truth is Truth.YES))
-        is_certain = publication.is_certain and not _is_for_others_alone(publication)
-        return {lane: _share(found, is_certain=is_certain) for lane, found in by_lane.items()}
+        is_for_others = _is_for_others_alone(publication)
+        unsure = set(by_lane) if is_for_others and publication.own is None else {publication.own}
+        return {
+            lane: _share(found, is_certain=publication.is_certain and not (is_for_others and lane in unsure))
+            for lane, found in by_lane.items()
+        }
 
 
 def _share(found: Iterable[tuple[Subscription, bool]], *, is_certain: bool) -> Share:
@@ -87,28 +112,24 @@ def _share(found: Iterable[tuple[Subscription, bool]], *, is_certain: bool) -> S
     return Share(least, max(1, sum(each.has_duplicates for each, _ in pairs)))
 
 
-def _truth(subscription: Subscription, publication: Publication) -> Truth:
-    """Whether a subscription whose topic matches gets a publication."""
-    truth = Truth.YES
-    if not (subscription.is_plain and _is_plain(publication)):
-        truth = Truth.MAYBE
+def _local(subscription: Subscription, publication: Publication, rules: Rules, *, is_there: bool) -> Truth:
+    """Whether a subscription whose topic matches is due a publication, but for its content filter."""
     command = publication.command
-    if command is not None and command.is_mqrfh and "Local" in command.registration_options:
-        truth = truth if "Local" in subscription.options else Truth.MAYBE
-    text = subscription.interest.content_filter
+    is_local = command is not None and command.is_mqrfh and "Local" in command.registration_options
+    if is_local and "Local" not in subscription.options and (rules.are_apart or not rules.are_known):
+        return Truth.NO if rules.are_apart else Truth.MAYBE
+    return Truth.YES if is_there else Truth.MAYBE
+
+
+def _truth(subscription: Subscription, publication: Publication, truth: Truth) -> Truth:
+    """The same with its content filter."""
+    text, command = subscription.interest.content_filter, publication.command
     if not text or truth is Truth.NO:
         return truth
     passed = accepts(text, Content(publication.message_id, command)) if command is not None else Truth.MAYBE
     return passed if truth is Truth.YES or passed is Truth.NO else Truth.MAYBE
 
 
-def _is_plain(publication: Publication) -> bool:
-    """Whether a publication is on the default stream in either dialect."""
-    named = publication.command.other("StreamName") if publication.command is not None else None
-    is_default = publication.queue == DEFAULT_STREAM and named in (None, DEFAULT_STREAM)
-    return is_default and not any(topic.startswith(_OF_STREAMS) for topic in publication.topics)
-
-
 def _is_for_others_alone(publication: Publication) -> bool:
-    """Whether the publisher wants no copy. Its queue may stand in the MQMD alone, so any lane may be its own."""
+    """Whether the publisher wants no copy. Where its queue may stand in the MQMD alone, any lane may be its own."""
     return publication.command is not None and "OtherSubsOnly" in publication.command.publication_options

@@ -9,10 +9,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from spark_audit.custody.commands import DEFAULT_STREAM, Lane
+from spark_audit.custody.commands import Lane
 from spark_audit.custody.deliveries import Deliveries
 from spark_audit.custody.findings import Custody, Finding
 from spark_audit.custody.lanes import Lanes, Owner
+from spark_audit.custody.places import DEFAULT_PLACE, Place
 from spark_audit.custody.registry import Registry, Subscription
 from spark_audit.custody.retained import Kept, RetainedTopics
 from spark_audit.custody.sessions import Sessions
@@ -51,7 +52,7 @@ class Inventory:
         self._listed: set[object] = set()
         self._sessions_before: set[tuple[str, int]] = set()
         self._registered_before: set[Subscription] = set()
-        self._retained_before: dict[str, Kept] = {}
+        self._retained_before: dict[tuple[Place, str], Kept] = {}
 
     def take(self, record: Record) -> Iterator[Finding]:
         """One of its records."""
@@ -115,8 +116,8 @@ class Inventory:
         self._listed.add((lane, stream, topic, point, content_filter))
         if topic.startswith(NAME_PREFIX) or not self._is_whole(lane):
             return ""
-        for each in self._registry.of_lane.get(lane, ()):
-            if (each.stream, each.pattern, each.point, each.content_filter) == (stream, topic, point, content_filter):
+        for each in self._registry.of_lane.get(lane, {}).values():
+            if _as_listed(each) == (stream, topic, point, content_filter):
                 return ""
         return f"topic {topic} is registered for {self._who(lane)}, and by the records it is not"
 
@@ -128,12 +129,14 @@ class Inventory:
 
     def _retained_publication(self, entry: _Entry) -> str:
         space, topic, point, message_id, *_ = map(str, entry)
-        if point or space != DEFAULT_STREAM or topic.startswith((_OF_STREAMS, NAME_PREFIX)):
+        place = Place(space, point)
+        is_default = place == DEFAULT_PLACE and not topic.startswith(_OF_STREAMS)
+        if not (self._registry.rules.are_known or is_default) or topic.startswith(NAME_PREFIX):
             return ""
-        self._listed.add((topic, message_id))
-        if not self._retained.is_whole:
+        self._listed.add((place, topic, message_id))
+        if not self._retained.is_whole or self._retained.may_keep_elsewhere(topic):
             return ""
-        kept = self._retained.get(topic)
+        kept = self._retained.get(place, topic)
         if kept is None:
             return f"topic {topic} retains message {message_id}, and by the records nothing"
         if kept.is_certain and kept.message_id != message_id:
@@ -150,12 +153,11 @@ class Inventory:
             if (client, epoch) not in self._listed
         ]
         for each in self._due_registrations():
-            interest = each.interest
-            entry = (each.lane, interest.stream, interest.pattern, interest.point, interest.content_filter)
-            if each in self._registered_before and entry not in self._listed:
-                missing.append(f"topic {interest.pattern} of {self._who(each.lane)} is not among the registrations")
-        for topic, kept in self._retained.certain():
-            if self._retained_before.get(topic) == kept and (topic, kept.message_id) not in self._listed:
+            if each in self._registered_before and (each.lane, *_as_listed(each)) not in self._listed:
+                missing.append(f"topic {each.topic} of {self._who(each.lane)} is not among the registrations")
+        for (place, topic), kept in self._retained.certain():
+            is_listed = (place, topic, kept.message_id) in self._listed
+            if self._retained_before.get((place, topic)) == kept and not is_listed:
                 missing.append(f"topic {topic} with message {kept.message_id} is not among the retained publications")
         yield from (Finding(Custody.INVENTORY, record["sequence"], "inventory, complete", each) for each in missing)
 
@@ -168,3 +170,8 @@ class Inventory:
     def _who(self, lane: Lane) -> str:
         owner = self._lanes.owners.get(lane[1])
         return f"client {owner.client}" if owner is not None else f"the subscriber of queue {lane[0]}"
+
+
+def _as_listed(each: Subscription) -> tuple[str, str, str, str]:
+    """Stream, topic, point and filter of a subscription, as an inventory lists them."""
+    return each.stream, each.topic, each.interest.point, each.interest.content_filter

@@ -29,6 +29,7 @@ from spark_audit.custody.copies import Distribution
 from spark_audit.custody.expectations import Share
 from spark_audit.custody.findings import Custody, Finding
 from spark_audit.custody.lanes import Owner, Waiting
+from spark_audit.custody.places import Place, Rules
 from spark_audit.custody.queues import Contents
 from spark_audit.custody.refusals import Refused
 from spark_audit.custody.registry import Interest, Subscription
@@ -38,12 +39,12 @@ from spark_audit.custody.sessions import Session
 from spark_audit.custody.topic_match import Scheme
 
 #: Changes with the parts below, and with what their values mean.
-MEMORY_VERSION: Final = 2
+MEMORY_VERSION: Final = 3
 
 #: What each part of a replay remembers; "" is the replay itself.
 PARTS: Final[dict[str, tuple[str, ...]]] = {
     "": ("_stream", "_sequence", "_commit", "_promises", "_sent", "_ended", "_doubted", "_last_put"),
-    "_registry": ("of_lane", "is_whole", "_of_operators"),
+    "_registry": ("rules", "of_lane", "is_whole", "_of_operators"),
     "_retained": ("_kept", "_allowed", "_long", "is_whole"),
     "_sessions": ("_of", "_clients", "is_whole"),
     "_lanes": (
@@ -66,8 +67,8 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
 #: What is made from the rest, or when a replay is made.
 MADE: Final[dict[str, tuple[str, ...]]] = {
     "": (*(name for name in PARTS if name), "_applications", "_others", "_takes"),
-    "_registry": ("by_topic", "generation", "_filters"),
-    "_retained": ("_tree", "_levels"),
+    "_registry": ("_by_place", "generation", "_filters"),
+    "_retained": ("_trees", "_levels"),
     "_copies": ("_registry", "_lanes", "_expectations"),
     "_deliveries": ("_lanes", "_granted"),
     "_inventory": ("_sessions", "_registry", "_retained", "_lanes", "_deliveries", "_takes"),
@@ -78,12 +79,12 @@ _CLASSES: Final = {
     each.__name__: each
     for each in (
         *(Commit, Connection, Contents, Distribution, Due, Interest),
-        *(Kept, Owner, Promise, Session, Subscribed, Subscription, Waiting),
+        *(Kept, Owner, Promise, Rules, Session, Subscribed, Subscription, Waiting),
     )
 }
 _FIELDS: Final = {name: tuple(each.name for each in fields(made)) for name, made in _CLASSES.items()}
 _NAMED: Final[dict[str, Callable[[Iterable[Any]], Any]]] = {
-    each.__name__: each._make for each in (Allowed, Finding, Refused, Share)
+    each.__name__: each._make for each in (Allowed, Finding, Place, Refused, Share)
 }
 _ENUMS: Final[dict[str, type[Enum]]] = {each.__name__: each for each in (Custody, Scheme)}
 _SEQUENCES: Final[dict[str, type]] = {each.__name__: each for each in (list, tuple, set, frozenset, deque)}

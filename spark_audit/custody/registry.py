@@ -1,7 +1,7 @@
 """The registry: the registered subscriptions after each RegSub and DeregSub of a trail.
 
 A subscription is one topic of one subscriber. A subscriber is a lane, queue and CorrelId, and its subscriptions differ
-in stream, topic, subscription point and content filter. The registry says how sure it is:
+in topic space, topic, subscription point and content filter. The registry says how sure it is:
 
     is_certain      a copy is due for each matching publication; otherwise one may come
     is_whole        the registry knows all subscriptions of the lane, so any other copy is wrong
@@ -11,11 +11,12 @@ IBM MQ, "Register Subscriber message", "Deregister Subscriber message"; Message 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from spark_audit.custody.commands import DEFAULT_STREAM, Command, Lane
+from spark_audit.custody.places import UNKNOWN_PLACE, Place, Rules
 from spark_audit.custody.topic_match import PatternIndex, Scheme
 
 #: Options of the command alone, which a subscription does not keep.
@@ -33,23 +34,28 @@ _DESTINATION: Final = re.compile(r"(?:^| )DEST\(([A-Za-z0-9._/%]+)\)")
 _DUPLICATES: Final = "DupsOK"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Interest:
-    """The values that tell the subscriptions of a lane apart."""
+    """The values that tell the subscriptions of a lane apart. `pattern` is the topic as it is matched in its space."""
 
-    stream: str
+    space: str
     pattern: str
-    scheme: Scheme
     point: str = ""
     content_filter: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Subscription:
-    """One registered topic of one subscriber. `format` is that of its copies; `is_certain` as in the module's text."""
+    """One registered topic of one subscriber, on the stream that its command names, or the default one.
+
+    Its copies are in the format of that command, as `is_mqrfh` says. `is_certain` is as in the module's text.
+    """
 
     lane: Lane
+    stream: str
+    topic: str
     interest: Interest
+    place: Place
     options: frozenset[str]
     is_mqrfh: bool
     name: str = ""
@@ -61,17 +67,18 @@ class Subscription:
         return _DUPLICATES in self.options
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it is on the default stream and no subscription point, as those of MQTT clients are."""
-        return self.interest.stream == DEFAULT_STREAM and not self.interest.point
+    def scheme(self) -> Scheme:
+        """Which characters of its topic are wildcards."""
+        return Scheme.CHARACTERS if self.is_mqrfh else Scheme.LEVELS
 
 
 class Registry:
     """Every subscription that the trail tells of."""
 
     def __init__(self) -> None:
+        self.rules = Rules()
         self.of_lane: dict[Lane, dict[Interest, Subscription]] = {}
-        self.by_topic: PatternIndex[Subscription] = PatternIndex()
+        self._by_place: dict[Place, PatternIndex[Subscription]] = {}
         #: Counts the changes.
         self.generation = 0
         self._filters = 0
@@ -81,25 +88,56 @@ class Registry:
 
     def clear(self) -> None:
         """Forgets everything, because records are missing."""
-        self.of_lane, self.by_topic, self._filters = {}, PatternIndex(), 0
+        self.of_lane, self._by_place, self._filters = {}, {}, 0
         self.is_whole = False
         self.generation += 1
 
     def index(self) -> None:
         """Makes the index anew, of the subscriptions that there are."""
-        self.by_topic, self._filters = PatternIndex(), 0
+        self._by_place, self._filters = {}, 0
         for each in self._everyone():
             self._look_up(each)
+
+    def change_rules(self, rules: Rules) -> None:
+        """The gateway starts with these rules of its broker. Each subscription has its place by them from now on."""
+        before, self.rules = self.rules, rules
+        if before == rules:
+            return
+        everyone = list(self._everyone())
+        self.of_lane, self._by_place, self._filters = {}, {}, 0
+        for each in everyone:
+            interest, place = self._interest(each.stream, each.topic, each.scheme, each.interest)
+            is_same = not before.are_known or (interest, place) == (each.interest, each.place)
+            moved = replace(each, interest=interest, place=place, is_certain=each.is_certain and is_same)
+            if interest not in self.of_lane.get(each.lane, {}):  # of two that are now one, the first counts
+                self._put(moved)
+
+    def matching(self, place: Place, topics: Iterable[str]) -> Iterator[tuple[Subscription, bool]]:
+        """The subscriptions that publications on these topics match, and whether their places are surely the same."""
+        looked_at = self._by_place if place == UNKNOWN_PLACE else (place, UNKNOWN_PLACE)
+        found: dict[Subscription, bool] = {}
+        for each in looked_at:
+            index = self._by_place.get(each)
+            for topic in topics if index is not None else ():
+                assert index is not None
+                for subscription in index.matching(topic):
+                    if self.rules.reaches(subscription.interest.pattern, topic):
+                        found[subscription] = each == place != UNKNOWN_PLACE
+        yield from found.items()
 
     def register(self, lane: Lane, command: Command) -> list[Subscription]:
         """A RegSub. Returns the subscriptions of its topics as they are now."""
         registered = []
         for topic in command.topics:
-            interest = _interest(command, topic)
+            stream = command.other("StreamName") or DEFAULT_STREAM
+            interest, place = self._wanted(command, topic)
             before = self.of_lane.get(lane, {}).get(interest)
             made = Subscription(
                 lane=lane,
+                stream=stream,
+                topic=topic,
                 interest=interest,
+                place=place,
                 options=command.registration_options - _OF_THE_COMMAND,
                 is_mqrfh=command.is_mqrfh,
                 name=command.other("SubName") or (before.name if before is not None else ""),
@@ -112,8 +150,7 @@ class Registry:
 
     def deregister(self, lane: Lane, command: Command) -> None:
         """A DeregSub: ends subscriptions. Where a SubIdentity leaves, others may still hold the subscription."""
-        ended = self._named(lane, command)
-        for each in ended:
+        for each in self.named(lane, command):
             if command.other("SubIdentity") is None:
                 self._remove(each)
             else:
@@ -124,11 +161,11 @@ class Registry:
 
         The registry must know all subscriptions of the lane.
         """
-        there = self._named(lane, command)
+        there = self.named(lane, command)
         if reason_code is None:
             return "" if there else "it ended no subscription, and no refusal says so"
         if reason_code == NOT_REGISTERED and any(each.is_certain for each in there):
-            return f"refused as not registered, and topic {there[0].interest.pattern} is"
+            return f"refused as not registered, and topic {there[0].topic} is"
         if reason_code == TOPIC_ERROR and not command.topics:
             return "refused for its topic, and it has none"
         return ""
@@ -171,18 +208,29 @@ class Registry:
         """Whether any subscription has a content filter."""
         return self._filters > 0
 
-    def _named(self, lane: Lane, command: Command) -> list[Subscription]:
-        """The subscriptions that a DeregSub means."""
+    def named(self, lane: Lane, command: Command) -> list[Subscription]:
+        """The subscriptions that a DeregSub or ReqUpdate means."""
         there = list(self.of_lane.get(lane, {}).values())
         name = command.other("SubName")
-        if name is not None and (named := [each for each in self._everyone() if each.name == name]):
-            return named
-        given = (command.topics, command.other("SubPoint"), command.other("Filter"))
-        if "DeregAll" in command.registration_options and not all(given):
-            stream = command.other("StreamName") or DEFAULT_STREAM
-            return [each for each in there if _is_among(each.interest, command, stream)]
-        wanted = {_interest(command, topic) for topic in command.topics}
+        space = self.rules.space(command.other("StreamName") or DEFAULT_STREAM)
+        if name is not None:
+            everyone = (each for each in self._everyone() if each.name == name)
+            if named := [each for each in everyone if not self.rules.are_known or each.interest.space == space]:
+                return named
+        wanted = {self._wanted(command, topic)[0] for topic in command.topics}
+        if _is_for_all(command):
+            return [each for each in there if _is_among(each.interest, command, space, wanted)]
         return [each for each in there if each.interest in wanted]
+
+    def _wanted(self, command: Command, topic: str) -> tuple[Interest, Place]:
+        """What a command asks for by one of its topics, and its place."""
+        like = Interest("", "", command.other("SubPoint") or "", command.other("Filter") or "")
+        return self._interest(command.other("StreamName") or DEFAULT_STREAM, topic, command.scheme, like)
+
+    def _interest(self, stream: str, topic: str, scheme: Scheme, like: Interest) -> tuple[Interest, Place]:
+        """The interest in a topic of a stream, at the point and with the filter of `like`."""
+        place, pattern = self.rules.of_subscription(stream, topic, scheme, like.point)
+        return replace(like, space=self.rules.space(stream), pattern=pattern), place
 
     def _everyone(self) -> Iterable[Subscription]:
         return (each for subscriptions in self.of_lane.values() for each in subscriptions.values())
@@ -199,7 +247,8 @@ class Registry:
         self.generation += 1
         self._filters += bool(subscription.interest.content_filter)
         if ON_REQUEST not in subscription.options:
-            self.by_topic.add(subscription.interest.pattern, subscription.interest.scheme, subscription)
+            index = self._by_place.setdefault(subscription.place, PatternIndex())
+            index.add(subscription.interest.pattern, subscription.scheme, subscription)
 
     def _remove(self, subscription: Subscription) -> None:
         interests = self.of_lane[subscription.lane]
@@ -209,17 +258,8 @@ class Registry:
         self.generation += 1
         self._filters -= bool(subscription.interest.content_filter)
         if ON_REQUEST not in subscription.options:
-            self.by_topic.remove(subscription.interest.pattern, subscription.interest.scheme, subscription)
-
-
-def _interest(command: Command, topic: str) -> Interest:
-    return Interest(
-        stream=command.other("StreamName") or DEFAULT_STREAM,
-        pattern=topic,
-        scheme=Scheme.CHARACTERS if command.is_mqrfh else Scheme.LEVELS,
-        point=command.other("SubPoint") or "",
-        content_filter=command.other("Filter") or "",
-    )
+            index = self._by_place[subscription.place]
+            index.remove(subscription.interest.pattern, subscription.scheme, subscription)
 
 
 def _may_be_kept(command: Command) -> bool:
@@ -227,11 +267,17 @@ def _may_be_kept(command: Command) -> bool:
     return "NoAlter" in command.registration_options or command.other("SubIdentity") is not None
 
 
-def _is_among(interest: Interest, command: Command, stream: str) -> bool:
+def _is_for_all(command: Command) -> bool:
+    """Whether DeregAll is set and counts. It does not if topic, subscription point and filter are all given."""
+    given = (command.topics, command.other("SubPoint"), command.other("Filter"))
+    return "DeregAll" in command.registration_options and not all(given)
+
+
+def _is_among(interest: Interest, command: Command, space: str, wanted: Iterable[Interest]) -> bool:
     """Whether DeregAll, with the other parameters of the command, means a subscription."""
     return (
-        interest.stream == stream
-        and (not command.topics or interest.pattern in command.topics)
+        interest.space == space
+        and (not command.topics or interest.pattern in {each.pattern for each in wanted})
         and command.other("SubPoint") in (None, interest.point)
         and command.other("Filter") in (None, interest.content_filter)
     )

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from spark_audit.custody.answers import Answers
 from spark_audit.custody.applications import Applications
-from spark_audit.custody.commands import CONTROL_QUEUE, PLAIN, Command, Lane, command_of, lane_of
+from spark_audit.custody.commands import CONTROL_QUEUE, MQRFH, PLAIN, Command, Lane, command_of, lane_of
 from spark_audit.custody.commit import Commit, is_complete, is_of_packet
 from spark_audit.custody.confirmations import ACTS, Confirmations, ranges_of
 from spark_audit.custody.copies import Copies
@@ -24,10 +24,11 @@ from spark_audit.custody.findings import Custody, Finding, message, session
 from spark_audit.custody.inventory import Inventory
 from spark_audit.custody.lanes import Lanes, Owner
 from spark_audit.custody.passages import Passages
+from spark_audit.custody.places import Rules
 from spark_audit.custody.queues import Queues
 from spark_audit.custody.refusals import Refusals
 from spark_audit.custody.registry import WITHOUT_RETAINED, Registry
-from spark_audit.custody.retained import Promise, RetainedTopics
+from spark_audit.custody.retained import Kept, Promise, RetainedTopics
 from spark_audit.custody.sessions import WILL_IS_DUE, Sessions, is_on_connection
 from spark_audit.custody.stock import StockTake
 from spark_audit.personal import NAME_PREFIX
@@ -239,7 +240,7 @@ class Replay:
         elif record["destination"] is None and verb == "DeregSub" and record["queue"] == CONTROL_QUEUE:
             self._deregistered(record, command_of(record))
         elif record["destination"] is None and verb == "DeletePub" and not self._is_refused(record):
-            self._retained.delete_by(command_of(record))
+            self._retained.delete_by(command_of(record), record["queue"], self._registry.rules)
 
     def _is_refused(self, record: Record) -> bool:
         return record["message_id"] in self._commit.refused
@@ -268,6 +269,7 @@ class Replay:
             message_id=message_id,
             queue=record["queue"],
             topics=(topic,),
+            is_mqrfh=record["output_format"] == MQRFH,
             command=command if self._registry.has_filters else None,
         )
         is_refused = message_id in self._commit.refused
@@ -288,12 +290,8 @@ class Replay:
             self._retained.doubt()
             self._retained.is_whole = False
         elif "RetainPub" in command.publication_options:
-            self._retained.keep(
-                publication.topics,
-                publication.message_id,
-                is_certain=not record["may_expire"],
-                is_persistent=record["persistent"],
-            )
+            kept = Kept(publication.message_id, not record["may_expire"], record["persistent"])
+            self._retained.keep_of(publication, kept, self._registry.rules)
 
     def _undue_will(self, record: Record) -> Iterator[Finding]:
         """A will before MQTT 5 is due where a connection ends without DISCONNECT, in the same commit."""
@@ -336,7 +334,7 @@ class Replay:
         self._copies.registered(lane)
         if not command.registration_options & WITHOUT_RETAINED:
             is_refused = self._is_refused(record)
-            promises = self._retained.promise(registered)
+            promises = self._retained.promise(registered, self._registry.rules)
             is_prompt = self._retained.is_whole and all(each.is_prompt for each in promises)
             self._answers.is_slow = self._answers.is_slow or not is_prompt
             self._promises += [(record, each) for each in promises if not is_refused]
@@ -442,6 +440,7 @@ class Replay:
     # -- the gateway itself --------------------------------------------------------------------------------------------
 
     def _started(self, record: Record) -> None:
+        self._registry.change_rules(Rules.of(record))
         self._lanes.end_of_run()
         self._queues.end_of_run()
         self._retained.repeat()

@@ -1,8 +1,9 @@
-"""The retained publications, and the copies that were promised: the default stream, without subscription points.
+"""The retained publications, and the copies that were promised.
 
-A Publish with RetainPub replaces what its topics retain, a DeletePub deletes it. A RegSub promises what its topics
-retain then, unless it says NewPubsOnly or PubOnReqOnly; a ReqUpdate promises it again. A publication that may expire is
-not certain, and none is after an operator has cleared topics: then a copy may come, or none.
+A Publish with RetainPub replaces what its topics retain at its place (places.py), a DeletePub deletes it. A RegSub
+promises what its topics retain then, unless it says NewPubsOnly or PubOnReqOnly; a ReqUpdate promises it again. A
+publication that may expire is not certain, and none is after an operator has cleared topics: then a copy may come, or
+none.
 Sources: IBM MQ, "Register Subscriber message"; MQTT 3.1.1 section 3.3.1.3.
 """
 
@@ -11,6 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from spark_audit.custody.commands import Command, Lane
+from spark_audit.custody.expectations import Publication
+from spark_audit.custody.places import UNKNOWN_PLACE, Place, Rules
 from spark_audit.custody.registry import Subscription
 from spark_audit.custody.topic_match import Scheme, topic_matches
 
@@ -21,11 +24,15 @@ _STEPS_AT_ONCE: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A retained publication, whether it is certain that it is still there, and whether it is persistent."""
+    """A retained publication, whether it is certain that it is still there, and whether it is persistent.
+
+    `is_local`: its publisher set Local in MQRFH.
+    """
 
     message_id: str
     is_certain: bool
     is_persistent: bool | None = None
+    is_local: bool = False
 
 
 class Allowed(NamedTuple):
@@ -48,8 +55,8 @@ class RetainedTopics:
     """The retained publications that the trail tells of."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Kept] = {}
-        self._tree = _Level()
+        self._kept: dict[Place, dict[str, Kept]] = {}
+        self._trees: dict[Place, _Level] = {}
         self._levels = 0
         #: How often each lane may be sent each retained publication.
         self._allowed: dict[Lane, dict[str, Allowed]] = {}
@@ -60,70 +67,98 @@ class RetainedTopics:
 
     def clear(self) -> None:
         """Forgets everything, because records are missing: there may be other publications now."""
-        self._kept, self._tree, self._levels = {}, _Level(), 0
+        self._kept, self._trees, self._levels = {}, {}, 0
         self._allowed, self._long, self.is_whole = {}, {}, False
 
     def index(self) -> None:
         """Makes the index anew, of the topics that there are."""
-        self._tree, self._levels = _Level(), 0
-        for topic in self._kept:
-            self._find(topic)
+        self._trees, self._levels = {}, 0
+        for place, kept in self._kept.items():
+            for topic in kept:
+                self._find(place, topic)
 
-    def _find(self, topic: str) -> None:
+    def _find(self, place: Place, topic: str) -> None:
         """A topic is found by its levels from now on."""
         self._levels += topic.count("/") + 2
-        self._tree.add(topic)
+        self._trees.setdefault(place, _Level()).add(topic)
 
-    def keep(
-        self, topics: Iterable[str], message_id: str, *, is_certain: bool, is_persistent: bool | None = None
-    ) -> None:
+    def keep(self, place: Place, topics: Iterable[str], kept: Kept) -> None:
         """A publication with RetainPub."""
+        there = self._kept.setdefault(place, {})
         for topic in topics:
-            if topic not in self._kept:
-                self._find(topic)
-            self._kept[topic] = Kept(message_id, is_certain, is_persistent)
+            if topic not in there:
+                self._find(place, topic)
+            there[topic] = kept if place != UNKNOWN_PLACE else replace(kept, is_certain=False)
 
-    def delete(self, pattern: str, scheme: Scheme) -> None:
-        """A DeletePub."""
-        for topic in self._tree.matching(pattern, scheme):
-            del self._kept[topic]
-            self._levels -= topic.count("/") + 2
-            self._tree.remove(topic)
+    def keep_of(self, publication: Publication, kept: Kept, rules: Rules) -> None:
+        """The same at the place and on the topics that the rules give it."""
+        named, is_mqrfh = publication.stream, publication.is_mqrfh
+        place, topics = rules.of_publication(publication.queue, named, publication.topics, is_mqrfh=is_mqrfh)
+        self.keep(place, topics, kept)
 
-    def delete_by(self, command: Command | None) -> None:
-        """A DeletePub in either format; None: it cannot be read."""
-        if command is None or (command.is_mqrfh and "Local" in command.delete_options):
+    def delete(self, place: Place, patterns: Iterable[tuple[str, Scheme]], rules: Rules, *, is_local: bool) -> None:
+        """A DeletePub. In MQRFH it deletes the publications with Local, or the others, as `is_local` says."""
+        if place == UNKNOWN_PLACE:
             self.doubt()
             return
-        for topic in command.topics:
-            self.delete(topic, Scheme.CHARACTERS if command.is_mqrfh else Scheme.LEVELS)
+        for pattern, scheme in patterns:
+            for topic in self._matching(place, pattern, scheme):
+                is_meant = scheme is not Scheme.CHARACTERS or self._kept[place][topic].is_local == is_local
+                if is_meant and rules.reaches(pattern, topic):
+                    del self._kept[place][topic]
+                    self._levels -= topic.count("/") + 2
+                    self._trees[place].remove(topic)
+
+    def _matching(self, place: Place, pattern: str, scheme: Scheme) -> list[str]:
+        tree = self._trees.get(place)
+        return [] if tree is None else tree.matching(pattern, scheme)
+
+    def delete_by(self, command: Command | None, queue: str, rules: Rules) -> None:
+        """A DeletePub in either format, which came on a queue; None: it cannot be read."""
+        if command is None:
+            self.doubt()
+            return
+        place, patterns = rules.of_deletion(queue, command)
+        self.delete(place, patterns, rules, is_local="Local" in command.delete_options)
 
     def doubt(self) -> None:
         """Any retained publication may be retained no longer."""
-        self._kept = {topic: replace(kept, is_certain=False) for topic, kept in self._kept.items()}
+        for place, there in self._kept.items():
+            self._kept[place] = {topic: replace(kept, is_certain=False) for topic, kept in there.items()}
 
-    def get(self, topic: str) -> Kept | None:
+    def get(self, place: Place, topic: str) -> Kept | None:
         """What a topic retains."""
-        return self._kept.get(topic)
+        return self._kept.get(place, {}).get(topic)
+
+    def may_keep_elsewhere(self, topic: str) -> bool:
+        """Whether a publication on a topic is retained at a place that the trail does not say."""
+        return self.get(UNKNOWN_PLACE, topic) is not None
 
     def message_ids(self) -> Iterator[str]:
         """The publications that are retained, as far as is known."""
-        return (kept.message_id for kept in self._kept.values())
+        return (kept.message_id for there in self._kept.values() for kept in there.values())
 
-    def certain(self) -> Iterator[tuple[str, Kept]]:
-        """Topics and what they retain for certain."""
-        return ((topic, kept) for topic, kept in self._kept.items() if kept.is_certain)
+    def certain(self) -> Iterator[tuple[tuple[Place, str], Kept]]:
+        """Places and topics, and what they retain for certain."""
+        for place, there in self._kept.items():
+            yield from (((place, topic), kept) for topic, kept in there.items() if kept.is_certain)
 
-    def promise(self, subscriptions: Iterable[Subscription]) -> list[Promise]:
+    def promise(self, subscriptions: Iterable[Subscription], rules: Rules) -> list[Promise]:
         """What a RegSub or ReqUpdate for subscriptions of one lane promises."""
-        return [self._promised(each) for each in subscriptions]
+        return [self._promised(each, rules) for each in subscriptions]
 
-    def _promised(self, subscription: Subscription) -> Promise:
-        interest = subscription.interest
-        found = [self._kept[topic] for topic in self._tree.matching(interest.pattern, interest.scheme)]
+    def _promised(self, subscription: Subscription, rules: Rules) -> Promise:
+        interest, place = subscription.interest, subscription.place
+        looked_at = tuple(self._kept) if place == UNKNOWN_PLACE else (place, UNKNOWN_PLACE)
+        found = [
+            self._kept[each][topic]
+            for each in looked_at
+            for topic in self._matching(each, interest.pattern, subscription.scheme)
+            if rules.reaches(interest.pattern, topic)
+        ]
         for kept in found:
             self._allow(subscription.lane, kept.message_id, kept.is_persistent)
-        is_sure = subscription.is_plain and subscription.is_certain and not interest.content_filter and self.is_whole
+        is_sure = place != UNKNOWN_PLACE and subscription.is_certain and not interest.content_filter and self.is_whole
         due = tuple(dict.fromkeys(kept.message_id for kept in found if kept.is_certain)) if is_sure else ()
         is_prompt = len(found) <= _AT_ONCE and self._levels <= _STEPS_AT_ONCE
         if not is_prompt:

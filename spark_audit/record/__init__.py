@@ -10,7 +10,7 @@ A field, a kind or a note is added in these tables and nowhere else: packing, ex
 of values and the reference of the record format read them. Nothing here needs Spark.
 """
 
-from spark_audit.record.fields import FIELDS, ConversionKind, Field, Form, HashedBy, LoginProof
+from spark_audit.record.fields import FIELDS, ConversionKind, Field, Form, HashedBy, LoginProof, StreamRules
 from spark_audit.record.kinds import EVENTS, KINDS, Kind, RecordKind
 from spark_audit.record.line import HASH_SUFFIX_BYTES, RECORD_VERSION, ZERO_HASH, line_hashes, parsed_record
 
@@ -28,6 +28,7 @@ __all__ = [
     "Kind",
     "LoginProof",
     "RecordKind",
+    "StreamRules",
     "line_hashes",
     "parsed_record",
 ]

@@ -60,6 +60,7 @@ class Form(Enum):
     NAMES = ("array<string>", "list of texts; keyed hashes where personal data is keyed")
     RANGES = ("array<array<long>>", "list of ranges [first, last]")
     PAIRS = ("array<array<string>>", "list of pairs [name, reason]")
+    POINTS = ("array<array<string>>", "list of pairs [queue, subscription point]")
 
     def __init__(self, type: str, shown: str) -> None:
         self.type = type
@@ -73,6 +74,17 @@ class ConversionKind(StrEnum):
     HEADER_TO_HEADER = "header_to_header"
     HEADER_TO_PACKET = "header_to_packet"
     SERVICE = "service"
+
+
+class StreamRules(StrEnum):
+    """How the broker tells streams apart, by the dialect in which it is configured."""
+
+    #: A stream is its queue, and a topic space of its own.
+    QUEUES = "mq6"
+    #: There is one topic space. A stream is the prefix `$SYS/STREAM/<stream>/` of topics.
+    PREFIXES = "wmb"
+    #: The same, and an MQRFH publication that names no stream is on that of its queue's name.
+    IMPLICIT_PREFIXES = "wmb, implicit"
 
 
 class LoginProof(StrEnum):
@@ -313,6 +325,14 @@ FIELDS: Final = (
         Form.FLAG,
         "whether the store had a session, a subscription or a retained publication when the gateway started",
     ),
+    Field(
+        "stream_rules",
+        Form.TEXT,
+        "dialect of the broker: in 'mq6' a stream is its queue, in 'wmb' a prefix of topics; with 'implicit', an MQRFH"
+        " publication that names no stream is on that of its queue's name",
+        values=tuple(StreamRules),
+    ),
+    Field("points", Form.POINTS, "subscription points of the publications that come on these queues"),
     Field("application", Form.NAME, "name that the MQ application gave itself when it connected"),
     Field("user_identifier", Form.NAME, "MQMD.UserIdentifier of the application's message"),
     Field(

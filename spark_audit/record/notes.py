@@ -79,6 +79,7 @@ _CLIENT: Final = ("client", "session_epoch")
 _WHO: Final = ("user", "proof", "address", "listener", "certificate_subject")
 _APPLICATION: Final = ("operator", "application", "user_identifier")
 _EXCHANGE: Final = (*_CLIENT, "exchange")
+_OF_A_START: Final = ("gateway_name", "is_in_use", "stream_rules", "points")
 _PAYLOAD_ITEMS: Final = ("payload_bytes", "payload_sha256")
 _LEVEL_5: Final = ("protocol_level", "aliased_topic")
 
@@ -257,11 +258,11 @@ NOTES: Final = (
                 Kind.STARTED,
                 (
                     *_values("code_version", "table_version", "configuration_sha256"),
-                    *map(_if_any, ("gateway_name", "is_in_use")),
+                    *map(_if_any, _OF_A_START),
                 ),
             ),
         ),
-        ("gateway_name", "is_in_use"),
+        _OF_A_START,
     ),
     Note(
         NoteKind.SESSION,

@@ -323,6 +323,15 @@ def test_sessions_starts_and_acknowledgements_are_told() -> None:
     assert (confirmed["exchanges"], confirmed["packet_type"]) == ([[1, 3], [5, 5]], 4)
 
 
+def test_a_start_tells_the_rules_of_the_broker() -> None:
+    note = (NoteKind.STARTED, AT, "0.1.0", "1", bytes(32), "", False)
+    (started,) = _expanded((*note, "wmb, implicit", (("PRICES", "EUR"),)))
+    assert (started["stream_rules"], started["points"]) == ("wmb, implicit", [["PRICES", "EUR"]])
+    (started,) = _expanded((*note, "mq6", ()))
+    assert started["stream_rules"] == "mq6"
+    assert "points" not in started
+
+
 def test_a_message_that_went_over_a_channel_is_told_with_both_its_identifiers(passage) -> None:
     forwarded, received = _expanded(
         (NoteKind.FORWARDED, AT, 300, MSG_ID, passage), (NoteKind.RECEIVED, AT, 306, MSG_ID, passage)
@@ -564,7 +573,7 @@ def test_the_hash_is_of_the_stored_bytes_and_names_the_record_before() -> None:
         b"\x93",
         pack_batch(1, [(99, AT)]),
         pack_batch(1, [(1, AT, "boiler")]),
-        pack_batch(1, [(12, AT, "1", "1", "", "", True, 7)]),
+        pack_batch(1, [(12, AT, "1", "1", "", "", True, "mq6", (), 7)]),
     ],
 )
 def test_what_is_no_batch_is_named_as_such(packed: bytes) -> None:

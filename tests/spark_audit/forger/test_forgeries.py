@@ -6,6 +6,7 @@ from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
+import orjson
 import pytest
 
 from spark_audit.audit import audit
@@ -20,12 +21,20 @@ from spark_audit.read import TrailFiles
 from spark_audit.verify import Anchor, Verdict, verify
 from tests.ibm_mq_stand_in.process import why_unavailable
 from tests.spark_audit.conftest import SignedTrail, policy_of
-from tests.spark_audit.forger import true_trails
+from tests.spark_audit.forger import stream_trails, true_trails
 from tests.spark_audit.forger.forgery import Forgery, Record, forged, forgeries, sealed
 from tests.spark_audit.increments.conftest import in_parts, told_of_whole, write_segment
 from tests.spark_audit.streaming import told_by_stream
 
-TRUE: dict[str, Callable[[Path], list[Record]]] = {"plant": true_trails.plant, "central": true_trails.central}
+TRUE: dict[str, Callable[[Path], list[Record]]] = {
+    "plant": true_trails.plant,
+    "central": true_trails.central,
+    "streams": stream_trails.streams,
+    "prefixes": stream_trails.prefixes,
+}
+#: Their applications publish. The record of such a publication stands behind its copies, in their commit: an audit that
+#: goes on from between the two reads the whole trail.
+OF_APPLICATIONS = frozenset({"streams", "prefixes"})
 #: What `verify` asks of each trail alone, and what the audit asks of it elsewhere (test_attacks.py).
 OF_ONE_TRAIL = ("integrity.hash", "integrity.chain", "integrity.digests", "integrity.agreement")
 #: Wrong trails that are cut in the short form of the proof.
@@ -129,7 +138,11 @@ def test_two_audits_that_go_on_find_in_each_trail_what_one_finds(
     wrong = sorted(trails.keys() - true.keys())
     names = [*true, *(wrong if proof_scale == "full" else chosen.sample(wrong, _SAMPLE))]
     lines = {trails[name].gateway: _lines_of(trails[name]) for name in names}
-    cuts = {gateway: [chosen.randrange(1, len(each))] for gateway, each in lines.items()}
+    of_applications = {trails[name].gateway for name in true.keys() & OF_APPLICATIONS}
+    cuts = {
+        gateway: [_cut(each, chosen.randrange(1, len(each)), is_of_commits=gateway in of_applications)]
+        for gateway, each in lines.items()
+    }
     parts = in_parts(lines, cuts, tmp_path)
     rest = {gateway: each for gateway, each in lines.items() if gateway not in parts.set_aside}
     assert {trails[name].gateway for name in true} <= rest.keys(), "true trails name nothing that had ended"
@@ -153,10 +166,22 @@ def test_a_stream_finds_in_each_batch_what_an_audit_of_the_whole_finds_then(
     wrong, batches = (3, 4) if proof_scale == "full" else (1, 2)
     for name in (*true, *chosen.sample(sorted(trails.keys() - true.keys()), wrong)):
         lines = _lines_of(trails[name])
-        cuts = [0, *sorted(chosen.sample(range(1, len(lines)), batches - 1)), len(lines)]
+        places = sorted(chosen.sample(range(1, len(lines)), batches - 1))
+        cuts = [0, *(_cut(lines, each, is_of_commits=name in OF_APPLICATIONS) for each in places), len(lines)]
         parts = [lines[begin:end] for begin, end in pairwise(cuts)]
         read_again, _ = told_by_stream(parts, tmp_path)
         assert not (read_again and name in true), "true trails name nothing that had ended"
+
+
+def _cut(lines: list[bytes], place: int, *, is_of_commits: bool) -> int:
+    """Where a trail is cut: at a place, or at the end of the commit that has it."""
+    while is_of_commits and place < len(lines) - 1 and _batch(lines[place]) == _batch(lines[place - 1]):
+        place += 1
+    return place
+
+
+def _batch(line: bytes) -> int:
+    return int(orjson.loads(line)["batch"])
 
 
 def _lines_of(signed: SignedTrail) -> list[bytes]:
