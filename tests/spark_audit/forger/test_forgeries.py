@@ -17,10 +17,11 @@ from spark_audit.engines.duck import DuckEngine
 from spark_audit.engines.engine import Engine
 from spark_audit.engines.spark import SparkEngine
 from spark_audit.policy import Policy
-from spark_audit.read import TrailFiles
+from spark_audit.read import TrailFiles, trail_files
+from spark_audit.result import ControlStatus
 from spark_audit.verify import Anchor, Verdict, verify
 from tests.ibm_mq_stand_in.process import why_unavailable
-from tests.spark_audit.conftest import SignedTrail, policy_of
+from tests.spark_audit.conftest import SignedTrail, audited, policy_of
 from tests.spark_audit.forger import stream_trails, true_trails
 from tests.spark_audit.forger.forgery import Forgery, Record, forged, forgeries, sealed
 from tests.spark_audit.increments.conftest import in_parts, told_of_whole, write_segment
@@ -29,6 +30,7 @@ from tests.spark_audit.streaming import told_by_stream
 TRUE: dict[str, Callable[[Path], list[Record]]] = {
     "plant": true_trails.plant,
     "central": true_trails.central,
+    "upgraded": true_trails.upgraded,
     "streams": stream_trails.streams,
     "prefixes": stream_trails.prefixes,
 }
@@ -101,6 +103,19 @@ def test_every_trail_is_whole_and_signed_with_the_right_key(trails: dict[str, Si
 
 def test_the_true_trails_raise_no_alarm(true: dict[str, list[Record]], found: dict[str, set[str]]) -> None:
     assert {name: found[name] for name in true if found[name]} == {}
+
+
+def test_under_a_key_a_true_trail_raises_no_alarm_and_no_match_of_topics_is_held(tmp_path: Path) -> None:
+    """It is audited alone: an audit with encrypted headers judges no conversions, not even those of other trails."""
+    signed = sealed(true_trails.keyed(tmp_path / "keyed"), tmp_path / "sealed", "0a" * 12)
+    asked = policy_of(*(each.identifier for each in Policy().controls() if each.identifier not in OF_ONE_TRAIL))
+    result = audited(input_of_trails([trail_files(signed.folder, tmp_path)]), tmp_path, policy=asked)
+    statuses = {each.identifier: each.status for each in result.controls}
+    assert [each for each in ERRORS if statuses[each] is ControlStatus.VIOLATED] == []
+    for each in ("custody.copies", "custody.retained", "custody.commands"):
+        assert statuses[each] is ControlStatus.NOTHING_TO_TEST, each
+    for each in ("custody.deliveries", "custody.sessions", "custody.order", "custody.stock", "custody.confirmations"):
+        assert statuses[each] is ControlStatus.HELD, each
 
 
 @pytest.mark.proof

@@ -3,8 +3,11 @@
 plant     QoS 0, 1 and 2 both ways, wildcards, No Local, a shared group, an application with MQRFH, retained, will,
           dead letter, refusals, conversion service, UNSUBSCRIBE, a session's end, and a restart in the middle
 central   the same client's messages to a target and back, over the channels of a queue manager that stands in
+keyed     plant with names under a key and headers encrypted
+upgraded  a store and a trail of the first edition, with a session, what waits for it and a retained value, go on
 """
 
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,6 +18,7 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reports import ReportOption
+from spark_audit.personal import NAME_PREFIX
 from tests.end_to_end.clients.client import Login, Options, Way
 from tests.end_to_end.clients.paho import Paho
 from tests.end_to_end.gateway_process import Gateway
@@ -40,6 +44,8 @@ _CONTROL, _STREAM = "SYSTEM.BROKER.CONTROL.QUEUE", "SYSTEM.BROKER.DEFAULT.STREAM
 _REGISTER: Final = mqrfh("MQPSCommand RegSub MQPSQName PLANT.HISTORY MQPSTopic plant/*")
 _ORDER: Final = mqrfh("MQPSCommand Publish MQPSTopic orders/7 MQPSTimestamp 2026112007000000")
 _PATIENCE_S: Final = 30.0
+#: Store and trail that the code of 2026-11-21 wrote: it took no stock, kept no rules of its broker, and no head.
+FIRST_EDITION: Final = Path(__file__).with_name("first_edition")
 
 
 def records_of(data: Path) -> list[Record]:
@@ -61,11 +67,11 @@ def clients(port: int) -> Iterator[Any]:
         yield connect
 
 
-def plant(folder: Path) -> list[Record]:
-    """One gateway with its own broker."""
+def plant(folder: Path, further: str = "") -> list[Record]:
+    """One gateway with its own broker; `further` lines of its configuration."""
     folder.mkdir()
     config = folder / "rfhbridge.toml"
-    config.write_text(_CONFIGURATION)
+    config.write_text(_CONFIGURATION + further)
     gateway = Gateway(folder / "data", "--config", str(config)).start()
     try:
         _set_up(gateway)
@@ -225,6 +231,39 @@ def _second_shift(gateway: Gateway, connect: Any) -> None:
     desk.close()
     connect("pump").publish("plant/three/heat", b"for nobody", 1)
     connect("desk").close()
+
+
+def keyed(folder: Path) -> list[Record]:
+    """The same with personal data under a key."""
+    records = plant(folder, '[audit]\npersonal_data = "keyed"\n')
+    assert {each["topic"][:2] for each in records if each.get("topic")} == {NAME_PREFIX}
+    return records
+
+
+def upgraded(folder: Path) -> list[Record]:
+    """The store of the first edition under this one; it has a restart more behind it."""
+    shutil.copytree(FIRST_EDITION, folder / "data")
+    gateway = Gateway(folder / "data").start()
+    try:
+        with clients(gateway.port) as connect:
+            desk, late = connect("desk", stays=True), connect("late")
+            assert {desk.next_message().payload for _ in range(3)} == {b"later 1", b"later 2", b"hot"}
+            late.subscribe("plant/#", 1)
+            assert late.next_message().essence == ("plant/one/state", b"on", 1, True)
+            pump = connect("pump")
+            pump.publish("plant/one/heat", b"new", 1)
+            assert desk.next_message().payload == late.next_message().payload == b"new"
+            pump.publish("plant/one/state", b"", 1, retain=True)
+            assert late.next_message().payload == b""
+        gateway.restart()
+        with clients(gateway.port) as connect:
+            desk = connect("desk", stays=True)
+            connect("pump").publish("plant/alarm", b"cold", 1)
+            assert desk.next_message().payload == b"cold"
+        assert gateway.stop() == 0, gateway.log
+    finally:
+        gateway.clean_up()
+    return records_of(gateway.data)
 
 
 def central(folder: Path) -> list[Record]:
