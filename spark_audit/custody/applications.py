@@ -63,7 +63,12 @@ class Applications:
         publication = of_application(record, command)
         self._copies.publish(publication, record["sequence"], is_refused=is_refused)
         if "RetainPub" in command.publication_options and not is_refused:
-            kept = Kept(message_id, is_certain=False, is_local="Local" in command.registration_options)
+            kept = Kept(
+                message_id,
+                is_certain=False,
+                is_persistent=record["persistent"],
+                is_local="Local" in command.registration_options,
+            )
             self._retained.keep_of(publication, kept, self._registry.rules)
 
     def _registration_of_application(self, record: Record, command: Command) -> None:

@@ -1,9 +1,9 @@
 """The copies of each publication against those that it was due: missing ones, and those that are too many.
 
-A publication is judged when its commit is over. A dead letter of it stands for one copy on the queue that it names. The
-copies of a publication of an application stand in front of its own record. If a copy is missing for an application, it
-is reported when that application has a later copy. Without a later one the subscription may have ended without a
-record: it expired, an operator deleted it, or its queue is gone.
+Each copy is as persistent as its registration wants it. A publication is judged when its commit is over. A dead letter
+of it stands for one copy on the queue that it names. The copies of a publication of an application stand in front of
+its own record. If a copy is missing for an application, it is reported when that application has a later copy. Without
+a later one the subscription may have ended without a record: it expired, an operator deleted it, or its queue is gone.
 """
 
 from collections import Counter
@@ -19,6 +19,10 @@ from spark_audit.custody.registry import Registry
 
 _FORMATS: Final = {True: "MQHRF", False: "MQHRF2"}
 _NOTHING: Final = Share(0, 0)
+#: Whether a copy is persistent, by the option of its subscription. Without one, and with PersAsPub, it is as its
+#: publication; with PersAsQueue the definition of the queue decides, which the trail does not tell.
+_PERSISTENT: Final = {"Pers": (True,), "NonPers": (False,), "PersAsQueue": (True, False)}
+_WORDS: Final = {True: "persistent", False: "not persistent"}
 
 
 @dataclass(slots=True)
@@ -29,6 +33,7 @@ class Distribution:
     sequence: int
     expected: Expected | None
     queue: str = ""
+    is_persistent: bool | None = None
     copies: list[Mapping[str, Any]] = field(default_factory=list)
     letters: Counter[str] = field(default_factory=Counter)
 
@@ -44,29 +49,35 @@ class Copies:
         self._orphans: dict[str, list[Mapping[str, Any]]] = {}
         #: Missing copies of applications, which are reported when a later copy comes.
         self._lacking: dict[Lane, list[Finding]] = {}
+        #: The options that decide on the persistence of this commit's copies, by MsgId.
+        self._persistences: dict[str, frozenset[str]] = {}
         #: Whether the trail tells of every publication since the gateway started.
         self.tells_all = False
         self.is_whole = True
 
     def clear(self) -> None:
         """Forgets missing copies, because records are missing and things may have changed."""
-        for each in (self._lacking, self._open, self._orphans):
+        for each in (self._lacking, self._open, self._orphans, self._persistences):
             each.clear()
         self.is_whole = False
 
     def publish(self, publication: Publication, sequence: int, *, is_refused: bool) -> None:
         """A publication came to the broker."""
         expected: Expected = {} if is_refused else self._expectations.of(publication)
-        self._begin(publication.message_id, sequence, expected, publication.queue)
+        self._begin(publication.message_id, sequence, expected, publication)
 
     def publish_unread(self, message_id: str, sequence: int) -> None:
         """A publication came whose topic cannot be read, or that an operator put again: it is not judged."""
         self._begin(message_id, sequence, None)
 
-    def _begin(self, message_id: str, sequence: int, expected: Expected | None, queue: str = "") -> None:
+    def _begin(
+        self, message_id: str, sequence: int, expected: Expected | None, publication: Publication | None = None
+    ) -> None:
         if message_id in self._open:  # put again by an operator, and then told as an application's command
             return
-        begun = self._open[message_id] = Distribution(message_id, sequence, expected, queue)
+        begun = self._open[message_id] = Distribution(message_id, sequence, expected)
+        if publication is not None:
+            begun.queue, begun.is_persistent = publication.queue, publication.is_persistent
         begun.copies += self._orphans.pop(message_id, ())
 
     def copy(self, record: Mapping[str, Any]) -> Iterator[Finding]:
@@ -80,6 +91,8 @@ class Copies:
         lane = lane_of(record["queue"], record["correlation_id"])
         yield from self._lacking.pop(lane, ())
         yield from self._wrong_format(record, lane)
+        if (options := self._persistence_options(record, lane)) is not None:
+            self._persistences[record["message_id"]] = options
 
     def letter(self, message_id: str, queue: str) -> None:
         """A copy of a publication became a dead letter, or was dropped because that was not possible."""
@@ -101,6 +114,7 @@ class Copies:
             if begun.expected is not None:
                 yield from self._judged(begun, begun.expected)
         self._open.clear()
+        self._persistences.clear()
         for source, copies in self._orphans.items():
             if self.tells_all and self.is_whole:
                 yield from (
@@ -122,6 +136,9 @@ class Copies:
             most = expected.get(lane, _NOTHING).most
             if number > most and self._is_whole(lane, most):
                 yield from self._surplus(begun, lane, number, most)
+        for copy in begun.copies:
+            if (options := self._persistences.get(copy["message_id"])) is not None:
+                yield from self._wrong_persistence(copy, options, begun.is_persistent)
         for lane, share in expected.items():
             if made[lane] >= share.least:
                 continue
@@ -178,6 +195,33 @@ class Copies:
                 message(record["message_id"]),
                 f"{self._who(lane)} has a copy in {record['output_format']}, and registered for {min(formats)}",
             )
+
+    def retained(self, record: Mapping[str, Any], lane: Lane, *, is_persistent: bool | None) -> Iterator[Finding]:
+        """A copy was made of a retained publication."""
+        if (options := self._persistence_options(record, lane)) is not None:
+            yield from self._wrong_persistence(record, options, is_persistent)
+
+    def _persistence_options(self, record: Mapping[str, Any], lane: Lane) -> frozenset[str] | None:
+        """The options that decide whether a copy is persistent; None: nobody knows, or the trail does not tell it."""
+        if record["persistent"] is None or lane[1] in self._lanes.unread:
+            return None
+        is_client = lane[0] in self._lanes.queues
+        is_known = (
+            self._lanes.tells_all_of(lane) if is_client else self.is_whole and self._registry.tells_all_of(lane[0])
+        )
+        return self._registry.persistences(lane, record["topic"] or "") if is_known else None
+
+    def _wrong_persistence(
+        self, copy: Mapping[str, Any], options: frozenset[str], is_persistent: bool | None
+    ) -> Iterator[Finding]:
+        """Whether a copy is not as persistent as its registration wants it."""
+        as_published = (True, False) if is_persistent is None else (is_persistent,)
+        allowed = {each for option in options for each in _PERSISTENT.get(option, as_published)}
+        if copy["persistent"] not in allowed:
+            who = self._who(lane_of(copy["queue"], copy["correlation_id"]))
+            told, due = _WORDS[bool(copy["persistent"])], _WORDS[not copy["persistent"]]
+            detail = f"the copy for {who} is {told}, and by its registration ({', '.join(sorted(options))}) it is {due}"
+            yield Finding(Custody.COPIES, copy["sequence"], message(copy["message_id"]), detail)
 
     def _who(self, lane: Lane) -> str:
         owner = self._lanes.owners.get(lane[1])

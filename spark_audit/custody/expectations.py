@@ -38,6 +38,7 @@ class Publication:
 
     `is_mqrfh` and `stream` are the format of its header and the stream that it names. `is_certain`: the broker took it
     without an error, so every copy that is due was made. `own` is the lane of its publisher, if it is known.
+    `is_persistent`: by its MQMD; None: unknown.
     """
 
     message_id: str
@@ -46,6 +47,7 @@ class Publication:
     is_mqrfh: bool = False
     stream: str | None = None
     is_certain: bool = True
+    is_persistent: bool | None = None
     command: Command | None = None
     own: Lane | None = None
 
@@ -61,6 +63,7 @@ def of_application(record: Mapping[str, Any], command: Command) -> Publication:
         is_mqrfh=command.is_mqrfh,
         stream=command.other("StreamName"),
         is_certain=record["completion"] == "ok",
+        is_persistent=record["persistent"],
         command=command,
         own=own if command.queue_name else None,
     )

@@ -51,7 +51,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
         *("owners", "_of_owner", "fresh", "unread", "queues", "_waiting", "_of_lane", "arrived", "_sent", "_last"),
         *("is_counted", "is_whole"),
     ),
-    "_copies": ("_open", "_orphans", "_lacking", "tells_all", "is_whole"),
+    "_copies": ("_open", "_orphans", "_lacking", "_persistences", "tells_all", "is_whole"),
     "_deliveries": ("_filters", "_published", "_commit"),
     "_stock": ("_sequence", "_number", "_queues", "_depths"),
     "_queues": ("_queues", "_of_message", "_doubtful"),
@@ -67,7 +67,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
 #: What is made from the rest, or when a replay is made.
 MADE: Final[dict[str, tuple[str, ...]]] = {
     "": (*(name for name in PARTS if name), "_applications", "_others", "_takes"),
-    "_registry": ("_by_place", "generation", "_filters"),
+    "_registry": ("_by_place", "generation", "_filters", "_special"),
     "_retained": ("_trees", "_levels"),
     "_copies": ("_registry", "_lanes", "_expectations"),
     "_deliveries": ("_lanes", "_granted"),

@@ -11,13 +11,14 @@ IBM MQ, "Register Subscriber message", "Deregister Subscriber message"; Message 
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from spark_audit.custody.commands import DEFAULT_STREAM, Command, Lane
 from spark_audit.custody.places import UNKNOWN_PLACE, Place, Rules
-from spark_audit.custody.topic_match import PatternIndex, Scheme
+from spark_audit.custody.topic_match import PatternIndex, Scheme, topic_matches
 
 #: Options of the command alone, which a subscription does not keep.
 _OF_THE_COMMAND: Final = frozenset({"JoinShared", "JoinExcl", "AddName", "NoAlter", "FullResp", "CorrelAsId"})
@@ -29,6 +30,7 @@ WITHOUT_RETAINED: Final = frozenset({"NewPubsOnly", "PubOnReqOnly"})
 ON_REQUEST: Final = "PubOnReqOnly"
 #: With one of these a copy is not as persistent as its publication.
 _OTHER_PERSISTENCE: Final = frozenset({"Pers", "NonPers", "PersAsQueue"})
+_AS_PUBLISHED: Final = frozenset({"PersAsPub"})
 #: How the record of DEFINE SUB names the queue.
 _DESTINATION: Final = re.compile(r"(?:^| )DEST\(([A-Za-z0-9._/%]+)\)")
 _DUPLICATES: Final = "DupsOK"
@@ -71,6 +73,11 @@ class Subscription:
         """Which characters of its topic are wildcards."""
         return Scheme.CHARACTERS if self.is_mqrfh else Scheme.LEVELS
 
+    @property
+    def is_special(self) -> bool:
+        """Whether it is not certain that its copies are as persistent as their publications."""
+        return not self.is_certain or not self.options.isdisjoint(_OTHER_PERSISTENCE)
+
 
 class Registry:
     """Every subscription that the trail tells of."""
@@ -82,19 +89,21 @@ class Registry:
         #: Counts the changes.
         self.generation = 0
         self._filters = 0
+        #: How many subscriptions of a lane are doubtful, or leave copies with another persistence.
+        self._special: Counter[Lane] = Counter()
         #: There is no subscription but those that it knows, and those of operators on these queues.
         self.is_whole = True
         self._of_operators: set[str] = set()
 
     def clear(self) -> None:
         """Forgets everything, because records are missing."""
-        self.of_lane, self._by_place, self._filters = {}, {}, 0
+        self.of_lane, self._by_place, self._filters, self._special = {}, {}, 0, Counter()
         self.is_whole = False
         self.generation += 1
 
     def index(self) -> None:
         """Makes the index anew, of the subscriptions that there are."""
-        self._by_place, self._filters = {}, 0
+        self._by_place, self._filters, self._special = {}, 0, Counter()
         for each in self._everyone():
             self._look_up(each)
 
@@ -178,8 +187,19 @@ class Registry:
 
     def keeps_persistence(self, lane: Lane) -> bool:
         """Whether all subscriptions of a lane leave copies as persistent as their publications."""
-        there = self.of_lane.get(lane, {}).values()
-        return bool(there) and not any(each.options & _OTHER_PERSISTENCE for each in there)
+        return lane in self.of_lane and not self._special[lane]
+
+    def persistences(self, lane: Lane, topic: str) -> frozenset[str] | None:
+        """The options that may decide whether a copy is persistent, "PersAsPub" where there is none; None: unknown."""
+        there = self.of_lane.get(lane)
+        if not there:
+            return None
+        if not self._special[lane]:
+            return _AS_PUBLISHED
+        found = [each for each in there.values() if topic_matches(each.interest.pattern, topic, each.scheme)]
+        if not found or not all(each.is_certain for each in found):
+            return None
+        return frozenset(next(iter(each.options & _OTHER_PERSISTENCE), "PersAsPub") for each in found)
 
     def doubt_all(self) -> None:
         """An operator may have changed any subscription: copies may come, and none is due."""
@@ -245,6 +265,7 @@ class Registry:
     def _look_up(self, subscription: Subscription) -> None:
         """It is found by its topic from now on."""
         self.generation += 1
+        self._special[subscription.lane] += subscription.is_special
         self._filters += bool(subscription.interest.content_filter)
         if ON_REQUEST not in subscription.options:
             index = self._by_place.setdefault(subscription.place, PatternIndex())
@@ -256,6 +277,9 @@ class Registry:
         if not interests:
             del self.of_lane[subscription.lane]
         self.generation += 1
+        self._special[subscription.lane] -= subscription.is_special
+        if not self._special[subscription.lane]:
+            del self._special[subscription.lane]
         self._filters -= bool(subscription.interest.content_filter)
         if ON_REQUEST not in subscription.options:
             index = self._by_place[subscription.place]

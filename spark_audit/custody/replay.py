@@ -270,6 +270,7 @@ class Replay:
             queue=record["queue"],
             topics=(topic,),
             is_mqrfh=record["output_format"] == MQRFH,
+            is_persistent=record["persistent"],
             command=command if self._registry.has_filters else None,
         )
         is_refused = message_id in self._commit.refused
@@ -366,10 +367,14 @@ class Replay:
             is_persistent = self._deliveries.is_persistent(record)
         if lane[1] in self._lanes.owners:
             self._lanes.queues.add(lane[0])
-        if lane[0] in self._lanes.queues:
+        is_client = lane[0] in self._lanes.queues
+        if record["persistent"] is not None:
+            is_persistent = record["persistent"]
+        elif not is_client and not self._registry.keeps_persistence(lane):
+            is_persistent = None  # an earlier version did not tell it
+        if is_client:
             self._deliveries.copied(record, lane, is_persistent=is_persistent)
         else:
-            is_persistent = is_persistent if self._registry.keeps_persistence(lane) else None
             self._queues.put(record["message_id"], record["queue"], is_persistent=is_persistent, may_be_alias=True)
 
     def _copied_retained(self, record: Record, lane: Lane) -> Generator[Finding, None, bool | None]:
@@ -381,7 +386,10 @@ class Replay:
         if allowed is None and is_known:
             detail = f"a copy of retained message {source}, for which no registration has asked"
             yield Finding(Custody.RETAINED, record["sequence"], message(record["message_id"]), detail)
-        return None if allowed is None else allowed.is_persistent
+        if allowed is None:
+            return None
+        yield from self._copies.retained(record, lane, is_persistent=allowed.is_persistent)
+        return allowed.is_persistent
 
     def _broken_promises(self) -> Iterator[Finding]:
         """Retained publications that were due within this commit to a RegSub of it, and were not sent."""

@@ -33,6 +33,8 @@ class Rule(Enum):
     REQUEST = auto()
     #: Bytes of a packet, with 'MQTT' as their format.
     MQTT_BYTES = auto()
+    #: A truth value that may not be told: 0 is left out, 1 is no, 2 is yes.
+    TRUTH_IF_TOLD = auto()
     #: Length of the payload and, where the note has it, its SHA-256.
     PAYLOAD = auto()
 

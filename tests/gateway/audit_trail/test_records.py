@@ -460,6 +460,13 @@ def test_a_stock_names_subscribers_as_copies_do(shown: Disclosure, delivery) -> 
     assert not {"queues", "oldest_us", "subscribers", "subscribers_sha256"} & told.keys()
 
 
+@pytest.mark.parametrize(("told", "persistent"), [((), None), ((0,), None), ((1,), False), ((2,), True)])
+def test_a_copy_says_whether_it_is_persistent(told: tuple[int, ...], persistent: bool | None, delivery) -> None:
+    """An earlier version did not say it."""
+    (record,) = _expanded((NoteKind.COPIED, AT, 300, 303, delivery, 2, DIGEST, *told))
+    assert record.get("persistent") is persistent
+
+
 def test_messages_that_ended_with_a_run_are_one_record_of_their_queue() -> None:
     (record,) = _expanded((NoteKind.LOST, AT, "BOILER.ALARMS", 3, "in memory"))
     said = {name: record[name] for name in ("kind", "queue", "messages", "reason")}
@@ -505,6 +512,7 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(
         (NoteKind.SESSION, AT, "boiler", 5, "opened", 4, True, "anna", "none", "192.0.2.7", "tls", "CN=boiler"),
         (NoteKind.SESSION, AT, "boiler", 5, "resumed", 4, True, "anna", "none", "", "", "", False, b"\x01\x00"),
         (NoteKind.CONFIRMED, AT, "boiler", 5, 4, [[4, 4]], b"\x10"),
+        (NoteKind.COPIED, AT, 300, 303, delivery, 2, DIGEST, 2),
         (NoteKind.FORWARDED, AT, 300, MSG_ID, passage),
         (NoteKind.RECEIVED, AT, 306, MSG_ID, passage),
         (NoteKind.REDRIVEN, AT, "boiler", 5, 2, "BOILER.ALARMS", 304, 307),

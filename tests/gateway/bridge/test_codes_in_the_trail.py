@@ -1,4 +1,4 @@
-"""The trail tells the codes of CONNACK, SUBACK, UNSUBACK and PUBACK as clients got them."""
+"""The trail tells the codes that clients got in CONNACK, SUBACK, UNSUBACK and PUBACK, and how persistent copies are."""
 
 from gateway.audit_trail.notes.notes import NoteKind
 from gateway.bridge.subscribe.pending_packet import NO_ANSWER
@@ -99,3 +99,9 @@ def test_a_refused_publish_is_counted_by_the_code_that_its_client_was_told(new_w
     world.run()
     told = [(note[3], note[9]) for note in _notes(world, NoteKind.TOPICS_REFUSED)]
     assert told == [("self", b"\x87"), ("four", b"")]
+
+
+def test_a_copy_tells_whether_it_is_persistent(world: World) -> None:
+    """1: it is not, 2: it is."""
+    world.receive(_connected(world), "82 07 0001 00 0001 'a' 02", "30 05 0001 'a' 00 'x'", "32 07 0001 'a' 0001 00 'x'")
+    assert [note[7] for note in _notes(world, NoteKind.COPIED)] == [1, 2]

@@ -108,7 +108,11 @@ def _set_up(gateway: Gateway) -> None:
         application.put("ORDERS.OLD", Message(old, _ORDER + b"order 7"))
         application.put("ORDERS.OLD", Message(old, _ORDER + b"order 8"))
         wait_until(lambda: application.depth("ORDERS.NEW") == 2, "both orders are converted")
-        wait_until(lambda: application.depth(_CONTROL) == 0, "the application is registered")
+        for queue, option, topic in (("SAFE", "Pers", "plant/one/heat"), ("FAST", "NonPers", "plant/alarm")):
+            application.define(f"PLANT.{queue}")
+            text = f"MQPSCommand RegSub MQPSRegOpts {option} MQPSQName PLANT.{queue} MQPSTopic {topic}"
+            application.put(_CONTROL, Message(old, mqrfh(text)))
+        wait_until(lambda: application.depth(_CONTROL) == 0, "the applications are registered")
         _applications(application)
 
 

@@ -245,4 +245,4 @@ def payloads_of_copies(world: World) -> list[tuple[object, ...]]:
     """Bytes and SHA-256 of the payload, of each note of a copy."""
     world.engine.tick()
     world.run()
-    return [note[5:] for note in world.notes if note[0] == NoteKind.COPIED]
+    return [note[5:7] for note in world.notes if note[0] == NoteKind.COPIED]
