@@ -75,7 +75,7 @@ def spark_engine(
     from spark_audit.engines.spark import SparkEngine
 
     with spark_session(scratch, trail_bytes, place, interruption) as spark:
-        engine = SparkEngine(spark)
+        engine = SparkEngine(spark, scratch if place.is_here else None)
         yield engine
         engine.close()
 

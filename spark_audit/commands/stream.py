@@ -190,7 +190,10 @@ class _Engines:
 
         session = self._session(text_bytes)
         resize(session, text_bytes)
-        with closing(SparkEngine(session)) as spark:
+        with (
+            scratch_folder() as scratch,
+            closing(SparkEngine(session, scratch if place_of(self.options).is_here else None)) as spark,
+        ):
             yield spark
 
     def _session(self, text_bytes: int) -> "SparkSession":

@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from spark_audit.engines.engine import MakeTable, Row, write_partitioned
+from spark_audit.facts.files import ARROW, write_facts
 from spark_audit.facts.pieces import Piece
-from spark_audit.facts.reader import FactReader, Reading
+from spark_audit.facts.reader import Reading
 from spark_audit.facts.tables import TABLES, schema_of
 
 #: Text that one process is worth.
 _PROCESS_BYTES: Final = 16 * 1024 * 1024
 _ROWS: Final = 2_000
-_FORMAT: Final = ".arrow"
 
 
 class DuckEngine:
@@ -65,7 +65,7 @@ class DuckEngine:
                 for _done in pool.map(work, enumerate(pieces)):
                     pass
         for table in TABLES:
-            files = sorted(map(str, folder.glob(f"{table}-*{_FORMAT}")))
+            files = sorted(map(str, (folder / table).glob(f"*{ARROW}")))
             facts = (
                 ds.dataset(files, schema=schema_of(table), format="ipc") if files else schema_of(table).empty_table()
             )
@@ -122,21 +122,6 @@ class DuckEngine:
         self._database.close()
 
 
-_READERS: dict[Reading, FactReader] = {}
-
-
 def _write_facts(task: tuple[int, Piece], *, reading: Reading, folder: Path) -> None:
-    """Reads a piece in a process that may read others; a file for each table that has rows."""
     number, piece = task
-    if reading not in _READERS:
-        _READERS.clear()
-        _READERS[reading] = FactReader(reading)
-    writers: dict[str, pa.RecordBatchFileWriter] = {}
-    try:
-        for table, batch in _READERS[reading].facts(piece.lines()):
-            if table not in writers:
-                writers[table] = pa.ipc.new_file(folder / f"{table}-{number:08d}{_FORMAT}", batch.schema)
-            writers[table].write_batch(batch)
-    finally:
-        for writer in writers.values():
-            writer.close()
+    write_facts(piece, number, reading, folder, ARROW)

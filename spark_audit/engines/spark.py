@@ -1,10 +1,13 @@
 """Spark as the engine of an audit: facts are read by its Python workers, tables are temporary views.
 
-What comes from few rows is kept in the plans of the queries, for Spark makes such plans faster; what comes from many is
+What comes from few rows is kept in the plans of the queries, for Spark makes such plans faster. What comes from many is
 kept on the disk, whose pages the system holds in memory while there is room. (In Java's own memory ten million records
-left too little to sort with, in 2 GB.)
+left too little to sort with, in 2 GB.) Where all of Spark reaches one folder, they are files of Parquet: workers write
+their facts without Java, and Spark reads only the columns that a query asks for.
 """
 
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
@@ -18,9 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from spark_audit.engines.engine import MakeTable, Row, write_partitioned
+from spark_audit.facts.files import PARQUET, write_facts
 from spark_audit.facts.pieces import Piece
 from spark_audit.facts.reader import FactReader, Reading
-from spark_audit.facts.tables import TABLES
+from spark_audit.facts.tables import TABLES, schema_of
 
 _FACT: Final = "fact"
 #: Of all tables, each column once: workers give one frame.
@@ -40,13 +44,18 @@ _ON_DISK: Final = StorageLevel.DISK_ONLY
 
 
 class SparkEngine:
-    """An engine on a Spark session, which it leaves running."""
+    """An engine on a Spark session, which it leaves running. `scratch` is a folder that every process of Spark reaches.
+
+    Without one, tables are kept by each worker of Spark.
+    """
 
     name = "spark"
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, scratch: Path | None = None) -> None:
         self._spark = spark
         self._kept: list[DataFrame] = []
+        self._folder = Path(tempfile.mkdtemp(dir=scratch)) if scratch else None
+        self._files = 0
         self._are_few = False
 
     @property
@@ -59,6 +68,9 @@ class SparkEngine:
         self._are_few = text_bytes < _FEW_BYTES
         tasks = max(1, min(len(pieces), text_bytes // _TASK_BYTES + 1))
         numbers = self._spark.range(0, len(pieces), 1, tasks)
+        if self._folder and not self._are_few:
+            self._read_files(numbers, self._folder / "facts", tuple(pieces), reading)
+            return
         wide = numbers.mapInArrow(partial(_read, pieces=tuple(pieces), reading=reading), from_arrow_schema(_WIDE))
         if self._are_few:
             rows = wide.toArrow()
@@ -69,6 +81,17 @@ class SparkEngine:
         self._kept.append(wide.persist(_ON_DISK))
         for table, columns in TABLES.items():
             wide.where(f"{_FACT} = '{table}'").select(*columns).createOrReplaceTempView(table)
+
+    def _read_files(self, numbers: DataFrame, folder: Path, pieces: tuple[Piece, ...], reading: Reading) -> None:
+        folder.mkdir()
+        write = partial(_write, pieces=pieces, reading=reading, folder=folder)
+        numbers.mapInArrow(write, numbers.schema).count()
+        for table in TABLES:
+            if (folder / table).exists():
+                rows = self._spark.read.schema(from_arrow_schema(schema_of(table))).parquet(str(folder / table))
+                rows.createOrReplaceTempView(table)
+            else:
+                self.give(table, schema_of(table).empty_table())
 
     def keep(self, name: str, query: str) -> None:
         """See Engine."""
@@ -127,15 +150,23 @@ class SparkEngine:
         for frame in self._kept:
             frame.unpersist()
         self._kept.clear()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _keep(self, name: str, frame: DataFrame) -> None:
         if self._are_few:
             self.give(name, frame.toArrow())
+            return
+        # A union has all partitions of its parts, and each of its tasks reads the plan of all parts anew.
+        kept = frame.coalesce(int(str(self._spark.conf.get(_PARTITIONS))))
+        if self._folder:
+            self._files += 1
+            place = str(self._folder / f"{self._files}-{name}")
+            kept.write.parquet(place)
+            kept = self._spark.read.schema(kept.schema).parquet(place)
         else:
-            # A union has all partitions of its parts, and each of its tasks reads the plan of all parts anew.
-            kept = frame.coalesce(int(str(self._spark.conf.get(_PARTITIONS)))).persist(_ON_DISK)
-            self._kept.append(kept)
-            kept.createOrReplaceTempView(name)
+            self._kept.append(kept.persist(_ON_DISK))
+        kept.createOrReplaceTempView(name)
 
 
 def _batches_of(frame: DataFrame) -> pa.RecordBatchReader:
@@ -155,6 +186,16 @@ def _read(
         for number in numbers.column(0).to_pylist():
             for table, batch in reader.facts(pieces[number].lines()):
                 yield _widened(table, batch)
+
+
+def _write(
+    batches: Iterable[pa.RecordBatch], *, pieces: tuple[Piece, ...], reading: Reading, folder: Path
+) -> Iterator[pa.RecordBatch]:
+    """Writes the facts of the pieces whose numbers come in, and gives the numbers back."""
+    for numbers in batches:
+        for number in numbers.column(0).to_pylist():
+            write_facts(pieces[number], number, reading, folder, PARQUET)
+        yield numbers
 
 
 def _widened(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -32,8 +32,11 @@ STORIES = (*CASES.values(), *STAGES.values())
 ELSEWHERE = {"integrity.digests", "integrity.agreement", "timeliness.synchronised"}
 #: What two audits of the same trail may say otherwise: when and with what they were made.
 MAY_DIFFER = ("audited_at", "engine", "seconds", "versions")
-#: Below how many bytes of trail Spark keeps tables in its plans, as it does in nearly all other tests on Spark.
-FEW_BYTES = {"tables on the disk": 0} | ({"tables in the plans": spark_module._FEW_BYTES} if IS_FULL else {})
+#: Where Spark keeps tables: below how many bytes of trail in its plans, as in nearly all other tests on Spark, and
+#: whether all of it reaches one folder. Short: the way of a large trail on one machine.
+KEPT = {"in files": (0, True)}
+if IS_FULL:
+    KEPT |= {"by each worker": (0, False), "in the plans": (spark_module._FEW_BYTES, True)}
 POLICY = b'[control."delivery.qos1"]\novertaken_by_messages = 2\n'
 
 
@@ -92,13 +95,21 @@ def on_duckdb(planted: AuditInput, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("few_bytes", FEW_BYTES.values(), ids=FEW_BYTES)
+@pytest.mark.parametrize(("few_bytes", "has_folder"), KEPT.values(), ids=KEPT)
 def test_spark_says_what_duckdb_says(
-    spark: SparkSession, planted: AuditInput, on_duckdb: Any, monkeypatch: pytest.MonkeyPatch, few_bytes: int
+    spark: SparkSession,
+    planted: AuditInput,
+    on_duckdb: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    few_bytes: int,
+    has_folder: bool,
 ) -> None:
     monkeypatch.setattr(spark_module, "_FEW_BYTES", few_bytes)
-    with closing(SparkEngine(spark)) as engine:
+    with closing(SparkEngine(spark, tmp_path if has_folder else None)) as engine:
         result, rows = _told(engine, planted)
+        assert any(tmp_path.rglob("*.parquet")) == (has_folder and not few_bytes)
+    assert list(tmp_path.iterdir()) == []
     assert rows == on_duckdb[1]
     assert result == on_duckdb[0]
 

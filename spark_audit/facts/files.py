@@ -1,0 +1,50 @@
+"""The facts of a piece of a trail as files, which any process writes and an engine reads."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_audit.facts.pieces import Piece
+from spark_audit.facts.reader import FactReader, Reading
+
+ARROW: Final = ".arrow"
+PARQUET: Final = ".parquet"
+
+
+class _Writer(Protocol):
+    def write_batch(self, batch: pa.RecordBatch) -> None: ...
+
+    def close(self) -> None: ...
+
+
+_OPEN: Final[dict[str, Callable[[Path, pa.Schema], _Writer]]] = {
+    ARROW: pa.ipc.new_file,
+    PARQUET: pq.ParquetWriter,
+}
+
+
+#: The reader of this process, which may read many pieces: what it has worked out once, it knows for the next one.
+_READERS: Final[dict[Reading, FactReader]] = {}
+
+
+def write_facts(piece: Piece, number: int, reading: Reading, folder: Path, form: str) -> None:
+    """Reads piece `number`; for each table that has rows writes one file, `folder/TABLE/NUMBER` with the form's ending.
+
+    A second call writes the same files again.
+    """
+    if reading not in _READERS:
+        _READERS.clear()
+        _READERS[reading] = FactReader(reading)
+    writers: dict[str, _Writer] = {}
+    try:
+        for table, batch in _READERS[reading].facts(piece.lines()):
+            if table not in writers:
+                (folder / table).mkdir(exist_ok=True)
+                writers[table] = _OPEN[form](folder / table / f"{number:08d}{form}", batch.schema)
+            writers[table].write_batch(batch)
+    finally:
+        for writer in writers.values():
+            writer.close()
