@@ -15,7 +15,9 @@ from pyarrow import Table
 from spark_audit.audit_input import AuditInput
 from spark_audit.controls.control import Scope as ControlScope
 from spark_audit.controls.control import Severity
+from spark_audit.controls.reperformance import PERFORMED
 from spark_audit.engines.engine import Engine
+from spark_audit.facts.conversions import WITHOUT_KEY
 from spark_audit.facts.reader import Reading
 from spark_audit.increments.given import check_names, give
 from spark_audit.judgement import Judgement, make_tables
@@ -34,7 +36,6 @@ from spark_audit.verify import LIMITS
 Progress = Callable[[str], None]
 _SALT_BYTES: Final = 16
 STANDARD_POLICY: Final = Policy()
-SEALED: Final = "the headers are encrypted: name the key with --personal-key"
 _CLOCK: Final = "timeliness.clock"
 _MICROSECONDS: Final = 1_000_000
 
@@ -76,7 +77,7 @@ def audit(
         audit_input=audit_input,
         controls=policy.controls(),
         scope=_scope_of(policy, audit_input.period),
-        without={ControlScope.CONVERSIONS: SEALED} if personal_key is None and _is_sealed(engine) else {},
+        without={ControlScope.CONVERSIONS: WITHOUT_KEY} if personal_key is None and _are_all_sealed(engine) else {},
         is_told_before=before is not None,
     )
     results = judgement.results()
@@ -142,9 +143,13 @@ def not_evaluable(reason: str, scope: Scope | None = None, engine: Engine | None
     )
 
 
-def _is_sealed(engine: Engine) -> bool:
-    """Whether bytes of conversions are encrypted."""
-    return bool(engine.rows("SELECT gateway FROM runs WHERE sealed > 0 LIMIT 1"))
+def _are_all_sealed(engine: Engine) -> bool:
+    """Whether headers are encrypted, and no conversion has others.
+
+    Beside others the control `conversion.reperformable` tells which conversions were not performed again.
+    """
+    has_sealed = engine.rows("SELECT gateway FROM runs WHERE sealed > 0 LIMIT 1")
+    return bool(has_sealed) and not engine.rows(f"SELECT kind FROM records WHERE {PERFORMED} LIMIT 1")
 
 
 def _scope_of(policy: Policy, period: Period) -> PolicyScope:
@@ -192,12 +197,11 @@ def _verdict(
         return Verdict.VIOLATIONS, f"{counted(total, 'violation')} of {names}"
     judged = sum(count.count for count in conversions if count.status != Status.NOT_REPERFORMABLE)
     if conversions and not judged:
-        unable = [result.not_evaluable for result in results if result.not_evaluable == SEALED]
+        unable = [result.not_evaluable for result in results if result.not_evaluable == WITHOUT_KEY]
         return Verdict.NOT_EVALUABLE, unable[0] if unable else "no conversion could be performed again"
-    return (
-        Verdict.CLEAN,
-        f"{counted(scope.records, 'record')}, {counted(judged, 'conversion')} performed again, no violation",
-    )
+    others = sum(count.count for count in conversions) - judged
+    performed = f"{counted(judged, 'conversion')} performed again" + (f" and {others} not" if others else "")
+    return Verdict.CLEAN, f"{counted(scope.records, 'record')}, {performed}, no violation"
 
 
 def _versions(engine: Engine | None) -> tuple[tuple[str, str], ...]:

@@ -49,6 +49,7 @@ _IDENTIFIER: Final = "packet_identifier"
 _ASKED: Final = (*_TEXTS, *_NUMBERS, "is_retained", *(name for name in COMPARED if name != _IDENTIFIER))
 #: Commands that may make the CorrelId a part of a client's identity.
 _WITH_IDENTITY: Final = ("RegSub", "ReqUpdate", "DeregSub")
+WITHOUT_KEY: Final = "the headers are encrypted: name the key with --personal-key"
 _CLOSED: Final = (
     "the headers are encrypted: with another key, or with this one and changed, or they do not hold a name of which the"
     " record has a hash"
@@ -73,15 +74,16 @@ class Performed(NamedTuple):
 
 
 class Conversions:
-    """Performs conversions again, and remembers those that were right."""
+    """Performs conversions again, and remembers those that were right. `has_key`: encrypted headers would be opened."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_key: bool) -> None:
+        self._closed = _CLOSED if has_key else WITHOUT_KEY
         self._right: dict[tuple[Any, ...], Performed] = {}
 
     def again(self, record: Record) -> Performed:
         """The judgement of a record's conversion. What a hostile record does to a reader is no error of the audit's."""
         if is_sealed(record.get("input")) or is_sealed(record.get("output")):
-            return _not_performed(_CLOSED)
+            return _not_performed(self._closed)
         try:
             key = _key(record)
             if (known := self._right.get(key)) is not None:

@@ -154,7 +154,7 @@ class FactReader:
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._key = PersonalKey(reading.personal_key) if reading.personal_key else None
-        self._conversions = Conversions()
+        self._conversions = Conversions(has_key=self._key is not None)
         self._topics: dict[str, bool] = {}
         self._numbers: dict[object, int] = {}
         self._rows = {table: _Rows(table) for table in TABLES}

@@ -70,6 +70,25 @@ def test_without_the_key_re_performance_is_not_evaluable_and_the_chain_holds(tra
     assert status["conversion.reperformance"][0] is ControlStatus.NOT_EVALUABLE
 
 
+def test_what_is_not_encrypted_is_judged_beside_what_is(trail, opened) -> None:
+    _put(trail)
+    clear = {"input": base64.b64encode(PUBLISH).decode(), "output": base64.b64encode(MQRFH2).decode()}
+    _put(trail, **clear)
+    result = opened(None)
+    assert result.verdict is Verdict.CLEAN
+    assert "1 conversion performed again and 1 not" in result.reason
+    status = _status(result)
+    assert status["conversion.reperformance"] == (ControlStatus.HELD, 0)
+    assert status["conversion.reperformable"] == (ControlStatus.VIOLATED, 1)
+    assert {each.identifier: each.tested for each in result.controls if each.tested} == {
+        "integrity.chain": 2,
+        "conversion.reperformance": 1,
+        "conversion.reperformable": 2,
+    }
+    _put(trail, **(clear | {"output": base64.b64encode(MQRFH2.replace(b"a/b", b"a/c")).decode()}))
+    assert _status(opened(None))["conversion.reperformance"] == (ControlStatus.VIOLATED, 1)
+
+
 def test_headers_are_opened_and_performed_again_with_the_key_alone(trail, opened) -> None:
     """What lies elsewhere, or is damaged, the key does not open; what was never sealed needs none."""
     _put(trail)
