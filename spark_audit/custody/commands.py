@@ -47,10 +47,10 @@ FIELDS_READ: Final = (
     *("dead_letter_id", "is_in_use", "codes", "requested_qos", "at_us"),
 )
 #: The columns of `told_of`: the header of a command in base64, with its description; the entry of the SUBSCRIBE from
-#: which it comes; whether a publication may expire; `listed` is JSON with the list of a record: the counts of a
-#: stock-take, topics and filter of a command, messages and remark of an operator's order, the entries of an inventory,
-#: ranges of exchanges, filters of an answer and those refused, flags of a session, rule and time of refusals, or the
-#: broker's rules at a start.
+#: which it comes; whether a publication or a command may expire; `listed` is JSON with the list of a record: the counts
+#: of a stock-take, topics and filter of a command, messages and remark of an operator's order, the entries of an
+#: inventory, ranges of exchanges, filters of an answer and those refused, flags of a session, rule and time of
+#: refusals, or the broker's rules at a start.
 TOLD: Final = ("header", "header_format", "header_ccsid", "header_encoding", "entry", "may_expire", "listed")
 COLUMNS: Final = (*FIELDS_READ, *TOLD)
 _NOTHING: Final = (None,) * len(TOLD)
@@ -111,8 +111,10 @@ def told_of(record: Mapping[str, Any]) -> tuple[Any, ...]:
     if kind == Kind.PUT:
         return _told_of_put(record) if record.get("direction") == "in" else _NOTHING
     if (listed := _LISTED.get(kind)) is not None:
-        header = _side(record, "input") if kind == Kind.COMMANDED else (None,) * 4
-        return (*header, None, None, json.dumps([record.get(name) for name in listed]))
+        is_command = kind == Kind.COMMANDED
+        header = _side(record, "input") if is_command else (None,) * 4
+        may_expire = "expires_us" in record if is_command else None
+        return (*header, None, may_expire, json.dumps([record.get(name) for name in listed]))
     name = _LISTS.get(kind) or _LISTS_OF_INVENTORY.get(record.get("event", ""), "")
     return (*(None,) * 6, json.dumps(record[name])) if name and record.get(name) else _NOTHING
 

@@ -134,8 +134,8 @@ class Registry:
                         found[subscription] = each == place != UNKNOWN_PLACE
         yield from found.items()
 
-    def register(self, lane: Lane, command: Command) -> list[Subscription]:
-        """A RegSub. Returns the subscriptions of its topics as they are now."""
+    def register(self, lane: Lane, command: Command, *, may_expire: bool = False) -> list[Subscription]:
+        """A RegSub. Returns the subscriptions of its topics as they are now. No record tells when they expire."""
         registered = []
         for topic in command.topics:
             stream = command.other("StreamName") or DEFAULT_STREAM
@@ -150,9 +150,11 @@ class Registry:
                 options=command.registration_options - _OF_THE_COMMAND,
                 is_mqrfh=command.is_mqrfh,
                 name=command.other("SubName") or (before.name if before is not None else ""),
+                is_certain=not may_expire,
             )
             if before is not None and _may_be_kept(command):
-                made = replace(before, is_certain=before.is_certain and before.options == made.options)
+                is_certain = before.is_certain and made.is_certain and before.options == made.options
+                made = replace(before, is_certain=is_certain)
             self._put(made)
             registered.append(made)
         return registered

@@ -331,7 +331,7 @@ class Replay:
         self._registry.doubt(correlation_id)
 
     def _register(self, record: Record, lane: Lane, command: Command) -> None:
-        registered = self._registry.register(lane, command)
+        registered = self._registry.register(lane, command, may_expire=bool(record["may_expire"]))
         self._copies.registered(lane)
         if not command.registration_options & WITHOUT_RETAINED:
             is_refused = self._is_refused(record)

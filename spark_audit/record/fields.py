@@ -346,6 +346,13 @@ FIELDS: Final = (
     Field("filter", Form.WORDS, "content filter of the command"),
     Field("completion", Form.TEXT, "completion of the command", values=("ok", "warning", "error")),
     Field("queues", Form.NUMBER, "queues with messages", "queues", _COUNTED),
+    Field(
+        "expires_us",
+        Form.NUMBER,
+        "time at which the command expires, and with a RegSub its subscriptions; none: it does not",
+        _MICROSECONDS,
+        (0, _LAST_TIME_US),
+    ),
     Field("oldest_us", Form.NUMBER, "time at which the oldest message was put", _MICROSECONDS, (0, _LAST_TIME_US)),
     Field("subscribers", Form.NUMBER, "CorrelIds of the messages on the queue", "CorrelIds", _COUNTED),
     Field(

@@ -379,11 +379,12 @@ NOTES: Final = (
                 Kind.COMMANDED,
                 (
                     *(_MESSAGE, _if_any("correlation_id", "correl_id"), *_values("persistent", "completion")),
-                    *(*map(_if_any, (*_APPLICATION, "reason_code")), *_PAYLOAD_IF_HASHED),
+                    *(*map(_if_any, (*_APPLICATION, "reason_code", "expires_us")), *_PAYLOAD_IF_HASHED),
                 ),
                 TAKEN_COMMAND,
             ),
         ),
+        ("expires_us",),
     ),
     Note(
         NoteKind.LOST,

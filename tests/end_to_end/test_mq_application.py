@@ -264,7 +264,7 @@ def test_the_trail_tells_each_command_of_an_application_and_who_gave_it(
     plant: Gateway, application: QueueManager
 ) -> None:
     header = packet(PUBLICATIONS[0][2])
-    publication = MessageDescriptor(format=MQRFH2, persistence=MQPER_PERSISTENT)
+    publication = MessageDescriptor(format=MQRFH2, persistence=MQPER_PERSISTENT, expiry=6_000)
     msg_id = application.put(STREAM_QUEUE, Message(publication, header + b"21.5"))
     refused = _ask(application, STREAM_QUEUE, _command(MQRFH2), packet(REGISTER_MQRFH2))
     assert b"<Reason>3079</Reason>" in refused.body
@@ -281,6 +281,9 @@ def test_the_trail_tells_each_command_of_an_application_and_who_gave_it(
     assert {(record["application"], record["operator"]) for record in told} == {("plant-control", me)}
     assert {record["user_identifier"] for record in told} == {user_identifier(os.getuid())}
     published = told[2]
+    lives_us = published["expires_us"] - published["at_us"]
+    assert 500_000_000 < lives_us < 601_000_000, "ten minutes from its put"
+    assert [record for record in told if "expires_us" in record] == [published]
     assert published["message_id"] == msg_id.hex()
     assert base64.b64decode(published["input"]) == header
     digest = hashlib.sha256(b"21.5").hexdigest()

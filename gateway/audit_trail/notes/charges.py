@@ -127,7 +127,7 @@ def _of_answer(note: tuple[Any, ...]) -> int:
 
 def _of_command(note: tuple[Any, ...]) -> int:
     """The header stands in the record in base64."""
-    taken = cast(TakenCommand, note[-1])
+    taken = cast(TakenCommand, note[12])
     return _COMMANDED_BYTES + 3 * len(taken.header) // 2
 
 

@@ -189,7 +189,15 @@ class BrokerNotes:
                 NoteKind.COMMANDED,
                 self._now_us(),
                 *(name, operator, described.user_identifier, message.sequence, described.correl_id),
-                *(message.is_persistent, payload_bytes, digest, completion.word, reason_code, taken),
+                *(
+                    message.is_persistent,
+                    payload_bytes,
+                    digest,
+                    completion.word,
+                    reason_code,
+                    taken,
+                    message.expires_us,
+                ),
             )
         )
 

@@ -441,6 +441,11 @@ def test_a_command_of_an_application_says_who_asked_for_what_and_how_it_ended(ta
     }
 
 
+def test_a_command_that_expires_says_when(taken) -> None:
+    note = (NoteKind.COMMANDED, AT, "", "", "", 308, bytes(24), True, 2, DIGEST, "ok", 0, taken)
+    assert [record.get("expires_us") for record in _expanded((*note, AT + 1), (*note, 0), note)] == [AT + 1, None, None]
+
+
 def test_a_command_that_nobody_can_read_has_no_header_and_no_payload(taken) -> None:
     unreadable = dataclasses.replace(taken, verb="", topics=(), filter="", header=b"")
     (record,) = _expanded((NoteKind.COMMANDED, AT, "", "", "", 308, bytes(24), True, 0, b"", "error", 3023, unreadable))
@@ -521,7 +526,7 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(
         (NoteKind.CLOCK_JUMPED, AT, "behind", -7, "why"),
         (NoteKind.RESTORED, AT, "rolled_back", "0a" * 12, 41, 60, 7, 9, "anna", "why"),
         (NoteKind.LOGINS_REFUSED, AT, "busy", "known", "192.0.2.0/24", 9, AT - 7),
-        (NoteKind.COMMANDED, AT, "orders", "anna", "ANNA", 308, CORREL_ID, True, 2, DIGEST, "warning", 3073, taken),
+        (NoteKind.COMMANDED, AT, "orders", "anna", "ANNA", 308, CORREL_ID, True, 2, DIGEST, "warning", 3073, taken, AT),
         (NoteKind.LOST, AT, "BOILER.ALARMS", 3, "why"),
         (NoteKind.STOCK, AT, "queue", "BOILER.ALARMS", 2, 1, AT, 1, DIGEST, ((CORREL_ID, 2, AT),)),
         (NoteKind.TOPICS_REFUSED, AT, "publish", "boiler", "anna", "line 7", "a/b", 1, AT),

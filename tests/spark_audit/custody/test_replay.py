@@ -233,6 +233,7 @@ TRUE = {
     "a group takes turns": _group,
     "a queue is full": _dead_letter,
     "commands are refused": _refused,
+    "one of an application's subscriptions expires": lambda: _expired(expires_us=1_000_000),
     "an UNSUBSCRIBE is refused": lambda: _unsubscribed("other", 3073),
     "an UNSUBSCRIBE is carried out": lambda: _unsubscribed("plant/#", None),
     "the trail begins in the middle": _middle,
@@ -282,6 +283,17 @@ def _no_source() -> Scene:
 def _hole() -> Scene:
     scene = _application()
     scene.commit(*scene.publish("pump", "plant/a"))
+    put, copy = scene.publish("pump", "plant/a", "queue:HISTORY")
+    scene.commit(put, copy | {"output_format": "MQHRF"})
+    return scene
+
+
+def _expired(**expiry: object) -> Scene:
+    """An application registers for two topics, the second time with an expiry, and gets copies of the first alone."""
+    scene = _application()
+    text = "MQPSQName HISTORY MQPSTopic hall/*"
+    scene.commit(_command(text, verb="RegSub", completion="ok", message_id=scene.number()) | expiry)
+    scene.commit(*scene.publish("pump", "hall/a"))
     put, copy = scene.publish("pump", "plant/a", "queue:HISTORY")
     scene.commit(put, copy | {"output_format": "MQHRF"})
     return scene
@@ -473,6 +485,7 @@ WRONG: dict[str, tuple[Custody, Callable[[], Scene]]] = {
     "a copy after UNSUBSCRIBE": (_COPIES, _after_unsubscribe),
     "a copy of no publication": (_COPIES, _no_source),
     "an application lacks a copy, and has a later one": (_COPIES, _hole),
+    "an application lacks a copy of one of its topics": (_COPIES, _expired),
     "a copy in the other format": (_COPIES, _other_format),
     "a publication is refused and copied": (_COPIES, _refused_and_copied),
     "a new subscription is not sent what is retained": (_RETAINED, _unsent),
