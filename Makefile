@@ -7,8 +7,8 @@ MAKEFLAGS += --no-print-directory
 
 packages := rfhbridge gateway mappings mq_adapters spark_audit
 environment := deploy/setup/environment.sh
-# A test waits more than it works, so even two cores run five processes of pytest. A file stays in one; two have a Spark.
-workers := -n 5 --dist loadfile
+# A test waits more than it works, so even two cores run six processes of pytest. A file stays in one; two have a Spark.
+workers := -n 6 --dist loadfile
 spark := SPARK_LOCAL_IP=127.0.0.1 JAVA_HOME="$$(cat .venv/java-home)"
 
 # Some thousand processes of Python start in a run of the tests: none is to compile the same modules anew.
