@@ -1,10 +1,12 @@
 """Segments grow, are closed by a rename at their size, age and hour, and are continued after a crash."""
 
+import os
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from gateway.audit_trail import segment
 from gateway.audit_trail.segment import SegmentLimits, Trail, TrailGone
 from spark_audit.verify import Finding, Verdict, verify
 from tests.gateway.audit_trail.conftest import GATEWAY, NOON
@@ -22,6 +24,26 @@ def test_an_open_segment_is_named_by_number_and_hour_and_closed_by_a_rename(fold
         trail.close_segment()
     assert _names(folder) == ["000000000001-20261120T12.jsonl"]
     assert verify(folder).verdict is Verdict.INTACT
+
+
+def test_lines_are_synced_in_a_file_whose_name_the_disk_has(folder, clock, batches, monkeypatch) -> None:
+    """Else a power loss leaves lines in a file that nobody finds."""
+    on_disk: list[str] = []  # what the disk has of the folder
+    sync = os.fsync
+
+    def recorded(descriptor: int) -> None:
+        sync(descriptor)
+        if os.path.samestat(os.fstat(descriptor), folder.stat()):
+            on_disk[:] = _names(folder)
+
+    with Trail.open(folder, now=clock) as trail:
+        monkeypatch.setattr(segment.os, "fsync", recorded)
+        for later in (timedelta(0), timedelta(hours=1)):
+            clock.now = NOON + later
+            trail.append(*batches())
+            trail.sync()
+            assert on_disk == _names(folder)
+        assert on_disk == ["000000000001-20261120T12.jsonl", "000000000002-20261120T13.open"]
 
 
 @pytest.mark.parametrize(
