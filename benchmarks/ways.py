@@ -4,7 +4,7 @@ The bridge, the engine and the broker are those of the gateway, with the audit's
 Links and the event loop are lists, so a packet is carried out from `Bridge.receive` to its answer without a socket. The
 commit belongs to it. Calls, modules and changes of module are counted for one packet that arrives alone; CPU time is
 that of a packet among PACKETS of one read, because a commit for each would hide the rest. A SUBSCRIBE is measured
-alone in both, for a read of many is carried out a few filters at a time.
+alone in both, for a read of many is carried out a few filters at a time. A packet without its answer ends the run.
 """
 
 import gc
@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Final
 
 from benchmarks.figures import Measure, Report, Row
+from benchmarks.load.wire import BenchmarkError
 from gateway.access.login import Login
 from gateway.access.rights import Access
 from gateway.audit_trail.notes.notes import BrokerNotes, pack_batch
@@ -74,6 +75,7 @@ class Link:
         self.certificate_user = ""
         self.certificate_subject = ""
         self.rules = EntranceRules()
+        self.awaits_turn = False
         self.sent: list[bytes] = []
 
     def send(self, data: bytes) -> None:
@@ -98,7 +100,7 @@ class Link:
         return
 
     def wait_for_turn(self) -> None:
-        return
+        self.awaits_turn = True
 
 
 class World:
@@ -150,20 +152,28 @@ class World:
         return link
 
     def carry_out(self, link: Link, data: bytes) -> None:
-        """Bytes arrive in one read, and everything that follows is done."""
+        """Bytes arrive in one read, and everything that follows is done, in as many turns as the gateway takes."""
         self.bridge.receive(link, data)  # type: ignore[arg-type]  # a Link is an MqttLink without a network
         self.run()
+        while link.awaits_turn:
+            link.awaits_turn = False
+            self.bridge.go_on(link)  # type: ignore[arg-type]  # see above
+            self.run()
 
 
 class Way:
-    """One kind of packet: makes the next one, and says on which link it arrives."""
+    """One kind of packet: makes the next one, and says on which link it arrives. A PUBACK has four bytes."""
 
-    def __init__(self, case: str, link: Link, packets: Iterator[bytes], read: int = PACKETS) -> None:
+    def __init__(
+        self, case: str, link: Link, packets: Iterator[bytes], read: int = PACKETS, answer_bytes: int = 4
+    ) -> None:
         self.case = case
         self.link = link
         self.packets = packets
         #: Packets of one read where CPU time is measured.
         self.read = read
+        #: At least so much is sent for each packet.
+        self.answer_bytes = answer_bytes
 
 
 def run(seconds: float) -> Report:
@@ -220,19 +230,21 @@ def ways(world: World) -> Iterator[Way]:
         (_publish("plant/hall/boiler", n, _properties(n)) for n in itertools.count()),
     )
     subscribers = (world.connect(f"sub{n}", level=4) for n in itertools.count())
-    yield SubscribeWay("SUBSCRIBE, one filter", subscribers, "hall/boiler/#")
+    yield SubscribeWay("SUBSCRIBE, one filter", subscribers, "hall/boiler/#", retained=0)
     for number in range(RETAINED_TOPICS):
         world.carry_out(publisher, _publish(f"kept/{number}", number, flags=1))
     more = (world.connect(f"more{n}", level=4) for n in itertools.count())
-    yield SubscribeWay(f"SUBSCRIBE that gets {RETAINED_TOPICS} retained messages", more, "kept/#")
+    case = f"SUBSCRIBE that gets {RETAINED_TOPICS} retained messages"
+    yield SubscribeWay(case, more, "kept/#", retained=RETAINED_TOPICS)
 
 
 class SubscribeWay(Way):
-    """A SUBSCRIBE of another client each time: the row of a session has all its filters."""
+    """A SUBSCRIBE of another client each time: the row of a session has all its filters. A SUBACK has five bytes."""
 
-    def __init__(self, case: str, links: Iterator[Link], topic_filter: str) -> None:
+    def __init__(self, case: str, links: Iterator[Link], topic_filter: str, *, retained: int) -> None:
         self._links = links
-        super().__init__(case, next(links), itertools.repeat(_subscribe(1, topic_filter)), read=1)
+        packets = itertools.repeat(_subscribe(1, topic_filter))
+        super().__init__(case, next(links), packets, read=1, answer_bytes=5 + retained * len(_PAYLOAD))
 
     def next_client(self) -> None:
         self.link = next(self._links)
@@ -290,6 +302,8 @@ def cpu_us(world: World, way: Way, seconds: float) -> float:
         world.carry_out(way.link, data)
         spent_ns += time.process_time_ns() - started
         packets += way.read
+        if (sent := sum(map(len, way.link.sent))) < way.read * way.answer_bytes:
+            raise BenchmarkError(f"{way.case}: {sent} bytes answer {way.read} packets, so not all were carried out")
         way.link.sent.clear()
     return spent_ns / packets / 1_000
 

@@ -98,6 +98,15 @@ def test_the_gateway_writes_a_new_topic_by_the_call_that_is_measured(
     assert len(written) > len(headers.TOPICS)  # each topic once for the headers that are read; the others were measured
 
 
+def test_each_packet_of_a_way_is_carried_out_and_answered() -> None:
+    """The gateway takes several turns for a long read, and sends what is retained only where something is."""
+    rows = {row.case: {each.name: each.value for each in row.measures} for row in ways.measure(Dialect.MQRFH2, 0.001)}
+    calls = [row["Python calls"] for row in rows.values()]
+    assert calls == sorted(calls), list(rows)
+    assert calls[-1] > 1.5 * calls[-2], "two retained messages more"
+    assert min(row["CPU"] for row in rows.values()) > 5
+
+
 def test_every_benchmark_stands_in_the_readme() -> None:
     table = (ROOT / "benchmarks" / "README.md").read_text()
     assert [name for name in BENCHMARKS if f"| `{name}` |" not in table] == []
