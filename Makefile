@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 
 packages := rfhbridge gateway mappings mq_adapters spark_audit
 environment := deploy/setup/environment.sh
-# A test waits more than it works, so even two cores run six processes of pytest. A file stays in one; two have a Spark.
+# Some tests wait for seconds, so two cores run six processes of pytest. A file stays in one; two have a Spark.
 workers := -n 6 --dist loadfile
 spark := SPARK_LOCAL_IP=127.0.0.1 JAVA_HOME="$$(cat .venv/java-home)"
 

@@ -24,6 +24,7 @@ from gateway.config.values import (
 )
 from gateway.config.witnesses import Witnesses
 from mq_adapters.system_queues import DEFAULT_STREAM
+from spark_audit.record import StreamRules
 
 
 def _checked_dollar_filter(topic_filter: str) -> str:
@@ -79,9 +80,9 @@ class BrokerSettings(Table):
         return (*self.streams, *self.input_queues, *self.subscription_points)
 
     @property
-    def stream_rules(self) -> str:
-        """How streams are told apart, as the trail says it (spark_audit/record/fields.py: StreamRules)."""
-        return f"{self.dialect}, implicit" if self.implicit_stream_naming else self.dialect
+    def stream_rules(self) -> StreamRules:
+        """How streams are told apart, as the trail says it."""
+        return StreamRules.IMPLICIT_PREFIXES if self.implicit_stream_naming else StreamRules(self.dialect)
 
     @model_validator(mode="after")
     def _checked_dialect(self) -> Self:

@@ -11,7 +11,7 @@ from spark_audit.controls.control import Control, Scope, Severity, Tested, told_
 from spark_audit.reperform.comparison import Status
 
 _ALL: Final = Tested(what="conversions", table="records", where="status IS NOT NULL")
-#: Without those that could not be performed again, as their headers are encrypted or of a version that is not known.
+#: Without those that nobody can perform again, because their headers are encrypted, for example.
 PERFORMED: Final = f"status IS NOT NULL AND status <> '{Status.NOT_REPERFORMABLE}'"
 _PERFORMED: Final = Tested(what="conversions", table="records", where=PERFORMED)
 

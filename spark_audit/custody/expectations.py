@@ -8,8 +8,7 @@
 
 Shared groups of MQTT 5 are one subscriber. No Local is not the broker's: the copy is made, and dropped for the client.
 Where the trail does not say the rules for streams, copies on other streams than the default one are allowed and not
-due. Sources: IBM MQ, "Publish message", "Register Subscriber
-message"; Message Broker V6, "Streams" (aq19790_).
+due. Sources: IBM MQ, "Publish message", "Register Subscriber message"; Message Broker V6, "Streams" (aq19790_).
 """
 
 from collections.abc import Iterable, Mapping
