@@ -2,8 +2,8 @@
 
 What comes from few rows is kept in the plans of the queries, for Spark makes such plans faster. What comes from many is
 kept on the disk, whose pages the system holds in memory while there is room. (In Java's own memory ten million records
-left too little to sort with, in 2 GB.) Where all of Spark reaches one folder, they are files of Parquet: workers write
-their facts without Java, and Spark reads only the columns that a query asks for.
+left too little to sort with, in 2 GB.) Where all of Spark reaches one folder, it is kept there as Parquet. Then workers
+write their facts without Java, and Spark reads only the columns that a query asks for.
 """
 
 import shutil

@@ -24,8 +24,6 @@ _OPEN: Final[dict[str, Callable[[Path, pa.Schema], _Writer]]] = {
     ARROW: pa.ipc.new_file,
     PARQUET: pq.ParquetWriter,
 }
-
-
 #: The reader of this process, which may read many pieces: what it has worked out once, it knows for the next one.
 _READERS: Final[dict[Reading, FactReader]] = {}
 
@@ -35,12 +33,11 @@ def write_facts(piece: Piece, number: int, reading: Reading, folder: Path, form:
 
     A second call writes the same files again.
     """
-    if reading not in _READERS:
-        _READERS.clear()
-        _READERS[reading] = FactReader(reading)
+    reader = _READERS.pop(reading, None) or FactReader(reading)  # one that an error interrupted is not used again
+    _READERS.clear()
     writers: dict[str, _Writer] = {}
     try:
-        for table, batch in _READERS[reading].facts(piece.lines()):
+        for table, batch in reader.facts(piece.lines()):
             if table not in writers:
                 (folder / table).mkdir(exist_ok=True)
                 writers[table] = _OPEN[form](folder / table / f"{number:08d}{form}", batch.schema)
@@ -48,3 +45,4 @@ def write_facts(piece: Piece, number: int, reading: Reading, folder: Path, form:
     finally:
         for writer in writers.values():
             writer.close()
+    _READERS[reading] = reader

@@ -33,10 +33,10 @@ ELSEWHERE = {"integrity.digests", "integrity.agreement", "timeliness.synchronise
 #: What two audits of the same trail may say otherwise: when and with what they were made.
 MAY_DIFFER = ("audited_at", "engine", "seconds", "versions")
 #: Where Spark keeps tables: below how many bytes of trail in its plans, as in nearly all other tests on Spark, and
-#: whether all of it reaches one folder. Short: the way of a large trail on one machine.
-KEPT = {"in files": (0, True)}
+#: whether all of it reaches one folder. Short: the two ways of a large trail, on one machine and on a cluster.
+KEPT = {"in files": (0, True), "by each worker": (0, False)}
 if IS_FULL:
-    KEPT |= {"by each worker": (0, False), "in the plans": (spark_module._FEW_BYTES, True)}
+    KEPT |= {"in the plans": (spark_module._FEW_BYTES, True)}
 POLICY = b'[control."delivery.qos1"]\novertaken_by_messages = 2\n'
 
 
