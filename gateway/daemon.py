@@ -69,7 +69,7 @@ from mq_adapters.embedded.socket.applications import Applications
 from mq_adapters.embedded.socket.server import Server
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 from mq_adapters.system_queues import AUDIT_QUEUE, DEFAULT_STREAM
-from spark_audit.segment_forms import OPEN
+from spark_audit.trail.segment_forms import OPEN
 
 if TYPE_CHECKING:
     from gateway.operations.http import HttpServer

@@ -38,7 +38,7 @@ from mq_adapters.embedded.group_commit import BOUNDS_S
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.reasons import ReasonCode
 from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE
-from spark_audit.witness_note import ages_s, countersignature_age_s
+from spark_audit.trail.witness_note import ages_s, countersignature_age_s
 
 _PREFIX: Final = "rfhbridge_"
 _VERSIONS: Final = {0: "none"} | {number: level.version for number, level in LEVELS.items()}

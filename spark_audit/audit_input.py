@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spark_audit.controls.digests import DigestFile, read_digests
-from spark_audit.digest import DIGEST_FOLDER
 from spark_audit.facts.pieces import Piece, pieces_of
 from spark_audit.increments.state import State
 from spark_audit.period import EVERYTHING, Period
 from spark_audit.read import TrailFiles
+from spark_audit.trail.digest import DIGEST_FOLDER
 from spark_audit.verify import Anchor, Verification
 
 NO_ANCHOR = Anchor()

@@ -26,9 +26,9 @@ from pathlib import Path
 from string import Template
 from typing import BinaryIO, Final, Self
 
-from spark_audit.digest import DIGEST_FOLDER, STAMPS_FOLDER, anchor_key_of, digest_name, stamp_name, stamp_numbers
 from spark_audit.seal import read_seal, why_not_of
-from spark_audit.segment_forms import COMPRESSED
+from spark_audit.trail.digest import DIGEST_FOLDER, STAMPS_FOLDER, anchor_key_of, digest_name, stamp_name, stamp_numbers
+from spark_audit.trail.segment_forms import COMPRESSED
 from spark_audit.verify.source import DigestFile, SegmentFile, TrailFolder
 
 README: Final = "README.md"

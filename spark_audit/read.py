@@ -8,10 +8,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import BinaryIO, Final, Self
 
-from spark_audit.digest import DIGEST_FOLDER, digest_numbers
 from spark_audit.location import Location
 from spark_audit.period import EVERYTHING, Period
-from spark_audit.segment_forms import CLOSED, OPEN, SEGMENT_NAME, stored_bytes
+from spark_audit.trail.digest import DIGEST_FOLDER, digest_numbers
+from spark_audit.trail.segment_forms import CLOSED, OPEN, SEGMENT_NAME, stored_bytes
 
 #: A compressed segment holds about so many times its own bytes.
 _RATIO: Final = 10

@@ -3,8 +3,8 @@
 `seal.json` beside them: one JSON object with the fields of Seal in alphabetical order, without blanks, in UTF-8, with a
 line feed behind it. `trails` has, for each trail, the number of its last digest when the audit began (0: none), the
 SHA-256 of that digest's bytes, and the hash of the last record. `files` has the SHA-256 of each file by its path.
-`signature` is by `public_key` over the object without `signature` and without the line feed (spark_audit/signature.py);
-both are "" where nobody signed.
+`signature` is by `public_key` over the object without `signature` and without the line feed
+(spark_audit/trail/signature.py); both are "" where nobody signed.
 
 The digest's hash pins the trail up to there, so a trail that has grown is still that trail. A seal without a signature
 shows that the files belong together, and everybody could have written it.
@@ -18,10 +18,10 @@ from typing import Any, Final, Self
 
 import orjson
 
-from spark_audit.digest import LARGEST_DIGEST_BYTES, digest_hash
 from spark_audit.record import ZERO_HASH
-from spark_audit.segment_forms import DamagedSegment
-from spark_audit.signature import Signer, is_signature_of
+from spark_audit.trail.digest import LARGEST_DIGEST_BYTES, digest_hash
+from spark_audit.trail.segment_forms import DamagedSegment
+from spark_audit.trail.signature import Signer, is_signature_of
 from spark_audit.verify import Verification
 from spark_audit.verify.source import LineTooLong, TrailFolder, each_segment
 

@@ -29,7 +29,7 @@ import orjson
 
 from spark_audit.personal import has_keyed
 from spark_audit.record import parsed_record
-from spark_audit.segment_forms import OPEN
+from spark_audit.trail.segment_forms import OPEN
 from spark_audit.verify.source import SegmentFile
 
 #: Raised when an entry changes its meaning; an entry of another version is made anew.

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from spark_audit.segment_forms import SEGMENT_NAME
+from spark_audit.trail.segment_forms import SEGMENT_NAME
 from spark_audit.verify.source import TrailFolder, each_segment
 
 

@@ -45,7 +45,9 @@ PAGES: Final = {
         source="mappings/fields.toml, options.toml and reasons.py, and mq_adapters/reasons.py",
         lines=mq.lines,
     ),
-    "audit-record.md": Page(title="Audit record", source="spark_audit/record and digest.py", lines=records.lines),
+    "audit-record.md": Page(
+        title="Audit record", source="spark_audit/record and spark_audit/trail", lines=records.lines
+    ),
     "audit-controls.md": Page(title="Audit controls", source="spark_audit/controls", lines=controls.lines),
     "audit-detection.md": Page(
         title="Wrong trails that the audit finds",

@@ -13,11 +13,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from docs.generator.markdown import block, code, sentence, table
 from gateway.audit_trail.notes.orders import COMMANDS, MQSC, VERBS
-from spark_audit import digest, personal, seal, segment_forms, signature
+from spark_audit import personal, seal
 from spark_audit.record import FIELDS, KINDS, Field, Kind, RecordKind, line
 from spark_audit.record.columns import ADDED, PARTITION
 from spark_audit.record.fields import MOST_MESSAGE_IDS
 from spark_audit.record.notes import RECORD_FIELDS
+from spark_audit.trail import digest, segment_forms, signature
 
 INTRODUCTION: Final = """
 The trail is the folder `trail` of the data folder. Its segments are files of lines; its digests stand in

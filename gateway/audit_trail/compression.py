@@ -16,8 +16,8 @@ from gateway.audit_trail.segment_files import SegmentFile, segment_files
 from mq_adapters.embedded.store.files import sync_folder
 from mq_adapters.plausible_clock import wall_us
 from mq_adapters.reasons import StoreError
-from spark_audit.digest import Digest
-from spark_audit.segment_forms import CLOSED, COMPRESSED, ZSTANDARD
+from spark_audit.trail.digest import Digest
+from spark_audit.trail.segment_forms import CLOSED, COMPRESSED, ZSTANDARD
 
 _HOUR_US: Final = 3_600_000_000
 #: Measured on trail lines: 0.96 us and 71 bytes a record. Level 3, the default, took 1.8 us and 83 bytes.

@@ -1,7 +1,7 @@
 """The signed digests of one trail: each names the one before. The writer of the trail writes them too.
 
-spark_audit/digest.py defines a digest, and keys/key_chain.py keeps the keys that sign one each. The last digest is read
-when the trail is opened; `verify` reads the others.
+spark_audit/trail/digest.py defines a digest, and keys/key_chain.py keeps the keys that sign one each. The last digest
+is read when the trail is opened; `verify` reads the others.
 Threads of one process may add digests; they get their numbers in the order of the calls.
 """
 
@@ -31,7 +31,8 @@ from gateway.config import ConfigurationError
 from mq_adapters.embedded.store.files import make_folder
 from mq_adapters.kernel_clock import read_clock
 from mq_adapters.reasons import StoreError
-from spark_audit.digest import (
+from spark_audit.record import ZERO_HASH
+from spark_audit.trail.digest import (
     DIGEST_FOLDER,
     KEY_IN_A_FILE,
     Digest,
@@ -43,8 +44,7 @@ from spark_audit.digest import (
     is_countersignature_due,
     parse_digest,
 )
-from spark_audit.record import ZERO_HASH
-from spark_audit.signature import Signer, public_key_of
+from spark_audit.trail.signature import Signer, public_key_of
 
 _SEGMENT_NUMBER: Final = slice(0, 12)
 #: Seconds for which a gateway that ends waits for the first countersignature of a token, as for a witness.

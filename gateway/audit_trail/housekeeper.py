@@ -195,7 +195,7 @@ def _witnessing(plan: TrailPlan, trail: Trail) -> Iterator[Mapping[str, Task]]:
 
 def _git_repository(plan: WitnessPlan, trail: Path) -> "Witness":
     from gateway.audit_trail.witnesses.git_repository import GitRepository
-    from spark_audit.witness_note import NOTES_FOLDER
+    from spark_audit.trail.witness_note import NOTES_FOLDER
 
     return GitRepository(
         plan.name,

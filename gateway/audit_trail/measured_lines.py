@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from spark_audit.digest import SegmentMeasure
 from spark_audit.record import parsed_record
+from spark_audit.trail.digest import SegmentMeasure
 
 #: A segment of which no line can be read has no gateway.
 _NO_GATEWAY: Final = "0" * 24

@@ -9,7 +9,7 @@ import orjson
 from gateway.audit_trail.digests import read_digest
 from gateway.audit_trail.segment_files import segment_files
 from mq_adapters.reasons import StoreError
-from spark_audit.digest import DIGEST_FOLDER, digest_numbers
+from spark_audit.trail.digest import DIGEST_FOLDER, digest_numbers
 
 #: Bytes read at the end of the open segment: a record is shorter, unless it has a very long header.
 _END_BYTES: Final = 1024 * 1024

@@ -14,7 +14,7 @@ from gateway.audit_trail.segment_digests import SegmentDigests
 from gateway.audit_trail.segment_files import SegmentFile, segment_files
 from mq_adapters.embedded.store.files import sync_folder
 from mq_adapters.plausible_clock import wall_us
-from spark_audit.segment_forms import CLOSED, COMPRESSED
+from spark_audit.trail.segment_forms import CLOSED, COMPRESSED
 
 #: What the record says that the keeper of the trail does.
 ORDER: Final = "trail retention"

@@ -13,7 +13,7 @@ from gateway.audit_trail.durable_file import PART_SUFFIX, part_of, put_in_place,
 from gateway.audit_trail.segment_files import SegmentFile, segment_file
 from mq_adapters.embedded.store.files import sync_folder
 from mq_adapters.reasons import StoreError
-from spark_audit.digest import (
+from spark_audit.trail.digest import (
     DIGEST_FOLDER,
     STAMPS_FOLDER,
     Digest,

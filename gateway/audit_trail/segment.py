@@ -38,9 +38,9 @@ from gateway.audit_trail.trail_end import TrailEnd, beginning_of, end_of_lines, 
 from gateway.audit_trail.trail_head import AnotherBatch, TrailChanged, TrailHead, difference, head_by_digest
 from mq_adapters.embedded.store.files import make_folder
 from mq_adapters.reasons import StoreError
-from spark_audit.digest import Digest, DigestKind
 from spark_audit.record import line_hashes
-from spark_audit.segment_forms import CLOSED, OPEN
+from spark_audit.trail.digest import Digest, DigestKind
+from spark_audit.trail.segment_forms import CLOSED, OPEN
 
 _HOUR: Final = "%Y%m%dT%H"
 _US: Final = 1_000_000

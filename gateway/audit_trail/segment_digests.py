@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gateway.audit_trail.digests import Digests, read_digest, segment_number
 from gateway.audit_trail.segment_files import SegmentFile
 from mq_adapters.reasons import StoreError
-from spark_audit.digest import Digest, DigestKind
+from spark_audit.trail.digest import Digest, DigestKind
 
 
 class SegmentDigests:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from spark_audit.record import line_hashes
-from spark_audit.segment_forms import CLOSED, COMPRESSED, OPEN, SEGMENT_NAME, DamagedSegment, text_of
+from spark_audit.trail.segment_forms import CLOSED, COMPRESSED, OPEN, SEGMENT_NAME, DamagedSegment, text_of
 
 TORN_SUFFIX: Final = ".torn"
 #: A segment that is closed while it is looked for has its new name behind the look for the old one.

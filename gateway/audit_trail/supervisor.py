@@ -19,7 +19,7 @@ from gateway.audit_trail.keys.signing_key import check_place, check_token, ready
 from gateway.audit_trail.plan import TrailPlan, versions_of_program
 from gateway.config import ConfigurationError, Settings
 from mq_adapters.embedded.store.files import make_folder
-from spark_audit.digest import KEY_IN_A_FILE
+from spark_audit.trail.digest import KEY_IN_A_FILE
 
 #: How long a stopping gateway waits for the exporter to write what is left, seconds.
 EXPORT_WAIT_S: Final = 30.0

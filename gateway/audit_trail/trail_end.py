@@ -11,7 +11,7 @@ import orjson
 from gateway.audit_trail.digests import read_digest
 from gateway.audit_trail.segment_files import read_segment, segment_files
 from mq_adapters.reasons import StoreError
-from spark_audit.digest import DIGEST_FOLDER, DigestKind, digest_numbers
+from spark_audit.trail.digest import DIGEST_FOLDER, DigestKind, digest_numbers
 
 _HEAD: Final = re.compile(
     rb',"batch":(?P<batch>[0-9]{1,19}),"gateway":"(?P<gateway>[0-9a-f]{24})","kind":"[a-z_]+","at_us":(?P<at_us>[0-9]+)'

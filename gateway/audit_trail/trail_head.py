@@ -17,8 +17,8 @@ from gateway.audit_trail.digests import read_digest, segment_number
 from gateway.audit_trail.segment_files import linked_lines, read_segment, segment_file, segment_files
 from mq_adapters.embedded.unit_of_work import TRAIL_HEAD
 from mq_adapters.reasons import StoreError
-from spark_audit.digest import DIGEST_FOLDER, Digest, DigestKind, digest_numbers
 from spark_audit.record import ZERO_HASH
+from spark_audit.trail.digest import DIGEST_FOLDER, Digest, DigestKind, digest_numbers
 
 if TYPE_CHECKING:  # the exporter has no engine
     from mq_adapters.embedded.engine import Engine

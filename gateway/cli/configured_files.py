@@ -152,7 +152,7 @@ def _keys(settings: Settings) -> Iterator[str]:
     from gateway.audit_trail.keys.personal_key import check_personal_key
     from gateway.audit_trail.keys.signing_key import check_key, check_token
     from gateway.audit_trail.plan import TrailPlan
-    from spark_audit.signature import algorithm_of
+    from spark_audit.trail.signature import algorithm_of
 
     if not settings.audit.enabled:
         return
@@ -173,7 +173,7 @@ def _keys(settings: Settings) -> Iterator[str]:
 def _token(place: "KeyPlace") -> str:
     """What a token or an agent says, which may be away. Raises ConfigurationError where it has another key."""
     from gateway.audit_trail.keys.remote_key import KeyAway, remote_key
-    from spark_audit.signature import algorithm_of
+    from spark_audit.trail.signature import algorithm_of
 
     try:
         there = remote_key(place).public_keys()

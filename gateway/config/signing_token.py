@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from gateway.config.values import Table
-from spark_audit.signature import PUBLIC_KEY, algorithm_of
+from spark_audit.trail.signature import PUBLIC_KEY, algorithm_of
 
 #: Keys that a type has, all of which it needs.
 _OF_TYPE: Final = {

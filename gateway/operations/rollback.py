@@ -30,7 +30,7 @@ from mq_adapters.embedded.unit_of_work import TRAIL_HEAD
 from mq_adapters.plausible_clock import wall_us
 from mq_adapters.reasons import StoreError
 from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
-from spark_audit.digest import DIGEST_FOLDER, digest_numbers
+from spark_audit.trail.digest import DIGEST_FOLDER, digest_numbers
 
 _log = logging.getLogger(__name__)
 

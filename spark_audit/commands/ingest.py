@@ -21,7 +21,7 @@ from spark_audit.commands.terminal import (
 from spark_audit.interruption import Interruption
 from spark_audit.location import Location, LocationFailed
 from spark_audit.result import counted
-from spark_audit.segment_forms import DamagedSegment
+from spark_audit.trail.segment_forms import DamagedSegment
 from spark_audit.verify.source import LineTooLong
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from spark_audit.report.destination import destination_of
 from spark_audit.report.integrity import integrity_of_all
 from spark_audit.result import AuditResult, Integrity, Verdict, counted
 from spark_audit.seal import SealedTrail, write_seal
-from spark_audit.signature import KeySigner, UnusableKey, signer_of_pem
+from spark_audit.trail.signature import KeySigner, UnusableKey, signer_of_pem
 from spark_audit.verify import Anchor, UnusableAnchor, Verification, verify
 from spark_audit.verify import Verdict as VerifyVerdict
 

@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from spark_audit.controls.control import Control, Parameter, Scope, Severity, Tested, violations
-from spark_audit.digest import (
+from spark_audit.location import Location
+from spark_audit.period import Period
+from spark_audit.record import ZERO_HASH
+from spark_audit.trail.digest import (
     FIRST_VERSION,
     LARGEST_DIGEST_BYTES,
     Digest,
@@ -27,9 +30,6 @@ from spark_audit.digest import (
     digest_numbers,
     parse_digest,
 )
-from spark_audit.location import Location
-from spark_audit.period import Period
-from spark_audit.record import ZERO_HASH
 from spark_audit.verify.countersigning import Countersigning, Flaw
 
 if TYPE_CHECKING:
@@ -341,7 +341,7 @@ CONTROL = Control(
     identifier="integrity.digests",
     title="Signed digests and their segments agree",
     severity=Severity.ERROR,
-    source="spark_audit/digest.py; RFC 8032",
+    source="spark_audit/trail/digest.py; RFC 8032",
     scope=Scope.DIGESTS,
     tested=Tested(what="digests", table="digests"),
     rule=violations("digest_findings", "({required} OR NOT is_of_none)", subject="subject", detail="detail"),

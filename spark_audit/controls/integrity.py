@@ -180,7 +180,7 @@ AGREEMENT = Control(
     identifier="integrity.agreement",
     title="This audit and verify agree",
     severity=Severity.ERROR,
-    source="two readings of spark_audit/record/line.py and spark_audit/digest.py",
+    source="two readings of spark_audit/record/line.py and spark_audit/trail/digest.py",
     scope=Scope.VERDICTS,
     rule=Rule(query=""),
     tested=Tested(what="trails", table=""),

@@ -22,7 +22,7 @@ from spark_audit.controls.control import (
     violations,
 )
 from spark_audit.controls.digests import tell_digests
-from spark_audit.digest import CLOCK_ERROR, CLOCK_UNKNOWN
+from spark_audit.trail.digest import CLOCK_ERROR, CLOCK_UNKNOWN
 
 _SECONDS: Final = "seconds"
 
@@ -158,7 +158,7 @@ SYNCHRONISED: Final = Control(
     identifier="timeliness.synchronised",
     title="The clock was synchronised whenever a digest was signed",
     severity=Severity.WARNING,
-    source="adjtimex(2); spark_audit/digest.py: `clock_state`",
+    source="adjtimex(2); spark_audit/trail/digest.py: `clock_state`",
     scope=Scope.DIGESTS,
     tested=Tested(what="digests", table="digests", where=f"clock_state <> '{CLOCK_UNKNOWN}'"),
     rule=violations(

@@ -17,7 +17,7 @@ from spark_audit.facts.lines import Line, hash_of, parsed, shown
 from spark_audit.location import Location, LocationFailed
 from spark_audit.record import FIELDS
 from spark_audit.remote_location import RemoteLocation
-from spark_audit.segment_forms import DamagedSegment, Readable, open_segment, stored_bytes, text_of
+from spark_audit.trail.segment_forms import DamagedSegment, Readable, open_segment, stored_bytes, text_of
 from spark_audit.verify.source import BLOCK_BYTES, LONGEST_LINE_BYTES
 
 #: Large enough to pay for a task, small enough to spread a segment of 64 MiB over two.

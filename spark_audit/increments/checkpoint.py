@@ -29,7 +29,7 @@ from spark_audit.increments.trails import OtherTrail, check_head
 from spark_audit.ingest.manifest import EARLIER_STREAM_FILE, MANIFEST_FILE, sync_folder
 from spark_audit.ingest.warehouse import LOCK, alone_in, replace_file
 from spark_audit.location import Location
-from spark_audit.signature import KeySigner, UnusableKey, signer_of_pem
+from spark_audit.trail.signature import KeySigner, UnusableKey, signer_of_pem
 
 STREAM_VERSION: Final = 2
 KEY_FILE: Final = "key.pem"

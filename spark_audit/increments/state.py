@@ -25,7 +25,7 @@ from spark_audit.facts import derived
 from spark_audit.facts.tables import FLAG, NUMBER, TEXT, schema_of
 from spark_audit.record import ZERO_HASH
 from spark_audit.seal import SealedTrail
-from spark_audit.signature import Signer, is_signature_of
+from spark_audit.trail.signature import Signer, is_signature_of
 
 STATE_FILE: Final = "state.zst"
 STATE_VERSION: Final = 2

@@ -10,7 +10,6 @@ from typing import Final
 
 from spark_audit.audit_input import ALONE, NO_ANCHOR, AuditInput, input_of_trails
 from spark_audit.controls.digests import DigestFile, read_digests
-from spark_audit.digest import DIGEST_FOLDER, LARGEST_DIGEST_BYTES, DigestKind, digest_hash, digest_name
 from spark_audit.engines.engine import Engine
 from spark_audit.facts.lines import hash_of, parsed
 from spark_audit.facts.pieces import SegmentPiece
@@ -18,7 +17,8 @@ from spark_audit.increments.carried import state_of
 from spark_audit.increments.state import Rules, State, TrailHead
 from spark_audit.location import Location
 from spark_audit.read import TrailFiles, trail_files
-from spark_audit.segment_forms import OPEN, SEGMENT_NAME
+from spark_audit.trail.digest import DIGEST_FOLDER, LARGEST_DIGEST_BYTES, DigestKind, digest_hash, digest_name
+from spark_audit.trail.segment_forms import OPEN, SEGMENT_NAME
 from spark_audit.verify import Anchor, Verification
 
 _NUMBER_DIGITS: Final = 12

@@ -7,12 +7,12 @@ from typing import Final
 
 from spark_audit.audit_input import ALONE, AuditInput
 from spark_audit.controls.digests import read_digests
-from spark_audit.digest import DIGEST_FOLDER
 from spark_audit.facts.pieces import ParquetPiece
 from spark_audit.ingest.manifest import EARLIER_STREAM_FILE, DataFile, Manifest
 from spark_audit.ingest.warehouse import Damaged, check_files
 from spark_audit.location import Location
 from spark_audit.period import AROUND_US, Period, hour_of
+from spark_audit.trail.digest import DIGEST_FOLDER
 
 _SEGMENT_NUMBER: Final = 12
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -15,14 +15,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from spark_audit.digest import (
-    DIGEST_FOLDER,
-    DigestKind,
-    MalformedDigest,
-    digest_name,
-    digest_numbers,
-    parse_digest,
-)
 from spark_audit.facts.pieces import Piece, pieces_of
 from spark_audit.ingest import delta_log
 from spark_audit.ingest.manifest import DataFile, IngestedSegment, Manifest
@@ -31,6 +23,14 @@ from spark_audit.ingest.segments import MeasuredSegment, Measuring
 from spark_audit.ingest.warehouse import Damaged
 from spark_audit.location import Location
 from spark_audit.schema import batches_of, ingested_schema
+from spark_audit.trail.digest import (
+    DIGEST_FOLDER,
+    DigestKind,
+    MalformedDigest,
+    digest_name,
+    digest_numbers,
+    parse_digest,
+)
 
 #: Bytes of text of one batch. A kill loses at most one batch, and Spark sorts one at a time.
 BATCH_BYTES: Final = 4 * 1024**3

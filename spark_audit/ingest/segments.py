@@ -10,7 +10,7 @@ import orjson
 
 from spark_audit.location import Location, Status
 from spark_audit.record import Kind
-from spark_audit.segment_forms import OPEN
+from spark_audit.trail.segment_forms import OPEN
 from spark_audit.verify.source import SegmentFile, TrailFolder, each_segment
 
 

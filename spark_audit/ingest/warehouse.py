@@ -15,11 +15,11 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
-from spark_audit.digest import DIGEST_FOLDER
 from spark_audit.ingest import delta_log
 from spark_audit.ingest.manifest import DELTA_LOG, MANIFEST_FILE, RECORDS, DataFile, Manifest, sync_folder
 from spark_audit.location import Location
 from spark_audit.remote_location import RemoteLocation
+from spark_audit.trail.digest import DIGEST_FOLDER
 
 #: Where Spark writes files in a folder of this machine, before they are brought into place.
 STAGING: Final = "staging"

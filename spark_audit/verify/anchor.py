@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spark_audit.digest import (
+from spark_audit.trail.digest import (
     DIGEST_FOLDER,
     LARGEST_DIGEST_BYTES,
     digest_number,
 )
-from spark_audit.signature import UnusableKey, public_key_from_text
+from spark_audit.trail.signature import UnusableKey, public_key_from_text
 
 #: A `.pub` file is 65 bytes.
 _LARGEST_KEY_FILE_BYTES = 1_024

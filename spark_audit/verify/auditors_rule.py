@@ -16,8 +16,8 @@ A policy may hold the rule; options of `verify` go first:
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from spark_audit.digest import COUNTERSIGNED_EVERY_US, DIGEST_FOLDER, Digest, DigestKind, digest_name
 from spark_audit.period import second_text
+from spark_audit.trail.digest import COUNTERSIGNED_EVERY_US, DIGEST_FOLDER, Digest, DigestKind, digest_name
 from spark_audit.verify.digests import segment_number
 from spark_audit.verify.verdict import Finding, Findings
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from spark_audit.digest import Digest
 from spark_audit.record import RECORD_VERSION, ZERO_HASH, Kind, line_hashes, parsed_record
+from spark_audit.trail.digest import Digest
 from spark_audit.verify.verdict import Finding, Findings, Restoration
 
 #: Lines of a segment that are no records, after which the rest of it is not read: it is no segment.

@@ -3,8 +3,8 @@
 import sys
 from dataclasses import dataclass, field
 
-from spark_audit.digest import Digest, DigestKind, SegmentMeasure
-from spark_audit.segment_forms import OPEN, DamagedSegment
+from spark_audit.trail.digest import Digest, DigestKind, SegmentMeasure
+from spark_audit.trail.segment_forms import OPEN, DamagedSegment
 from spark_audit.verify.chain import MOST_FOREIGN_LINES, LineChain
 from spark_audit.verify.digests import segment_number
 from spark_audit.verify.source import LineTooLong, SegmentFile

@@ -1,4 +1,4 @@
-"""Which countersignatures of a trail are there and which are missing, digest after digest (spark_audit/digest.py).
+"""The countersignatures of a trail that are there or missing, digest after digest (spark_audit/trail/digest.py).
 
 A key in a file countersigns in the place: a digest without the countersignature that is due is wrong at once. A key in
 a token or behind an agent may be away, so its countersignature comes later:
@@ -15,15 +15,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from spark_audit.digest import (
+from spark_audit.period import second_text
+from spark_audit.result import counted
+from spark_audit.trail.digest import (
     COUNTERSIGNED_EVERY_US,
     KEY_IN_A_FILE,
     Digest,
     DigestKind,
     is_countersignature_due,
 )
-from spark_audit.period import second_text
-from spark_audit.result import counted
 
 #: The last digests that a late countersignature may be of. The gateway asks for one of its last digest, and waits for
 #: it for at most 600 s (audit.signing_token.timeout_s).

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from spark_audit.digest import (
+from spark_audit.record import ZERO_HASH
+from spark_audit.result import counted
+from spark_audit.trail.digest import (
     CLOCK_UNKNOWN,
     DIGEST_FOLDER,
     FIRST_VERSION,
@@ -15,8 +17,6 @@ from spark_audit.digest import (
     digest_name,
     parse_digest,
 )
-from spark_audit.record import ZERO_HASH
-from spark_audit.result import counted
 from spark_audit.verify.countersigning import Countersigning
 from spark_audit.verify.verdict import Finding, Findings
 

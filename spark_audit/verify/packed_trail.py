@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-from spark_audit.digest import DIGEST_FOLDER, LARGEST_DIGEST_BYTES, STAMPS_FOLDER, digest_number
+from spark_audit.trail.digest import DIGEST_FOLDER, LARGEST_DIGEST_BYTES, STAMPS_FOLDER, digest_number
 from spark_audit.verify.anchor import Anchor
 from spark_audit.verify.auditors_rule import NO_RULE, AuditorsRule
 from spark_audit.verify.source import BLOCK_BYTES, TORN, DigestFile, Entry, SegmentFile, in_checking_order, segment_file

@@ -17,10 +17,10 @@ from typing import Any, Final
 
 import orjson
 
-from spark_audit.digest import FIRST_VERSION, Digest, DigestKind, MalformedDigest, digest_hash, parse_digest
 from spark_audit.life import MOST_RECORDS, Life, life_of
-from spark_audit.merkle import HASH_BYTES, audit_paths, root_of_path
 from spark_audit.record import line_hashes
+from spark_audit.trail.digest import FIRST_VERSION, Digest, DigestKind, MalformedDigest, digest_hash, parse_digest
+from spark_audit.trail.merkle import HASH_BYTES, audit_paths, root_of_path
 from spark_audit.verify.digests import segment_number
 from spark_audit.verify.source import DigestFile, SegmentFile, TrailLines, TrailSource
 from spark_audit.verify.verdict import Verdict

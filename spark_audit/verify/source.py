@@ -11,7 +11,8 @@ from functools import partial
 from io import BytesIO
 from typing import BinaryIO, Final, Protocol
 
-from spark_audit.digest import (
+from spark_audit.location import Location
+from spark_audit.trail.digest import (
     DIGEST_FOLDER,
     LARGEST_DIGEST_BYTES,
     DigestKind,
@@ -20,8 +21,7 @@ from spark_audit.digest import (
     digest_numbers,
     parse_digest,
 )
-from spark_audit.location import Location
-from spark_audit.segment_forms import CLOSED, SEGMENT_NAME, Readable, open_segment, text_of
+from spark_audit.trail.segment_forms import CLOSED, SEGMENT_NAME, Readable, open_segment, text_of
 from spark_audit.verify.digests import segment_number
 
 TORN: Final = ".torn"

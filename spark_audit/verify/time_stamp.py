@@ -18,7 +18,9 @@ from rfc3161_client import TimeStampResponse, VerifierBuilder, decode_timestamp_
 from rfc3161_client.tsp import Accuracy, PKIStatus
 from rfc3161_client.verify import SHA256_OID
 
-from spark_audit.digest import (
+from spark_audit.period import second_text
+from spark_audit.result import counted
+from spark_audit.trail.digest import (
     DIGEST_FOLDER,
     LARGEST_DIGEST_BYTES,
     STAMPS_FOLDER,
@@ -29,8 +31,6 @@ from spark_audit.digest import (
     stamp_name,
     stamp_numbers,
 )
-from spark_audit.period import second_text
-from spark_audit.result import counted
 from spark_audit.verify.verdict import Finding, Findings, Verdict, Verification, in_order
 
 #: A reply with three certificates of 4,096-bit RSA keys has 8,000 bytes.

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from spark_audit.digest import DIGEST_FOLDER, digest_name
 from spark_audit.location import Location
 from spark_audit.record import RECORD_VERSION
 from spark_audit.result import counted
+from spark_audit.trail.digest import DIGEST_FOLDER, digest_name
 from spark_audit.verify.anchor import Anchor
 from spark_audit.verify.auditors_rule import NO_RULE, AuditorsRule, RuleCheck
 from spark_audit.verify.chain import MOST_RESTORATIONS, LineChain

@@ -13,8 +13,8 @@ import pytest
 
 from mq_adapters import connect as connect_queue_manager
 from mq_adapters.message import Message, MessageDescriptor
-from spark_audit.digest import DigestKind, parse_digest
 from spark_audit.personal import PersonalKey, opened_record
+from spark_audit.trail.digest import DigestKind, parse_digest
 from spark_audit.verify import Anchor, Verdict, verify
 from tests.end_to_end.conftest import Connect, StartGateway, connected
 from tests.end_to_end.gateway_process import PATIENCE_S, Gateway

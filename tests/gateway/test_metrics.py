@@ -22,7 +22,7 @@ from gateway.metrics import GatewayCollector, MetricsPage
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.store.checkpoint import PAGE_BYTES
-from spark_audit.witness_note import SIGNING_TOKEN, WitnessNote, countersignature_note_path, note_path
+from spark_audit.trail.witness_note import SIGNING_TOKEN, WitnessNote, countersignature_note_path, note_path
 from tests.gateway.bridge.conftest import REPLY_QUEUE, SUBSCRIBER_QUEUE, World
 
 SECOND_US = 1_000_000

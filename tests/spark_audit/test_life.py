@@ -6,7 +6,7 @@ import pytest
 
 from spark_audit import life as life_module
 from spark_audit.life import Life, life_of
-from spark_audit.segment_forms import DamagedSegment
+from spark_audit.trail.segment_forms import DamagedSegment
 from spark_audit.verify.source import TrailFolder
 
 IN = {"direction": "in", "client": "boiler", "session_epoch": 1}

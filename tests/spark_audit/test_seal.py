@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spark_audit.seal import MalformedSeal, Seal, SealedTrail, parse_seal, read_seal, why_not_of, write_seal
-from spark_audit.signature import KeySigner
+from spark_audit.trail.signature import KeySigner
 from spark_audit.verify import verify
 from tests.every_case import for_every
 from tests.spark_audit.conftest import ChainedTrail, TrailBuilder, signing_key

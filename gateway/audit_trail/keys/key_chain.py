@@ -25,7 +25,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from mq_adapters.embedded.store.files import make_folder, sync_folder
-from spark_audit.signature import public_key_of
+from spark_audit.trail.signature import public_key_of
 
 CHAIN_FOLDER: Final = "trail-chain"
 _NUMBER_BYTES: Final = 8

@@ -2,7 +2,7 @@
 
 The writer of the trail asks for a countersignature of its last digest, and takes it when it is there (digests.py). If
 the key is away, it is asked again after a pause, for the last digest at that time. A note beside the trail says which
-digest was countersigned last, and why the key does not answer (its form: spark_audit/witness_note.py).
+digest was countersigned last, and why the key does not answer (its form: spark_audit/trail/witness_note.py).
 """
 
 import logging
@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 from gateway.audit_trail.durable_file import put_in_place
 from gateway.audit_trail.keys.remote_key import KeyAway, RemoteKey
-from spark_audit.digest import late_input
-from spark_audit.signature import is_signature_of
-from spark_audit.witness_note import SIGNING_TOKEN, WitnessNote, countersignature_note_path, read_note
+from spark_audit.trail.digest import late_input
+from spark_audit.trail.signature import is_signature_of
+from spark_audit.trail.witness_note import SIGNING_TOKEN, WitnessNote, countersignature_note_path, read_note
 
 #: A key that failed is asked again after this, then after twice as long, up to the longest, seconds.
 FIRST_PAUSE_S: Final = 5.0

@@ -4,9 +4,9 @@
     KEY.pub    with `.pub` for the last suffix: the public key, hex digits and a line feed
     KEY.next   the key that is to take over: the writer of the trail countersigns it with the old key, then renames it
 
-It countersigns the first digest of a chain of keys, and one an hour (spark_audit/digest.py). The last digest says which
-key is in force. If the key is missing or is another one, the gateway does not start: a trail that nobody can sign would
-be worth nothing, and nobody would notice before it is needed.
+It countersigns the first digest of a chain of keys, and one an hour (spark_audit/trail/digest.py). The last digest says
+which key is in force. If the key is missing or is another one, the gateway does not start: a trail that nobody can
+sign would be worth nothing, and nobody would notice before it is needed.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from gateway.audit_trail.durable_file import make_in_place, part_of, put_in_place
 from gateway.config import ConfigurationError
 from mq_adapters.embedded.store.files import make_folder, sync_folder
-from spark_audit.signature import KeySigner, Signer, UnusableKey, signer_of_pem
+from spark_audit.trail.signature import KeySigner, Signer, UnusableKey, signer_of_pem
 
 _LARGEST_KEY_BYTES: Final = 16_384
 _NEXT_SUFFIX: Final = ".next"

@@ -18,7 +18,7 @@ from typing import Final
 from gateway.audit_trail.child import ProgramFailed, output_of
 from gateway.audit_trail.witnesses.witness import Witnessed, WitnessError, WorthlessWitness, operation_of
 from mq_adapters.embedded.store.files import make_folder
-from spark_audit.digest import DIGEST_FOLDER, digest_number, digest_place
+from spark_audit.trail.digest import DIGEST_FOLDER, digest_number, digest_place
 
 #: What git may write into one file, blocks of 512 bytes: a branch with 350,000 digests (ten years) has 100 MB.
 _MOST_FILE_BLOCKS: Final = 2 * 1024 * 1024

@@ -27,7 +27,7 @@ from typing import Any, Final, Literal
 
 import orjson
 
-from spark_audit.digest import DIGEST_FOLDER, LARGEST_DIGEST_BYTES, digest_name, digest_number, digest_place
+from spark_audit.trail.digest import DIGEST_FOLDER, LARGEST_DIGEST_BYTES, digest_name, digest_number, digest_place
 
 #: Address space of the program: botocore with TLS takes 0.4 GB of it.
 _MOST_MEMORY_BYTES: Final = 1536 * 1024 * 1024

@@ -20,7 +20,7 @@ from gateway.audit_trail.digests import read_digest
 from gateway.audit_trail.durable_file import put_in_place
 from gateway.audit_trail.witnesses.witness import Witnessed, WitnessError, operation_of
 from mq_adapters.embedded.store.files import make_folder
-from spark_audit.digest import DIGEST_FOLDER, STAMPS_FOLDER, digest_name, stamp_name, stamp_numbers
+from spark_audit.trail.digest import DIGEST_FOLDER, STAMPS_FOLDER, digest_name, stamp_name, stamp_numbers
 from spark_audit.verify.time_stamp import (
     LARGEST_STAMP_BYTES,
     UnusableAuthority,

@@ -1,7 +1,7 @@
 """A witness of the trail's digests, and the task that keeps it up to date.
 
 The task runs in a thread of its own: a witness that hangs delays neither a line of the trail nor another witness. Its
-note lies beside the trail (spark_audit/witness_note.py). A kill between a submission and its note repeats the
+note lies beside the trail (spark_audit/trail/witness_note.py). A kill between a submission and its note repeats the
 submission at most, and the witness is asked first how far it has come.
 """
 
@@ -16,7 +16,7 @@ from gateway.audit_trail.durable_file import put_in_place
 from mq_adapters.embedded.store.files import make_folder
 from mq_adapters.plausible_clock import wall_us
 from mq_adapters.reasons import StoreError
-from spark_audit.witness_note import WitnessNote, note_path, read_note
+from spark_audit.trail.witness_note import WitnessNote, note_path, read_note
 
 #: A witness that failed is tried again after this, then after twice as long, up to the longest, seconds.
 FIRST_PAUSE_S: Final = 30.0

@@ -198,7 +198,7 @@ def _named(found: "Fates", client: str, topic: str, key: PersonalKey | None) -> 
 
 def _life(message_id: str, trails: tuple[Path, ...], index: "SegmentIndex | None") -> "Life":
     from spark_audit.life import life_of
-    from spark_audit.segment_forms import DamagedSegment
+    from spark_audit.trail.segment_forms import DamagedSegment
     from spark_audit.verify.source import LineTooLong, TrailFolder
 
     try:

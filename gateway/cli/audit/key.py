@@ -36,7 +36,7 @@ def show(data: DataOption = None, config: ConfigOption = None) -> None:
     code 0: printed; 2: there is no key; 3: wrong use.
     """
     from gateway.audit_trail.keys.key_chain import living_key
-    from spark_audit.digest import DIGEST_FOLDER, anchor_key_of
+    from spark_audit.trail.digest import DIGEST_FOLDER, anchor_key_of
 
     trail, _ = _trail_and_plan(data, config)
     public_key = anchor_key_of(trail / DIGEST_FOLDER) or living_key(trail, 1)

@@ -25,7 +25,7 @@ _COLUMNS: Final = ("time", "client", "topic", "MsgId", "what became of it")
 def fates_in(wanted: "Wanted", trails: tuple[Path, ...], index: "SegmentIndex | None") -> "Fates":
     """The fates of the messages that fit. Raises CommandFailed if a trail cannot be read."""
     from spark_audit.fates import fates_of
-    from spark_audit.segment_forms import DamagedSegment
+    from spark_audit.trail.segment_forms import DamagedSegment
     from spark_audit.verify.source import LineTooLong, TrailFolder
 
     try:

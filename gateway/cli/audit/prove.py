@@ -84,7 +84,7 @@ def _proof(message_id: str, pack: Path | None, data: Path | None, config: Path |
 
 @contextmanager
 def _failing_in_our_words() -> Iterator[None]:
-    from spark_audit.segment_forms import DamagedSegment
+    from spark_audit.trail.segment_forms import DamagedSegment
     from spark_audit.verify.packed_trail import UnusablePack
     from spark_audit.verify.proof import ProofError
     from spark_audit.verify.source import LineTooLong

@@ -163,7 +163,7 @@ class Printing:
 
     def print_trail(self, folder: Path) -> None:
         """Prints the records of a trail that fit. Raises CommandFailed for unreadable segments, and BrokenPipeError."""
-        from spark_audit.segment_forms import DamagedSegment
+        from spark_audit.trail.segment_forms import DamagedSegment
         from spark_audit.verify.source import LineTooLong, TrailFolder, each_segment
 
         source = TrailFolder(folder)
@@ -193,7 +193,7 @@ class Printing:
 
     def _chosen(self, block: bytes, segment: "SegmentFile") -> Iterator[bytes]:
         from spark_audit.record import parsed_record
-        from spark_audit.segment_forms import OPEN
+        from spark_audit.trail.segment_forms import OPEN
 
         *lines, rest = block.split(b"\n")
         if rest and segment.ending != OPEN:  # the last line of an open one is still being written

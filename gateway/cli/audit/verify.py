@@ -178,9 +178,9 @@ def _verification(
     rule: "AuditorsRule",
 ) -> "Verification":
     from gateway.audit_trail.exporter import TRAIL_FOLDER
+    from spark_audit.trail.witness_note import notes_beside
     from spark_audit.verify import verify as verify_trail
     from spark_audit.verify import verify_pack
-    from spark_audit.witness_note import notes_beside
 
     if evidence is None:
         trail = settings_for(config, data).data / TRAIL_FOLDER

@@ -8,7 +8,7 @@ from gateway.audit_trail.compression import Compression
 from gateway.audit_trail.retention import Retention
 from gateway.audit_trail.segment import Trail
 from gateway.audit_trail.segment_digests import SegmentDigests
-from spark_audit.digest import parse_digest
+from spark_audit.trail.digest import parse_digest
 
 HOUR = timedelta(hours=1)
 

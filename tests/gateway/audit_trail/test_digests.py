@@ -14,7 +14,7 @@ from gateway.audit_trail.records import Chain
 from gateway.audit_trail.segment import SegmentLimits, Trail
 from mq_adapters.kernel_clock import STATES, UNKNOWN, ClockReading
 from mq_adapters.reasons import StoreError
-from spark_audit.digest import _CLOCK_STATE, Digest, parse_digest
+from spark_audit.trail.digest import _CLOCK_STATE, Digest, parse_digest
 from spark_audit.verify import Verdict, verify
 from tests.gateway.audit_trail.conftest import GATEWAY, NOON, NOON_US
 

@@ -23,7 +23,7 @@ from gateway.audit_trail.segment_files import segment_files
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.system_queues import AUDIT_QUEUE
-from spark_audit.digest import DigestKind, parse_digest
+from spark_audit.trail.digest import DigestKind, parse_digest
 from spark_audit.verify import Verdict, verify
 from tests.gateway.audit_trail.conftest import NOTE_TAKER, Store
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from spark_audit.digest import Digest, SegmentMeasure, digest_hash, digest_name
 from spark_audit.seal import SealedTrail, write_seal
-from spark_audit.signature import public_key_of
+from spark_audit.trail.digest import Digest, SegmentMeasure, digest_hash, digest_name
+from spark_audit.trail.signature import public_key_of
+from spark_audit.trail.witness_note import WitnessNote, note_path
 from spark_audit.verify import verify
-from spark_audit.witness_note import WitnessNote, note_path
 from tests.certificate_authority import Authority
 
 GATEWAY = "0102030405060708090a0b0c"

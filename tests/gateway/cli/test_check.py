@@ -12,7 +12,7 @@ from gateway.audit_trail.keys.signing_key import make_key
 from gateway.audit_trail.segment import Trail
 from gateway.config import Settings
 from mq_adapters.reasons import StoreError
-from spark_audit.signature import public_key_of
+from spark_audit.trail.signature import public_key_of
 from tests.gateway.access.jwt_vectors import ES256_KEY, HS256_KEY
 from tests.ssh_agent import running_agent
 

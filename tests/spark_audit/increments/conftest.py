@@ -15,7 +15,7 @@ from spark_audit.increments.given import NamedBefore, check_names, give
 from spark_audit.increments.state import Rules, State
 from spark_audit.increments.trails import files_since, heads_of, input_since, state_behind
 from spark_audit.policy import Policy
-from spark_audit.signature import KeySigner
+from spark_audit.trail.signature import KeySigner
 from tests.spark_audit.conftest import signing_key
 
 SIGNER = KeySigner(signing_key(9))

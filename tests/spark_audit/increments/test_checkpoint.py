@@ -13,7 +13,7 @@ from spark_audit.increments.checkpoint import Checkpoint, UnusableCheckpoint
 from spark_audit.increments.state import Rules, State
 from spark_audit.ingest.warehouse import InUse
 from spark_audit.policy import Policy
-from spark_audit.signature import KeySigner
+from spark_audit.trail.signature import KeySigner
 from tests.every_case import for_every
 from tests.spark_audit.conftest import signing_key
 

@@ -12,7 +12,7 @@ from spark_audit.custody.memory import Memory
 from spark_audit.increments import state as state_module
 from spark_audit.increments.state import TABLES, OtherRules, Rules, State, TrailHead, UnusableState
 from spark_audit.policy import Policy
-from spark_audit.signature import KeySigner, Signer
+from spark_audit.trail.signature import KeySigner, Signer
 from tests.every_case import for_every
 from tests.spark_audit.conftest import signing_key
 from tests.spark_audit.increments.conftest import SIGNER

@@ -25,7 +25,7 @@ from spark_audit.ingest.segments import Measuring
 from spark_audit.ingest.warehouse import Damaged, InUse, writing_to
 from spark_audit.period import EVERYTHING, Period
 from spark_audit.read import trail_files
-from spark_audit.segment_forms import DamagedSegment
+from spark_audit.trail.segment_forms import DamagedSegment
 from tests.spark_audit.conftest import GATEWAY, Facts, SignedTrail, TrailBuilder, audited, policy_of
 
 OTHER_GATEWAY = "ff" * 12

@@ -12,8 +12,8 @@ import pytest
 from cryptography.x509 import load_pem_x509_certificate
 
 from gateway.audit_trail.segment import Trail
-from spark_audit.digest import DIGEST_FOLDER, STAMPS_FOLDER, digest_name, stamp_name, stamp_numbers
 from spark_audit.pack import PackContents, write_pack
+from spark_audit.trail.digest import DIGEST_FOLDER, STAMPS_FOLDER, digest_name, stamp_name, stamp_numbers
 from spark_audit.verify import Anchor, Finding, Verdict, Verification, verify, verify_pack
 from spark_audit.verify.packed_trail import UnusablePack, packed_stamps
 from spark_audit.verify.time_stamp import (

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from gateway.audit_trail.keys.agent_key import AgentKey
 from gateway.audit_trail.keys.remote_key import KeyAway, KeyPlace, remote_key
-from spark_audit.signature import is_signature_of, public_key_of
+from spark_audit.trail.signature import is_signature_of, public_key_of
 from tests.ssh_agent import SshAgent, running_agent
 
 

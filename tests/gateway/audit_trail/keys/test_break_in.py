@@ -17,7 +17,8 @@ from gateway.audit_trail.keys import key_chain
 from gateway.audit_trail.keys.key_chain import chain_folder
 from gateway.audit_trail.segment import SIGNING_KEY_NAME, Trail
 from mq_adapters.embedded.direct import Direct
-from spark_audit.digest import (
+from spark_audit.record import line_hashes
+from spark_audit.trail.digest import (
     Digest,
     DigestKind,
     SegmentMeasure,
@@ -26,8 +27,7 @@ from spark_audit.digest import (
     digest_name,
     parse_digest,
 )
-from spark_audit.record import line_hashes
-from spark_audit.signature import KeySigner, public_key_of, signer_of_pem
+from spark_audit.trail.signature import KeySigner, public_key_of, signer_of_pem
 from spark_audit.verify import Anchor, AuditorsRule, Finding, Verdict, verify
 from tests.every_case import for_every
 from tests.gateway.audit_trail.conftest import GATEWAY, NOON_US

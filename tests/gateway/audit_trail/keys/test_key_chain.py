@@ -16,9 +16,9 @@ from gateway.audit_trail.keys.key_chain import KeyChain, chain_folder
 from gateway.audit_trail.segment import SIGNING_KEY_NAME, Trail
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.store.backup import back_up
-from spark_audit.digest import DIGEST_VERSION, digest_hash, parse_digest
 from spark_audit.pack import PackContents, write_pack
-from spark_audit.signature import public_key_of
+from spark_audit.trail.digest import DIGEST_VERSION, digest_hash, parse_digest
+from spark_audit.trail.signature import public_key_of
 from spark_audit.verify import Anchor, Finding, Verdict, verify
 from tests.gateway.audit_trail.conftest import GATEWAY, NOON
 from tests.gateway.audit_trail.test_kill_at_every_step import killed_at

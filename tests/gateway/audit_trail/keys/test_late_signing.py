@@ -15,10 +15,10 @@ from gateway.audit_trail.keys.remote_key import KeyAway, KeyPlace
 from gateway.audit_trail.keys.signing_key import read_key
 from gateway.audit_trail.segment import Trail
 from gateway.config import ConfigurationError
-from spark_audit.digest import Digest, parse_digest
-from spark_audit.signature import KeySigner, public_key_of
+from spark_audit.trail.digest import Digest, parse_digest
+from spark_audit.trail.signature import KeySigner, public_key_of
+from spark_audit.trail.witness_note import countersignature_age_s, countersignature_note_path, read_note
 from spark_audit.verify import Anchor, Verdict, verify
-from spark_audit.witness_note import countersignature_age_s, countersignature_note_path, read_note
 from tests.gateway.audit_trail.conftest import batches, clock, folder  # noqa: F401
 
 WAIT_S = 30

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from gateway.audit_trail.keys.signing_key import make_key, make_next_key, next_key_path, ready_key
 from gateway.config import ConfigurationError
-from spark_audit.signature import is_signature_of
+from spark_audit.trail.signature import is_signature_of
 
 #: RFC 8032, section 7.1, test 1: secret key and public key.
 SECRET = bytes.fromhex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60")

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.audit_trail.keys.remote_key import KeyAway, KeyPlace, remote_key
 from gateway.audit_trail.keys.token_key import _public_key
-from spark_audit.signature import algorithm_of, is_signature_of
+from spark_audit.trail.signature import algorithm_of, is_signature_of
 
 LIBRARIES = (
     Path("/usr/lib/softhsm/libsofthsm2.so"),

@@ -16,9 +16,9 @@ from gateway.audit_trail.segment import Trail
 from gateway.audit_trail.witnesses.git_repository import GitRepository
 from gateway.audit_trail.witnesses.witness import WitnessError, Witnessing, WorthlessWitness
 from mq_adapters.plausible_clock import PlausibleClock
-from spark_audit.digest import DIGEST_FOLDER, digest_name
+from spark_audit.trail.digest import DIGEST_FOLDER, digest_name
+from spark_audit.trail.witness_note import note_path, read_note
 from spark_audit.verify import Anchor, Finding, Verdict, verify
-from spark_audit.witness_note import note_path, read_note
 from tests.gateway.audit_trail.conftest import batches, clock, folder  # noqa: F401
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")

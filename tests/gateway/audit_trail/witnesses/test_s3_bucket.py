@@ -18,9 +18,9 @@ from gateway.audit_trail.witnesses.s3_bucket import S3Bucket
 from gateway.audit_trail.witnesses.s3_objects import Bucket, BucketError, S3Objects, fetch_digests
 from gateway.audit_trail.witnesses.witness import Witnessed, WitnessError, Witnessing, WorthlessWitness
 from mq_adapters.plausible_clock import PlausibleClock
-from spark_audit.digest import digest_name, digest_place
+from spark_audit.trail.digest import digest_name, digest_place
+from spark_audit.trail.witness_note import note_path, read_note
 from spark_audit.verify import Anchor, Verdict, verify
-from spark_audit.witness_note import note_path, read_note
 from tests.gateway.audit_trail.conftest import batches, clock, folder  # noqa: F401
 from tests.object_lock import LocalS3, local_s3
 

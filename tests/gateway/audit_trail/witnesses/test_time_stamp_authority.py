@@ -13,9 +13,9 @@ from gateway.audit_trail.segment import Trail
 from gateway.audit_trail.witnesses.time_stamp_authority import TimeStampAuthority
 from gateway.audit_trail.witnesses.witness import WitnessError, Witnessing
 from mq_adapters.plausible_clock import PlausibleClock
-from spark_audit.digest import DIGEST_FOLDER, STAMPS_FOLDER, digest_name, stamp_name, stamp_numbers
+from spark_audit.trail.digest import DIGEST_FOLDER, STAMPS_FOLDER, digest_name, stamp_name, stamp_numbers
+from spark_audit.trail.witness_note import note_path, read_note
 from spark_audit.verify.time_stamp import LARGEST_STAMP_BYTES
-from spark_audit.witness_note import note_path, read_note
 from tests.gateway.audit_trail.conftest import batches, clock, folder  # noqa: F401
 from tests.time_stamping import POLICY, REPLY_TYPE, StampingAuthority, StampingServer, needs_openssl_ts, openssl
 

@@ -15,7 +15,7 @@ from gateway.audit_trail.witnesses.witness import (
     Witnessing,
     WorthlessWitness,
 )
-from spark_audit.witness_note import note_path, read_note
+from spark_audit.trail.witness_note import note_path, read_note
 from tests.gateway.audit_trail.conftest import batches, clock, folder  # noqa: F401
 
 

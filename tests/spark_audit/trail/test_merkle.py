@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from spark_audit.merkle import MerkleTree, audit_paths, leaf_hash, node_hash, root_of_path
+from spark_audit.trail.merkle import MerkleTree, audit_paths, leaf_hash, node_hash, root_of_path
 
 #: The eight leaves of the Certificate Transparency project's test vectors.
 LEAVES = [

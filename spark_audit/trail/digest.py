@@ -20,7 +20,7 @@ digest is signed, signs once, and is then destroyed. So nobody can sign a digest
 `countersignature`: the first digest of a chain of keys, every rotation (by the old key) and the first digest behind it
 (by the new one), and each digest whose `until_us` is an hour or more later than that of the last digest with a
 countersignature, or earlier. Elsewhere `countersignature` is "". Keys and signatures have the forms of
-spark_audit/signature.py.
+spark_audit/trail/signature.py.
 
 Version 3: `key_place` says where the configured key lies. A key in a token or behind an agent may be away, and no
 digest waits for it. A countersignature that is due then comes later, in a digest of kind countersignature. It is over
@@ -48,8 +48,8 @@ import orjson
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from spark_audit.location import Location
-from spark_audit.merkle import MerkleTree
-from spark_audit.signature import PUBLIC_KEY, SIGNATURE, Signer, is_signature_of, public_key_of
+from spark_audit.trail.merkle import MerkleTree
+from spark_audit.trail.signature import PUBLIC_KEY, SIGNATURE, Signer, is_signature_of, public_key_of
 
 #: Raised when a field changes its meaning; readers refuse what they do not know.
 DIGEST_VERSION: Final = 3

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from spark_audit.digest import (
+from spark_audit.trail.digest import (
     Digest,
     MalformedDigest,
     SegmentMeasure,
@@ -19,7 +19,7 @@ from spark_audit.digest import (
     is_countersignature_due,
     parse_digest,
 )
-from spark_audit.signature import KeySigner
+from spark_audit.trail.signature import KeySigner
 from tests.every_case import for_every
 
 #: RFC 8032, section 7.1, TEST 1 and TEST 2.

@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from spark_audit.witness_note import WitnessNote, ages_s, note_path, notes_beside, read_note
+from spark_audit.trail.witness_note import WitnessNote, ages_s, note_path, notes_beside, read_note
 
 SECOND_US = 1_000_000
 NOTE = WitnessNote(name="office", kind="git", number=7, digest_at_us=100 * SECOND_US, checked_at_us=90 * SECOND_US)

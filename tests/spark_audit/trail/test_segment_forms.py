@@ -11,9 +11,9 @@ import pytest
 import zstandard
 
 from gateway.audit_trail.segment_files import SegmentFile as TrailFile
-from spark_audit import segment_forms
 from spark_audit.facts.pieces import SegmentPiece
-from spark_audit.segment_forms import CLOSED, GZIP, ZSTANDARD, DamagedSegment, text_of
+from spark_audit.trail import segment_forms
+from spark_audit.trail.segment_forms import CLOSED, GZIP, ZSTANDARD, DamagedSegment, text_of
 from spark_audit.verify import Verdict, verify
 
 NAME = "000000000001-20261120T07"
