@@ -1,6 +1,8 @@
 """Threads that check passwords: a few, beside the event loop, at a lower priority than all else on the machine.
 
-A check takes about 25 ms of a core, without Python's lock. One core always stays with the event loop.
+A check takes about 25 ms of a core, without Python's lock. One core always stays with the event loop. On a busy machine
+a check may last minutes, so the end of the process waits for none: each has a thread of its own, which Python does not
+join.
 """
 
 import asyncio
@@ -10,7 +12,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from random import Random
 from typing import Final
 
@@ -46,7 +47,6 @@ class HashingThreads:
         """`maximum_waiting`: checks under way and waiting. `refusals` counts those that give way."""
         cores = len(os.sched_getaffinity(0))
         self._free = threads or max(1, min(MAXIMUM_THREADS, cores - 1))
-        self._executor = ThreadPoolExecutor(max_workers=self._free, thread_name_prefix="login", initializer=_step_back)
         self._refusals = refusals or Refusals()
         self._queue: LoginQueue[tuple[Check, Done]] = LoginQueue(maximum_waiting, now_s=time.monotonic, random=Random())
 
@@ -73,9 +73,8 @@ class HashingThreads:
         return True
 
     def close(self) -> None:
-        """Gives up the waiting checks."""
+        """Gives up the waiting checks; those under way go on until the process ends."""
         self._queue.clear()
-        self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _go_on(self) -> None:
         """Gives waiting checks to free threads."""
@@ -85,25 +84,26 @@ class HashingThreads:
 
     def _run(self, login: Login) -> None:
         loop = asyncio.get_running_loop()
+        check = login.asked[0]
 
-        def finished(future: "Future[bool | None]") -> None:
+        def run() -> None:
+            _step_back()
+            is_right, error = None, None
+            try:
+                is_right = check()
+            except Exception as raised:
+                error = raised
             with contextlib.suppress(RuntimeError):  # the loop has ended, and with it whoever asked
-                loop.call_soon_threadsafe(self._finish, future, login)
+                loop.call_soon_threadsafe(self._finish, login, is_right, error)
 
         try:
-            future = self._executor.submit(login.asked[0])
+            threading.Thread(target=run, name="login", daemon=True).start()
         except RuntimeError as error:  # the system has no thread to give; the next check asks it again
-            future = Future()
-            future.set_exception(error)
-        future.add_done_callback(finished)
+            loop.call_soon(self._finish, login, None, error)
 
-    def _finish(self, future: "Future[bool | None]", login: Login) -> None:
+    def _finish(self, login: Login, is_right: bool | None, error: Exception | None) -> None:
         self._free += 1
-        error = None if future.cancelled() else future.exception()
-        is_right = None if future.cancelled() or error is not None else future.result()
         self._queue.finished(login, is_right)
-        if future.cancelled():
-            return
         self._go_on()
         if error is not None:
             _log.error("password check failed error=%s", repr(error))

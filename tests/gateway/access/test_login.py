@@ -1,6 +1,8 @@
 """Who is let in: password, anonymous, bound identifiers; what is remembered, and what is not done on the event loop."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections import deque
 from typing import Any
@@ -455,6 +457,25 @@ def test_a_check_for_which_the_system_has_no_thread_is_impossible_and_the_next_i
         threads.close()
 
     asyncio.run(scenario())
+
+
+NEVER_ENDS = """
+import asyncio, threading
+from gateway.access.hashing import HashingThreads
+
+async def main():
+    threads = HashingThreads(maximum_waiting=9, threads=1)
+    assert all(threads.submit(threading.Event().wait, print) for _ in range(2))
+    threads.close()
+
+asyncio.run(main())
+"""
+
+
+def test_the_end_of_the_process_waits_for_no_check() -> None:
+    """A busy machine leaves hardly any time to threads of a low priority, and a stop waited for two checks of them."""
+    ended = subprocess.run([sys.executable, "-c", NEVER_ENDS], timeout=60, check=True, capture_output=True)
+    assert (ended.stdout, ended.stderr) == (b"", b"")
 
 
 def test_a_limited_number_of_checks_waits_and_a_finished_one_makes_room() -> None:
