@@ -313,14 +313,13 @@ def _expect_connack(client: WireClient, written: str, answer: str) -> None:
 
 
 def _processor_s(gateway: Gateway) -> tuple[float, float]:
-    """What the event loop has had of the processor, and what all other threads of the gateway have had (proc(5))."""
-    of_threads = {
-        int(thread.name): sum(map(int, (thread / "stat").read_text().rpartition(")")[2].split()[11:13]))
-        for thread in Path(f"/proc/{gateway.process_identifier}/task").iterdir()
-    }
-    event_loop = of_threads.pop(gateway.process_identifier)
-    ticks_a_second = os.sysconf("SC_CLK_TCK")
-    return event_loop / ticks_a_second, sum(of_threads.values()) / ticks_a_second
+    """What the event loop has had of the processor, and what all other threads have had, ended ones too (proc(5))."""
+    process = Path(f"/proc/{gateway.process_identifier}")
+    in_all, event_loop = (
+        sum(map(int, stat.read_text().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+        for stat in (process / "stat", process / "task" / process.name / "stat")
+    )
+    return event_loop, in_all - event_loop
 
 
 def test_simulated_sensors_log_in_as_a_user(guarded: Guarded, tmp_path: Path) -> None:
