@@ -21,6 +21,8 @@ class Delivery:
     `input_header` is the publication's header chain as it was put, `output_header` the chain that the subscriber
     gets. The CodedCharSetId and Encoding are those of the MQMD, which describe the first header.
     `dropped` names each field that was not copied, with the reason. `conversion` says whether the format changed.
+    `default_persistence` is that of the queue's definition (1: not persistent, 2: persistent) where the subscription
+    leaves the persistence to the queue, and 0 elsewhere.
     """
 
     queue_name: str
@@ -36,6 +38,7 @@ class Delivery:
     output_header: bytes
     is_retained: bool
     dropped: tuple[tuple[str, str], ...]
+    default_persistence: int = 0
 
     @property
     def conversion(self) -> bool:

@@ -83,7 +83,7 @@ class Fragments:
             return self._mqtt_bytes(part.fields, *places)
         if part.rule is Rule.TRUTH_IF_TOLD:
             told = ("", f',"{part.fields[0]}":false', f',"{part.fields[0]}":true')
-            return lambda values: told[values[places[0]]]
+            return lambda values: told[values[places[0]] or 0]  # None: a header context of an earlier version
         if part.rule is Rule.CONSTANT:
             text = f',"{part.fields[0]}":{json_text(part.text)}'
             return lambda values: text

@@ -225,7 +225,7 @@ class DeliveryMaker:
             queue=queue,
             descriptor=descriptor,
             header=None if header.data is published.data else header.data,
-            delivery=_delivery(published, header, queue_name, descriptor.correl_id, occasion.is_retained),
+            delivery=_delivery(published, header, queue, subscription, descriptor, is_retained=occasion.is_retained),
         )
 
     def _descriptor(
@@ -288,12 +288,19 @@ def _header(published: CommandHeader, wanted: WantedHeader) -> DeliveredHeader |
 
 
 def _delivery(
-    published: CommandHeader, header: DeliveredHeader, queue_name: str, correl_id: bytes, is_retained: bool
+    published: CommandHeader,
+    header: DeliveredHeader,
+    queue: Queue,
+    subscription: Subscription,
+    descriptor: MessageDescriptor,
+    *,
+    is_retained: bool,
 ) -> Delivery:
     assert isinstance(published.command, Publish)
+    is_as_queue = descriptor.persistence == MQPER_PERSISTENCE_AS_Q_DEF
     return Delivery(
-        queue_name=queue_name,
-        correl_id=correl_id,
+        queue_name=subscription.identity.queue_name,
+        correl_id=descriptor.correl_id,
         topics=published.command.topics,
         input_format=published.format,
         input_coded_char_set_id=published.coded_char_set_id,
@@ -305,6 +312,7 @@ def _delivery(
         output_header=header.data,
         is_retained=is_retained,
         dropped=header.dropped,
+        default_persistence=1 + queue.default_persistence if is_as_queue else 0,
     )
 
 

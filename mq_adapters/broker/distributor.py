@@ -119,9 +119,9 @@ class Distributor:
 
     def plan_retained(self, message: Message, subscription: Subscription) -> "RetainedPlan":
         """Makes the copy of a stored publication for a subscription, but does not put it yet."""
-        published = received_command(message)
+        published, changes = received_command(message), self._engine.objects.changes
         if isinstance(published, UnreadableCommand):
-            return RetainedPlan(message=message, plan=published, is_parsed=True)
+            return RetainedPlan(message=message, plan=published, is_parsed=True, object_changes=changes)
         occasion = Occasion(
             published_as=published_as(message.descriptor, remaining_expiry(message, self._engine.now_us())),
             point=subscription.interest.point,
@@ -132,7 +132,7 @@ class Distributor:
         is_parsed = True
         if plan.is_filtered:
             plan, is_parsed = self.filtered(message, plan, occasion)
-        return RetainedPlan(message=message, plan=plan, is_parsed=is_parsed)
+        return RetainedPlan(message=message, plan=plan, is_parsed=is_parsed, object_changes=changes)
 
     def send_retained(self, unit: UnitOfWork, planned: "RetainedPlan", subscription: Subscription) -> bool:
         """Puts a copy of a stored publication. Returns whether the subscriber was due one."""
@@ -146,11 +146,15 @@ class Distributor:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RetainedPlan:
-    """A stored publication and its copy for one subscription; `is_parsed`: the content filter could be checked."""
+    """A stored publication and its copy for one subscription; `is_parsed`: the content filter could be checked.
+
+    The queue is as it was defined at `object_changes`.
+    """
 
     message: Message
     plan: DeliveryPlan | UnreadableCommand
     is_parsed: bool
+    object_changes: int
 
 
 def passes(subscription: Subscription, content: PublicationContent) -> bool:

@@ -381,7 +381,8 @@ class Updates:
         current = self._registry.space(meant.space).find(meant.identity, meant.interest)
         if current is None or current.number != meant.number:
             return
-        if planned is None or current is not meant:
+        changes = self._engine.objects.changes
+        if planned is None or current is not meant or planned.object_changes != changes:
             planned = self._distributor.plan_retained(self._retained.publication(found.kept).message, current)
         if update.is_refused or not self.may_copy(current.identity.correl_id, found.kept.size_bytes):
             update.is_refused = True

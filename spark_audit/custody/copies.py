@@ -20,8 +20,9 @@ from spark_audit.custody.registry import Registry
 _FORMATS: Final = {True: "MQHRF", False: "MQHRF2"}
 _NOTHING: Final = Share(0, 0)
 #: Whether a copy is persistent, by the option of its subscription. Without one, and with PersAsPub, it is as its
-#: publication; with PersAsQueue the definition of the queue decides, which the trail does not tell.
-_PERSISTENT: Final = {"Pers": (True,), "NonPers": (False,), "PersAsQueue": (True, False)}
+#: publication; with PersAsQueue it is as the definition of the queue, which its record tells.
+_PERSISTENT: Final = {"Pers": (True,), "NonPers": (False,)}
+_AS_QUEUE: Final = "PersAsQueue"
 _WORDS: Final = {True: "persistent", False: "not persistent"}
 
 
@@ -215,8 +216,13 @@ class Copies:
         self, copy: Mapping[str, Any], options: frozenset[str], is_persistent: bool | None
     ) -> Iterator[Finding]:
         """Whether a copy is not as persistent as its registration wants it."""
-        as_published = (True, False) if is_persistent is None else (is_persistent,)
-        allowed = {each for option in options for each in _PERSISTENT.get(option, as_published)}
+        # A trail of an earlier version does not tell the definition of the queue.
+        as_queue, as_published = _told(copy["default_persistent"]), _told(is_persistent)
+        allowed = {
+            each
+            for option in options
+            for each in (as_queue if option == _AS_QUEUE else _PERSISTENT.get(option, as_published))
+        }
         if copy["persistent"] not in allowed:
             who = self._who(lane_of(copy["queue"], copy["correlation_id"]))
             told, due = _WORDS[bool(copy["persistent"])], _WORDS[not copy["persistent"]]
@@ -229,3 +235,8 @@ class Copies:
 
     def _found(self, begun: Distribution, detail: str) -> Finding:
         return Finding(Custody.COPIES, begun.sequence, message(begun.message_id), detail)
+
+
+def _told(is_persistent: bool | None) -> tuple[bool, ...]:
+    """The values that are possible."""
+    return (True, False) if is_persistent is None else (is_persistent,)

@@ -127,6 +127,7 @@ DELIVERY: Final = HeaderContext(
         *("queue_name", "correl_id", "topics", "is_retained"),
         *("input_format", "input_coded_char_set_id", "input_encoding", "input_header"),
         *("output_format", "output_coded_char_set_id", "output_encoding", "output_header", "dropped"),
+        "default_persistence",
     ),
     (
         Part(Rule.FIRST, ("topic",), ("topics",)),
@@ -146,6 +147,7 @@ DELIVERY: Final = HeaderContext(
         ),
         _DROPPED,
         *values("is_retained"),
+        Part(Rule.TRUTH_IF_TOLD, ("default_persistent",), ("default_persistence",)),
     ),
     required=13,
 )

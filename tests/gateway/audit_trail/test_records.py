@@ -472,6 +472,13 @@ def test_a_copy_says_whether_it_is_persistent(told: tuple[int, ...], persistent:
     assert record.get("persistent") is persistent
 
 
+@pytest.mark.parametrize(("told", "persistent"), [(0, None), (1, False), (2, True)])
+def test_a_copy_says_how_its_queue_is_defined_where_that_decides(told: int, persistent: bool | None, delivery) -> None:
+    as_queue = dataclasses.replace(delivery, default_persistence=told)
+    (record,) = _expanded((NoteKind.COPIED, AT, 300, 303, as_queue, 2, DIGEST, 1))
+    assert (record.get("persistent"), record.get("default_persistent")) == (False, persistent)
+
+
 def test_messages_that_ended_with_a_run_are_one_record_of_their_queue() -> None:
     (record,) = _expanded((NoteKind.LOST, AT, "BOILER.ALARMS", 3, "in memory"))
     said = {name: record[name] for name in ("kind", "queue", "messages", "reason")}

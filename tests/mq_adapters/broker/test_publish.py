@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from mq_adapters.embedded import queue_administration
 from mq_adapters.embedded.mqsc import subscriptions as mqsc_subscriptions
 
 STREAM = "SAMPLE.BROKER.RESULTS.STREAM"
@@ -220,6 +221,19 @@ def test_persistence_follows_the_subscription(station, option, published, delive
     station.subscribe_new("a", f"<RegOpt>{option}</RegOpt>" if option else "")
     station.publish("<psc><Command>Publish</Command><Topic>a</Topic></psc>", persistence=published)
     assert [copy.descriptor.persistence for copy in station.take_all("NEW")] == [delivered]
+
+
+def test_a_copy_tells_the_persistence_that_its_queue_was_defined_with(station):
+    """1: not persistent, 2: persistent; 0: the subscription does not leave it to the queue."""
+    station.subscribe_new("a", "<RegOpt>PersAsQueue</RegOpt>")
+    station.subscribe_old("a")
+    queue = station.engine.queue("NEW")
+    for default in ("NO", "YES"):
+        queue_administration.alter(station.engine, queue.definition.altered({"DEFPSIST": default}))
+        station.publish("<psc><Command>Publish</Command><Topic>a</Topic></psc>", persistence=0)
+    told = [(each.queue_name, each.default_persistence) for _, _, each in station.listener.copies]
+    assert sorted(told) == [("NEW", 1), ("NEW", 2), ("OLD", 0), ("OLD", 0)]
+    assert [copy.descriptor.persistence for copy in station.take_all("NEW")] == [0, 1]
 
 
 def test_schemes_are_those_of_the_subscribers_format(station):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mq_adapters.broker.broker import Broker
+from mq_adapters.embedded import queue_administration
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Departure, StateKind
 from mq_adapters.message import Message, MessageDescriptor
@@ -61,9 +62,10 @@ class OnALoop:
     def delete(self, topic: str) -> None:
         self.publish(f"<psc><Command>DeletePub</Command><Topic>{topic}</Topic></psc>")
 
-    def register(self, topic: str, correl_id: int = 1, command: str = "RegSub") -> None:
+    def register(self, topic: str, correl_id: int = 1, command: str = "RegSub", options: str = "") -> None:
+        options = f"<RegOpt>CorrelAsId</RegOpt>{options}"
         self.control(
-            f"<psc><Command>{command}</Command><RegOpt>CorrelAsId</RegOpt><QName>NEW</QName><Topic>{topic}</Topic></psc>",
+            f"<psc><Command>{command}</Command>{options}<QName>NEW</QName><Topic>{topic}</Topic></psc>",
             correl_id=correl_id.to_bytes(24, "big"),
         )
 
@@ -110,6 +112,21 @@ def test_a_few_copies_are_sent_at_once_and_the_oldest_first(loop_station):
     loop_station.register("a/#")
     assert [topic for topic, _ in loop_station.received()] == ["a/3", "a/1", "a/2"]
     assert (loop_station.answers(), len(loop_station.calls)) == ([b"ok"], 0)
+
+
+def test_copies_that_were_made_ready_are_as_the_queue_is_defined_when_they_are_put(loop_station):
+    station = loop_station
+    station.retain_all([f"a/{number}" for number in range(50)])
+    station.register("a/#", options="<RegOpt>PersAsQueue</RegOpt>")
+    while not station.listener.copies:
+        station.turn()
+    station.turn()  # makes the next copies ready
+    before = len(station.listener.copies)
+    queue = station.engine.queue("NEW")
+    queue_administration.alter(station.engine, queue.definition.altered({"DEFPSIST": "NO"}))
+    station.run()
+    told = [(copy.descriptor.persistence, each.default_persistence) for _, copy, each in station.listener.copies]
+    assert (set(told[:before]), set(told[before:])) == ({(1, 2)}, {(0, 1)})
 
 
 def test_a_turn_that_looks_at_many_topics_and_finds_none_ends_too(loop_station):

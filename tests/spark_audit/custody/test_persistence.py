@@ -9,7 +9,7 @@ from tests.headers import mqrfh
 from tests.spark_audit.custody.scenes import CONTROL, Record, Scene, connected, record
 
 #: What the Register Subscriber message says of each option ("RegOpt"): whether the copy of a publication that is
-#: persistent or not is persistent; None: the queue decides.
+#: persistent or not is persistent; None: the queue decides, and the trail does not tell how it is defined.
 COPIES = {
     "": (True, False),
     "PersAsPub": (True, False),
@@ -29,9 +29,11 @@ def _registered(option: str, scene: Scene | None = None, topic: str = "plant/*")
     return scene
 
 
-def _copied(scene: Scene, *, publication: bool, copy: bool | None) -> Scene:
+def _copied(scene: Scene, *, publication: bool, copy: bool | None, default: bool | None = None) -> Scene:
     put, made = scene.publish("pump", "plant/a", "queue:HISTORY", qos=int(publication))
-    scene.commit(put, made | {"output_format": "MQHRF"} | ({} if copy is None else {"persistent": copy}))
+    told = {"persistent": copy, "default_persistent": default}
+    said = {name: value for name, value in told.items() if value is not None}
+    scene.commit(put, made | {"output_format": "MQHRF"} | said)
     return scene
 
 
@@ -46,6 +48,33 @@ def test_a_copy_for_an_application_is_as_its_option_says(case: tuple[str, bool, 
     due = COPIES[option][not publication]
     wanted = set() if due in (None, copy) else {Custody.COPIES}
     assert _found(_copied(_registered(option), publication=publication, copy=copy)) == wanted
+
+
+@for_every(list(product((True, False), repeat=3)))
+def test_with_pers_as_queue_a_copy_is_as_its_queue_is_defined(case: tuple[bool, bool, bool]) -> None:
+    default, publication, copy = case
+    scene = _copied(_registered("PersAsQueue"), publication=publication, copy=copy, default=default)
+    assert _found(scene) == (set() if copy == default else {Custody.COPIES})
+    scene = _copied(
+        _registered("Pers", _registered("PersAsQueue")), publication=publication, copy=copy, default=default
+    )
+    assert _found(scene) == (set() if copy else {Custody.COPIES}), "the later registration counts"
+
+
+def test_a_definition_may_change_between_two_copies() -> None:
+    scene = _copied(_registered("PersAsQueue"), publication=True, copy=True, default=True)
+    assert _found(_copied(scene, publication=True, copy=False, default=False)) == set()
+
+
+def test_a_retained_publication_is_copied_as_the_queue_is_defined() -> None:
+    for default, copy in product((True, False), repeat=2):
+        scene = connected("pump")
+        (put,) = scene.publish("pump", "plant/a", retain=True)
+        scene.commit(put)
+        registered = _registered("PersAsQueue", scene)
+        made = scene.copy(put, "queue:HISTORY", is_retained=True) | {"output_format": "MQHRF"}
+        registered.commit(made | {"persistent": copy, "default_persistent": default})
+        assert _found(registered) == (set() if copy == default else {Custody.COPIES})
 
 
 def test_an_option_counts_until_the_next_registration() -> None:

@@ -112,6 +112,10 @@ def _set_up(gateway: Gateway) -> None:
             application.define(f"PLANT.{queue}")
             text = f"MQPSCommand RegSub MQPSRegOpts {option} MQPSQName PLANT.{queue} MQPSTopic {topic}"
             application.put(_CONTROL, Message(old, mqrfh(text)))
+        for queue, default in (("KEPT", "YES"), ("BRIEF", "NO")):
+            assert application.mqsc(f"DEFINE QLOCAL(PLANT.{queue}) DEFPSIST({default})").succeeded
+            text = f"MQPSCommand RegSub MQPSRegOpts PersAsQueue MQPSQName PLANT.{queue} MQPSTopic plant/one/heat"
+            application.put(_CONTROL, Message(old, mqrfh(text)))
         wait_until(lambda: application.depth(_CONTROL) == 0, "the applications are registered")
         _applications(application)
 
