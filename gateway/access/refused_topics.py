@@ -7,10 +7,10 @@ The first refusal of a client by a rule is told whole, with its topic. Further o
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from gateway.access.tally import Tally, code_told
+from gateway.access.tally import TallyWithFirsts, code_told
 from gateway.audit_trail.notes.notes import NoteKind
 from gateway.config.limits import Limit
-from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Note
 
 ROW_KEY: Final = b"refused-topics"
 #: Clients and rules that are counted one by one, at 2.5 KB each where their names are long.
@@ -37,15 +37,12 @@ class _Key(NamedTuple):
     code: int
 
 
-class RefusedTopics(Tally[_Key]):
+class RefusedTopics(TallyWithFirsts[_Key]):
     """The refusals that the trail does not have yet."""
 
     def __init__(self) -> None:
-        self._longest = int(Limit.REFUSED_TOPICS.value.default)
-        super().__init__(row_key=ROW_KEY, words="refused topics", records=self._longest, kept=_KEPT)
-        #: First refusals that the next unit of work tells, and how many there were in this interval.
-        self._firsts: list[Note] = []
-        self._told = 0
+        records = int(Limit.REFUSED_TOPICS.value.default)
+        super().__init__(row_key=ROW_KEY, words="refused topics", records=records, kept=_KEPT)
 
     def count(
         self, asked: Asked, topic: str, *, client: str, user: str | None, rule: str, now_us: int, code: int = 0
@@ -54,21 +51,7 @@ class RefusedTopics(Tally[_Key]):
         key = _Key(asked, client, user or "", rule, code)
         if max(len(key.client), len(key.user)) > _LONGEST_NAME_CHARACTERS:
             key = self._merged(key)
-        is_first = key not in self._counted and self._told < self._longest
-        if is_first:
-            self._told += 1
-            self._firsts.append(self._note(key, 1, now_us, topic[:_LONGEST_TOPIC_CHARACTERS]))
-        self._add(key, now_us, 0 if is_first else 1)
-
-    def write(self, unit: UnitOfWork, now_us: int, *, is_last: bool = False) -> bool:
-        firsts, self._firsts = self._firsts, []
-        if self.is_due(now_us, is_last=is_last):
-            self._told = 0
-        has_written = super().write(unit, now_us, is_last=is_last)
-        if firsts:
-            unit.notes[:0] = firsts
-            unit.notes_are_due = True
-        return has_written or bool(firsts)
+        self._add_or_tell(key, now_us, lambda: self._note(key, 1, now_us, topic[:_LONGEST_TOPIC_CHARACTERS]))
 
     def _packed(self, key: _Key) -> list[object]:
         return [str(key.asked), key.client, key.user, key.rule, key.code]

@@ -2,7 +2,7 @@
 
 A record for each would let a few bytes of a stranger write 400 bytes of trail. So a tally counts by a key for five
 minutes. Then the keys with the highest numbers have a note each, and all others are counted together. Memory and trail
-are bounded whatever comes.
+are bounded whatever comes. A `TallyWithFirsts` also tells the first of each key at once, as many as have a note.
 
 What is counted and not yet noted stands in one row of the store, which is written every five seconds at most. So a
 `kill -9` loses what the last five seconds brought, and the next start notes the others. The row (StateKind.GATEWAY) is
@@ -15,7 +15,7 @@ In version 1 a key lacks the code that clients were told, its last part.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, Generic, TypeVar, cast
 
 import ormsgpack
@@ -131,3 +131,31 @@ class Tally(ABC, Generic[Key]):
             else:
                 rest[self._merged(key)] += number
         yield from rest.items()
+
+
+class TallyWithFirsts(Tally[Key]):
+    """Tells the first of each key whole, in the next unit of work, and counts further ones."""
+
+    def __init__(self, *, row_key: bytes, words: str, records: int, kept: int) -> None:
+        super().__init__(row_key=row_key, words=words, records=records, kept=kept)
+        #: First ones that the next unit of work tells, and how many there were in this interval.
+        self._firsts: list[Note] = []
+        self._told = 0
+
+    def _add_or_tell(self, key: Key, now_us: int, first: Callable[[], Note]) -> None:
+        """Adds to a key. `first` makes the note of its first one."""
+        is_first = key not in self._counted and self._told < self._records
+        if is_first:
+            self._told += 1
+            self._firsts.append(first())
+        self._add(key, now_us, 0 if is_first else 1)
+
+    def write(self, unit: UnitOfWork, now_us: int, *, is_last: bool = False) -> bool:
+        firsts, self._firsts = self._firsts, []
+        if self.is_due(now_us, is_last=is_last):
+            self._told = 0
+        has_written = super().write(unit, now_us, is_last=is_last)
+        if firsts:
+            unit.notes[:0] = firsts
+            unit.notes_are_due = True
+        return has_written or bool(firsts)

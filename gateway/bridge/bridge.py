@@ -127,7 +127,6 @@ class Bridge:
             call_soon, engine.commit_now, self._next_in_line_goes_on, lambda: sum(traffic.published), now_s
         )
         self.connected_clients = connected_clients
-        self._tallies = (login.refused, sessions.refused_topics)
         self._sys_topics = sys_topics
         self.disconnect_handler = DisconnectHandler(
             engine,
@@ -154,6 +153,7 @@ class Bridge:
             goes_on=self._goes_on,
             opened=self._opened,
         )
+        self._tallies = (login.refused, sessions.refused_topics, self._connect_handler.refused)
         self._confirmations = Confirmations()
         self._handlers: dict[type, Callable[[LinkWork, Event], None]] = {
             ReleaseReceived: self._intake.release,

@@ -64,6 +64,14 @@ class Limit(Enum):
         "audit records of refused topics in five minutes: so many tell a first refusal, and so many count further ones",
         "access.refused_topics",
     )
+    REFUSED_CONNECTS = LimitRow(
+        "",
+        64,
+        "records",
+        "audit records of refused CONNECTs in five minutes: so many tell a first refusal, and so many count further"
+        " ones",
+        "access.refused_connects",
+    )
     CONNECT_TIMEOUT = LimitRow(
         key="connect_timeout_s",
         default=10.0,

@@ -88,6 +88,7 @@ class Connection(PacketReceiver):
         "is_resumed",
         "keep_alive_s",
         "receive_maximum_of_client",
+        "refusal_code",
         "writer",
     )
 
@@ -119,6 +120,8 @@ class Connection(PacketReceiver):
         #: Seconds, 0 is none; a server keep alive in `connack` replaces the client's.
         self.keep_alive_s = 0
         self.receive_maximum_of_client = UNLIMITED_RECEIVE_MAXIMUM
+        #: The code of the CONNACK that refuses the connection; 0: there is no such CONNACK.
+        self.refusal_code = 0
         self.writer = _WRITERS[4]
 
     @property
@@ -172,18 +175,18 @@ class Connection(PacketReceiver):
             code = _allowed(reason_code, DISCONNECT_CODES_OF_SERVER)
             return self.writer.disconnect(code, more._replace(reason_string=told))
         reason_code = _CODES_BEFORE_CONNACK.get(reason_code, reason_code)
-        if level.has_properties:
-            return self.writer.connack(
-                False,
-                _allowed(reason_code, CONNACK_CODES),
-                ConnackProperties(
-                    reason_string=told,
-                    user_properties=more.user_properties,
-                    server_reference=more.server_reference,
-                ),
-            )
-        return_code = CONNECT_RETURN_CODES.get(ReasonCode(reason_code))
-        return b"" if return_code is None else self.writer.connack(False, return_code, _NOTHING_MORE)
+        if not level.has_properties:
+            return_code = CONNECT_RETURN_CODES.get(ReasonCode(reason_code))
+            return b"" if return_code is None else self._refusing(return_code, _NOTHING_MORE)
+        shown = ConnackProperties(
+            reason_string=told, user_properties=more.user_properties, server_reference=more.server_reference
+        )
+        return self._refusing(_allowed(reason_code, CONNACK_CODES), shown)
+
+    def _refusing(self, code: int, properties: ConnackProperties) -> bytes:
+        made = self.writer.connack(False, code, properties)
+        self.refusal_code = code if made else 0
+        return made
 
     @property
     def has_said_why(self) -> bool:
@@ -308,6 +311,7 @@ class Connection(PacketReceiver):
             event = level
         if isinstance(event, ConnectRefused):
             self._is_answered = True
+            self.refusal_code = event.return_code if event.answer else 0
             self._close()
             return event
         self.keep_alive_s = event.keep_alive_s

@@ -34,6 +34,8 @@ _PUBACK, _PUBREC, _SUBACK, _UNSUBACK = 4, 5, 9, 11
 _LATE: Final = 2**63
 _NAMES: Final = {_PUBACK: "PUBACK", _PUBREC: "PUBREC", 7: "PUBCOMP"}
 _FIRST_LEVEL_WITH_SESSION_PRESENT: Final = 4
+#: One code of a record, in hex digits.
+_CODE_DIGITS: Final = 2
 #: How long after the end of a connection its last PUBACKs may be noted: a hundred times as long as usual.
 _NOTED_LATE_US: Final = 10_000_000
 #: Refused RegSubs that are remembered until their SUBACK.
@@ -355,6 +357,18 @@ class Answers:
             wrong = f"refused as {record['event']}, and no code of CONNACK is told"
         if wrong:
             yield Finding(Custody.CODES, record["sequence"], "logins", wrong)
+
+    def refuse_connect(self, record: Record) -> Iterator[Finding]:
+        """CONNECTs were refused."""
+        rule, _ = json.loads(record["listed"])
+        level, told = record["protocol_level"], record["codes"]
+        allowed = reason_codes.of_refused_connect(record["event"], rule or "", level)
+        if allowed is not None and (next(iter(_bytes(told)), None) not in allowed or len(told or "") > _CODE_DIGITS):
+            why = f"{record['event']} {rule}" if rule else record["event"]
+            at = "without a level" if level is None else f"at level {level}"
+            wanted = ", ".join(sorted("none" if code is None else f"{code:02x}" for code in allowed))
+            wrong = f"refused as {why} {at}, and CONNACK has code {told or 'none'}; it must be {wanted}"
+            yield Finding(Custody.CODES, record["sequence"], "CONNECTs", wrong)
 
 
 def _wrong_code(code: int, qos: int | None, rule: str | None, level: int | None) -> str:

@@ -63,6 +63,7 @@ _LISTED: Final = {
     Kind.SESSION: ("clean_start", "clean_session"),
     Kind.TOPICS_REFUSED: ("rule", "since_us"),
     Kind.LOGINS_REFUSED: ("rule", "since_us"),
+    Kind.CONNECTS_REFUSED: ("rule", "since_us"),
 }
 _LISTS: Final = {Kind.STOCK: "depths", Kind.CONFIRMED: "exchanges"}
 _LISTS_OF_INVENTORY: Final = {

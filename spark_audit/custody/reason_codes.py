@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 #: From here on a code says that something is refused (MQTT 5.0 section 2.4).
 FAILURE: Final = 0x80
+_LEVEL_WITH_REASON_CODES: Final = 5
 #: MQTT 5.0 sections 3.4.2.1 and 3.11.3: nobody subscribes; there was no such subscription.
 NOBODY: Final = 0x10
 NO_SUBSCRIPTION: Final = 0x11
@@ -36,6 +37,26 @@ LOGINS: Final = {
     "wrong_identifier": _codes("02 85"),
     "busy": _codes("03 89"),
 }
+#: CONNACK of a CONNECT that was refused for another reason, at level 5, by the event of its record.
+_CONNECTS: Final = {
+    "malformed": _codes("81 82"),
+    "not_served": _codes("84"),
+    "identifier": _codes("85"),
+    "unknown_method": _codes("8C"),
+    "will": _codes("83"),
+}
+#: The same by the limit: quota exceeded, connection rate exceeded, packet too large, topic name invalid.
+_LIMITS_OF_CONNECT: Final = (
+    (
+        re.compile(r"(connections|sessions)(_of_listener|_per_\w+)?|held_bytes_in_all|retained_messages|properties"),
+        0x97,
+    ),
+    (re.compile(r"connection_rate(_per_\w+)?"), 0x9F),
+    (re.compile(r"packet_bytes"), 0x95),
+    (re.compile(r"topic_(bytes|characters|levels)"), 0x90),
+)
+#: Table 3.1 of MQTT 3.1.1: the return code before level 5. For all others the connection is closed without CONNACK.
+_RETURN_CODES: Final = {0x84: 1, 0x85: 2, 0x97: 3, 0x9F: 3}
 
 
 class Refusal(NamedTuple):
@@ -105,3 +126,19 @@ def refusal_by(rule: str) -> Refusal | None:
 def code_of_regsub(reason_code: int) -> int:
     """The code of SUBACK where the broker refused the RegSub with a reason code of MQ."""
     return _BY_NUMBER.get(reason_code, _OTHERWISE).of_filter
+
+
+def of_refused_connect(event: str, rule: str, level: int | None) -> frozenset[int | None] | None:
+    """The codes that CONNACK may have where a CONNECT is refused, None among them: there is no CONNACK.
+
+    `level` None: the client can be told nothing, or only that no level of its own is served. Returns None for an event
+    or a limit that this table does not have.
+    """
+    at_5: frozenset[int] | None = _CONNECTS.get(event)
+    if event == "limit":
+        at_5 = next((frozenset({code}) for pattern, code in _LIMITS_OF_CONNECT if pattern.fullmatch(rule)), None)
+    if at_5 is None:
+        return None
+    if level is None:
+        return frozenset({None, 0x01, 0x84} if event == "not_served" else {None})
+    return frozenset(at_5) if level >= _LEVEL_WITH_REASON_CODES else frozenset(map(_RETURN_CODES.get, at_5))

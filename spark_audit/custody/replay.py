@@ -101,6 +101,7 @@ class Replay:
             Kind.REFUSED: self._answers.refuse_command,
             Kind.TOPICS_REFUSED: self._answers.refuse,
             Kind.LOGINS_REFUSED: self._answers.refuse_login,
+            Kind.CONNECTS_REFUSED: self._answers.refuse_connect,
             Kind.CLOCK_JUMPED: lambda _record: self._refusals.clear(),
             Kind.COMMANDED: self._applications.command,
             Kind.DELIVERED: self._delivered,

@@ -287,8 +287,13 @@ FIELDS: Final = (
         " certificate",
         values=("none", "known", "unknown", "external"),
     ),
-    Field("network", Form.NAME, "network of refused logins, /24 of IPv4 or /48 of IPv6; none: all other networks"),
+    Field(
+        "network",
+        Form.NAME,
+        "network of refused logins or CONNECTs, /24 of IPv4 or /48 of IPv6; none: all other networks",
+    ),
     Field("logins", Form.NUMBER, "number of refused logins", "logins", _NUMBERED),
+    Field("connects", Form.NUMBER, "number of refused CONNECTs", "CONNECTs", _NUMBERED),
     Field("refusals", Form.NUMBER, "number of refused topics", "refusals", _NUMBERED),
     Field(
         "rule",

@@ -37,6 +37,7 @@ class Kind(StrEnum):
     MQGET = "mqget"
     INVENTORY = "inventory"
     ANSWERED = "answered"
+    CONNECTS_REFUSED = "connects_refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +239,22 @@ KINDS: Final = (
         " MQTT 5 an UNSUBACK has no codes. At MQTT 3.1 a connection with a refused filter is closed instead.",
         ("direction", *_SESSION, "packet_type", "packet_identifier", "topic_filters"),
         _NO_EVENTS,
+    ),
+    RecordKind(
+        Kind.CONNECTS_REFUSED,
+        "CONNECTs were refused for another reason than their login. The first refusal of a network by a limit, or for"
+        " another reason, has the client and the complaint, if there are such. Later records count further ones in at"
+        " most five minutes; one without a network counts those of all other networks. Without `protocol_level` the"
+        " client could not be told the reason.",
+        ("event", "connects", "since_us"),
+        {
+            "limit": "a limit is reached, which `rule` names",
+            "malformed": "the first packet is no CONNECT that MQTT allows, or too much came before CONNACK",
+            "not_served": "the gateway does not serve this protocol or level",
+            "identifier": "the client identifier is too long, or empty where it may not be",
+            "unknown_method": "the gateway knows no authentication method of MQTT 5",
+            "will": "the will cannot be put on a queue",
+        },
     ),
 )
 

@@ -74,6 +74,7 @@ class NoteKind(IntEnum):
     MQGET = 29
     INVENTORY = 30
     ANSWERED = 31
+    CONNECTS_REFUSED = 32
 
 
 _CLIENT: Final = ("client", "session_epoch")
@@ -126,6 +127,7 @@ class Note:
     optional: tuple[str, ...] = field(default=())
 
 
+_REFUSED_CONNECT: Final = ("client", "network", "protocol_level", "rule", "codes", "reason")
 _MQI_ITEMS: Final = (
     *("application", "operator", "unit_of_work", "user_identifier", "queue"),
     *("message_id", "correl_id", "persistent", *_PAYLOAD_ITEMS),
@@ -465,6 +467,16 @@ NOTES: Final = (
                     *(_ASKING, *_values("packet_type", "packet_identifier", "topic_filters")),
                     *map(_if_any, ("requested_qos", "codes", "refused_filters")),
                 ),
+            ),
+        ),
+    ),
+    Note(
+        NoteKind.CONNECTS_REFUSED,
+        "CONNECTs were refused, and not for their login.",
+        ("event", "client", "network", "protocol_level", "rule", "connects", "since_us", "codes", "reason"),
+        (
+            RecordOf(
+                Kind.CONNECTS_REFUSED, (*_values("event", "connects", "since_us"), *map(_if_any, _REFUSED_CONNECT))
             ),
         ),
     ),

@@ -169,6 +169,7 @@ CHARGES: Final[Mapping[NoteKind, Charge]] = {
     NoteKind.LOST: _free(_ITS_OWN + "one for each queue at a start"),
     NoteKind.STOCK: _free(_ITS_OWN + "a few at a time, of bounded length"),
     NoteKind.TOPICS_REFUSED: _free("Limit.REFUSED_TOPICS bounds them for five minutes each"),
+    NoteKind.CONNECTS_REFUSED: _free("Limit.REFUSED_CONNECTS bounds them for five minutes each"),
     NoteKind.FILE_READ: _free("an operator has changed a file"),
     NoteKind.MQPUT: _paid(_flat(750)),
     NoteKind.MQGET: _paid(_flat(750)),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.access.login import Admitted, Decision, Entrance, Login, Refused
+from gateway.access.refused_connects import REFUSAL_OF_CODE, ConnectRefusal, RefusedConnects
 from gateway.access.refused_logins import REFUSAL_CODES, LoginRefusal
 from gateway.bridge.commands.replies import Replies
 from gateway.bridge.connect.disconnect import DisconnectHandler
@@ -20,6 +21,7 @@ from gateway.bridge.sessions.trail_charges import TrailCharges
 from gateway.limits.addresses import network_of_peer
 from gateway.limits.budgets import Owner
 from gateway.limits.refusals import LimitReached
+from gateway.mqtt.errors import PeerError
 from gateway.mqtt.events import ConnectReceived, ConnectRefused, Event, Violated
 from gateway.mqtt.levels import LEVELS
 from gateway.mqtt.properties import ConnackProperties
@@ -57,6 +59,8 @@ class ConnectHandler:
         self._engine = engine
         self._sessions = sessions
         self._login = login
+        #: CONNECTs that were refused for another reason than their login.
+        self.refused = RefusedConnects()
         self._limits = client_limits
         self._connected_clients = connected_clients
         self._paused = paused
@@ -79,9 +83,9 @@ class ConnectHandler:
                 if event.answer:
                     link.send(event.answer)
                 link.close(event.reason)
+                self._count(REFUSAL_OF_CODE[event.return_code], link, reason=event.reason)
             elif isinstance(event, Violated):
-                self._limits.violated(event.error)
-                link.close(str(event.error), event.error.reason_code, event.error.reason)
+                self._refuse_violated(link, event.error)
 
     def _log_in(self, link: MqttLink, event: ConnectReceived) -> None:
         """Decides whether the client may connect. The link is not read until then."""
@@ -102,9 +106,20 @@ class ConnectHandler:
     def _refuse_connect(link: MqttLink, client: str, refused: Refused) -> None:
         link.close(f"client {client!r} may not connect: {refused.reason}", REFUSAL_CODES[refused.refusal], refused.told)
 
-    @staticmethod
-    def _refuse_for_limit(link: MqttLink, client: str, reached: LimitReached) -> None:
+    def _refuse_for_limit(self, link: MqttLink, client: str, reached: LimitReached) -> None:
         link.close(f"client {client!r} may not connect: {reached.text}", reached.reason_code, reached.told)
+        self._count(ConnectRefusal.LIMIT, link, rule=reached.limit.label, client=client)
+
+    def _refuse_violated(self, link: MqttLink, error: PeerError) -> None:
+        limit = self._limits.violated(error)
+        link.close(str(error), error.reason_code, error.reason)
+        if limit is not None:
+            self._count(ConnectRefusal.LIMIT, link, rule=limit.label)
+        else:
+            self._count(ConnectRefusal.MALFORMED, link, reason=error.reason)
+
+    def _count(self, refusal: ConnectRefusal, link: MqttLink, **told: str) -> None:
+        self.refused.count(refusal, link.connection, peer=link.peer, now_us=self._engine.now_us(), **told)
 
     def _connect(self, link: MqttLink, event: ConnectReceived, connected: ConnectedClient) -> None:
         now_us, user = self._engine.now_us(), connected.user
@@ -121,6 +136,7 @@ class ConnectHandler:
             return
         if event.will is not None and (problem := self._to_mq.problem_of_will(event.will, client, user)):
             link.close(f"the will of client {client!r} cannot be kept: {problem}", _WILL_NOT_TAKEN)
+            self._count(ConnectRefusal.WILL, link, client=client, reason=problem)
             return
         expiry_s = self._sessions.longest_expiry_s(event.session_expiry_s)
         owner = Owner(user, network_of_peer(link.peer))

@@ -323,10 +323,12 @@ class ClientLimits:
         replaced = existing.link or existing.pending_link if existing is not None else None
         return self.admission.authenticated(link, owner.user, instead_of=replaced)
 
-    def violated(self, error: PeerError) -> None:
-        """Counts a packet past a fixed limit, or past a limit that CONNACK announced."""
-        if isinstance(error, LimitExceeded) and (limit := _LIMITS_OF_CONNECTION.get(error.reason_code)):
+    def violated(self, error: PeerError) -> Limit | None:
+        """Counts a packet past a fixed limit, or past a limit that CONNACK announced. Returns the limit."""
+        limit = _LIMITS_OF_CONNECTION.get(error.reason_code) if isinstance(error, LimitExceeded) else None
+        if limit is not None:
             self._refusals.add(limit, error.reason_code)
+        return limit
 
     # -- inside --------------------------------------------------------------------------------------------------------
 

@@ -62,6 +62,7 @@ NOTES = (
     (NoteKind.DELIVERED, AT, "patient-9", 5, 3, 301, PUBLISH, 2, DIGEST, 1, 1, _arrival()),
     (NoteKind.REFUSED, AT, "patient-9", 5, 4, "Publish", 0, 3013, "topic 'ward/7' is too long"),
     (NoteKind.TOPICS_REFUSED, AT, "publish", "patient-9", "dr.house", "line 7", "ward/7", 1, AT),
+    (NoteKind.CONNECTS_REFUSED, AT, "will", "patient-9", "192.0.2.0/24", 5, "", 1, AT, b"\x83", "a will on 'ward/7'"),
     (NoteKind.DROPPED, AT, "patient-9", 5, 0, "RFHBRIDGE.SUBSCRIBER", 302, "the message expired"),
 )
 
@@ -91,7 +92,8 @@ def test_the_key_opens_headers_and_reasons() -> None:
     assert (base64.b64decode(put["input"]), base64.b64decode(put["output"])) == (PUBLISH, HEADER)
     assert (base64.b64decode(delivered["input"]), base64.b64decode(delivered["output"])) == (HEADER, PUBLISH)
     assert refused["reason"] == "topic 'ward/7' is too long"
-    assert records[6]["reason"] == "the message expired"
+    assert records[6]["reason"] == "a will on 'ward/7'"
+    assert records[7]["reason"] == "the message expired"
 
 
 def test_what_is_written_again_after_a_crash_is_the_same() -> None:

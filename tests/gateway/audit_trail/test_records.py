@@ -301,6 +301,17 @@ def test_refused_logins_are_told_with_their_number_network_and_reason() -> None:
     assert "network" not in others, "of all others"
 
 
+def test_refused_connects_are_told_first_one_whole_then_in_numbers() -> None:
+    first, others = _expanded(
+        (NoteKind.CONNECTS_REFUSED, AT, "malformed", "", "192.0.2.0/24", 5, "", 1, AT, b"\x81", "a text holds U+0000"),
+        (NoteKind.CONNECTS_REFUSED, AT, "limit", "", "", 0, "packet_bytes", 9, AT - 9, b"", ""),
+    )
+    said = {"event": "malformed", "network": "192.0.2.0/24", "protocol_level": 5, "connects": 1, "codes": "81"}
+    assert first.items() >= (said | {"reason": "a text holds U+0000"}).items()
+    assert others.items() >= {"event": "limit", "rule": "packet_bytes", "connects": 9, "since_us": AT - 9}.items()
+    assert not {"client", "network", "protocol_level", "codes", "reason"} & others.keys()
+
+
 def test_a_message_of_no_client_has_no_exchange() -> None:
     (dead,) = _expanded((NoteKind.DEAD_LETTERED, AT, "", 0, 0, "BOILER.ALARMS", 303, 304, 2053))
     assert not {"direction", "client", "session_epoch", "exchange"} & dead.keys()
@@ -546,6 +557,7 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(
         (NoteKind.INVENTORY, AT, "retained", 1, (), (), (), (("S", "a/b", "", 300, 2, DIGEST),)),
         (NoteKind.ANSWERED, AT, "boiler", 5, 9, 1, ("a/#", "b"), b"\x01\x00", b"\x01\x87", (("2", "line 7"),)),
         (NoteKind.ANSWERED, AT, "boiler", 5, 11, 1, ("a/#",), b"", b"\x11", ()),
+        (NoteKind.CONNECTS_REFUSED, AT, "limit", "boiler", "192.0.2.0/24", 5, "sessions", 1, AT, b"\x97", "why"),
     )
     order = [field.name for field in FIELDS]
     for record in records:

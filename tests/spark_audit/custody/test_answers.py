@@ -191,6 +191,13 @@ def _logins(event: str, codes: str | None, since_us: int = 5) -> Scene:
     return scene
 
 
+def _connects(event: str, codes: str | None, level: int | None = 5, rule: str | None = None) -> Scene:
+    scene = told("desk")
+    said = {"event": event, "codes": codes, "protocol_level": level, "rule": rule}
+    scene.commit(record("connects_refused", connects=1, since_us=5, **said))
+    return scene
+
+
 WRONG: dict[str, Callable[[], Scene]] = {
     "a session begins, and CONNACK says that there was one": lambda: _again("opened", "0100"),
     "a session goes on, and CONNACK does not say so": lambda: _again("resumed", "0000"),
@@ -238,6 +245,17 @@ WRONG: dict[str, Callable[[], Scene]] = {
     "a login with wrong credentials is refused for another reason": lambda: _logins("wrong_credentials", "87"),
     "a login is refused without a code": lambda: _logins("busy", None),
     "a login is refused with a success": lambda: _logins("busy", "00"),
+    "a CONNECT past a limit is refused for another reason": lambda: _connects("limit", "87", rule="connections"),
+    "a CONNECT past a limit is refused with a success": lambda: _connects("limit", "00", rule="sessions_per_user"),
+    "a CONNECT past a rate is refused as past a number": lambda: _connects("limit", "97", rule="connection_rate"),
+    "a CONNECT of MQTT 3.1.1 past a limit has a code of MQTT 5": lambda: _connects("limit", "97", 4, "connections"),
+    "a CONNECT of MQTT 3.1.1 past a limit has no code": lambda: _connects("limit", None, 4, "connections"),
+    "a malformed CONNECT of MQTT 5 has no code": lambda: _connects("malformed", None),
+    "a malformed CONNECT of MQTT 3.1.1 has a code": lambda: _connects("malformed", "05", 4),
+    "a CONNECT that nobody could read has a code": lambda: _connects("malformed", "81", None),
+    "a level that is not served is refused for another reason": lambda: _connects("not_served", "02", None),
+    "a client identifier is refused for another reason": lambda: _connects("identifier", "86"),
+    "a CONNECT has two codes": lambda: _connects("malformed", "8182"),
 }
 
 
@@ -339,6 +357,16 @@ TRUE: dict[str, Callable[[], Scene]] = {
     "a refused filter may still be counted": lambda: _uncounted(later_us=10),
     "a login is refused": lambda: _logins("wrong_credentials", "86"),
     "a login of MQTT 3.1.1 is refused": lambda: _logins("wrong_identifier", "02"),
+    "a CONNECT is past a limit": lambda: _connects("limit", "97", rule="connections_per_address"),
+    "a CONNECT of MQTT 3.1.1 is past a limit": lambda: _connects("limit", "03", 4, "connection_rate"),
+    "a CONNECT of MQTT 3.1.1 has a will that is too deep": lambda: _connects("limit", None, 4, "topic_levels"),
+    "a CONNECT is too long for its level to be known": lambda: _connects("limit", None, None, "packet_bytes"),
+    "a later version has a limit of its own": lambda: _connects("limit", "9b", rule="moons"),
+    "a later version has a refusal of its own": lambda: _connects("eclipse", "9b"),
+    "a CONNECT is malformed": lambda: _connects("malformed", "82"),
+    "a CONNECT of MQTT 3.1.1 is malformed": lambda: _connects("malformed", None, 4),
+    "a level is not served": lambda: _connects("not_served", "01", None),
+    "a will is not kept": lambda: _connects("will", "83"),
     "logins of the run before have no code": lambda: _logins("busy", None, since_us=1),
     "an earlier version tells no codes": _before_codes,
     "an earlier version began the session": _upgraded,

@@ -195,6 +195,24 @@ def _codes(gateway: Gateway) -> None:
     lamp.send("wants a will", "10 1F 0004 'MQTT' 04 06 0000 0004 'bulb' 0008 'secret/x' 0003 'out'")
     lamp.expect("may not", "20 02 00 05")
     lamp.drop()
+    _refused_connects(gateway)
+
+
+def _refused_connects(gateway: Gateway) -> None:
+    """CONNECTs that are refused for another reason than their login: a limit, a level, and what MQTT does not allow."""
+    topic = "plant" + "/" * 201
+    will = f"00CE '{topic}' 0001 'x'"
+    deep = [f"10 E601 0004 'MQTT' 05 06 0000 00 0005 'deep{number}' 00 {will}" for number in range(3)]
+    for packet, code in (
+        *((each, 0x90) for each in deep),
+        ("10 10 0004 'MQTT' 05 02 0000 00 0003 'a' 00 'b'", 0x81),
+        ("10 0D 0004 'MQTT' 06 02 0000 0001 'a'", 0x01),
+        ("10 0C 0004 'MQTT' 04 00 0000 0000", 0x02),
+    ):
+        probe = WireClient(gateway.port, "stranger")
+        probe.send("sends CONNECT", packet)
+        assert probe.receive_packet()[3] == code
+        probe.drop()
 
 
 def _retained(pump: Paho, connect: Any) -> None:
