@@ -65,8 +65,8 @@ class CommandHeader(KnownHeader):
     @property
     def property_folders(self) -> tuple[Folder, ...]:
         """The first folder usr of each MQRFH2."""
-        found = (header.folder(PROPERTY_FOLDER) for header in self.chain.headers if isinstance(header, Mqrfh2))
-        return tuple(folder for folder in found if folder is not None)
+        found = [header.folder(PROPERTY_FOLDER) for header in self.chain.headers if isinstance(header, Mqrfh2)]
+        return tuple([folder for folder in found if folder is not None])
 
     @property
     def body_coded_char_set_id(self) -> int:

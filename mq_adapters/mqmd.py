@@ -285,7 +285,7 @@ def _put_us(put_date: bytes, put_time: bytes) -> int:
     try:
         if not digits.isdigit():
             raise ValueError(digits)
-        year, *numbers = (int(digits[at : at + 2]) for at in (2, 4, 6, 8, 10, 12, 14))
+        year, *numbers = [int(digits[at : at + 2]) for at in (2, 4, 6, 8, 10, 12, 14)]
         month, day, hour, minute, second, hundredths = numbers
         moment = datetime(int(digits[:2]) * 100 + year, month, day, hour, minute, tzinfo=UTC)
         if second > _LAST_LEAP_SECOND:

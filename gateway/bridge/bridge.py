@@ -319,8 +319,10 @@ class Bridge:
     def subscriptions(self) -> Iterator[tuple[str, str]]:
         """Client identifier and topic filter of each subscription; for a group its whole name and its filter."""
         for session in self.sessions:
-            yield from ((session.client, topic_filter) for topic_filter in session.subscriptions)
-        yield from ((group.client, group.topic_filter) for group in self._groups)
+            for topic_filter in session.subscriptions:
+                yield session.client, topic_filter
+        for group in self._groups:
+            yield group.client, group.topic_filter
 
     # -- from access.operator_files -----------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ message until its PUBREL. So a PUBLISH that is refused or given up leaves no tra
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 from gateway.mqtt.errors import ProtocolViolation, UsageError
 from gateway.mqtt.events import (
@@ -44,7 +45,7 @@ class Outgoing:
     """One PUBLISH of QoS 1 or 2 to the client; `token` is the caller's own name for the message."""
 
     packet_identifier: int
-    token: object
+    token: Any  # mypyc cannot compile a field of type `object`
     qos: int
     state: OutgoingState
 

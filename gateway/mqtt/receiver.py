@@ -80,9 +80,9 @@ class PacketReceiver(ABC):
     def _receive(self, data: bytes, events: list[Event]) -> None:
         position = 0
         self.has_finished_packet = False
-        if self._partial is not None:
-            position = self._complete(self._partial, data, events)
-            self.has_finished_packet = self._partial is None
+        if (partial := self._partial) is not None:
+            position = self._complete(partial, data, events)
+            self.has_finished_packet = self._partial is not partial
         if not self.is_closed:
             start, position = position, self._decode(data, position, events)
             self.has_finished_packet |= position > start

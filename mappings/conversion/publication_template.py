@@ -36,7 +36,7 @@ class PublicationTemplate:
         self._dialect = dialect
         (topic,) = publish.topics
         self._written(topic, "", ())
-        first, second = (self._written(sample, "", ()) for sample in _SAMPLES)
+        first, second = [self._written(sample, "", ()) for sample in _SAMPLES]
         place = next(at for at, (one, other) in enumerate(zip(first, second, strict=True)) if one != other)
         begins_at, lengths_end = (
             (_MQRFH2_BYTES, _MQRFH2_BYTES - _LENGTH_BYTES) if dialect is Dialect.MQRFH2 else (_MQRFH_BYTES,) * 2

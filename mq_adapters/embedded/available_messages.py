@@ -99,7 +99,7 @@ class AvailableMessages:
 
     def waiting(self, queues: Iterable[Queue]) -> Counter[str]:
         """How many messages each account of the balance has: the taken ones, and those of all lanes."""
-        found = Counter(queue.account.name for queue in self._taken.values() if queue.account is not CLOSED)
+        found = Counter([queue.account.name for queue in self._taken.values() if queue.account is not CLOSED])
         for queue in queues:
             found[queue.account.name] += sum(map(len, queue.lanes.values()))
         return found

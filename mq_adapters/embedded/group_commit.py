@@ -254,7 +254,7 @@ class GroupCommit:
         if self._later_notes:
             self._pack_later_notes()
         packed, self._packed, self._packed_bytes, self._notes_are_wanted = self._packed, [], 0, False
-        return rows_of(self._put_batch(batch, unit) for batch in packed)
+        return rows_of([self._put_batch(batch, unit) for batch in packed])
 
     def _pack_later_notes(self) -> None:
         """Makes batches of the notes that wait. A crash before they are written takes their numbers back."""

@@ -70,11 +70,11 @@ class MessageCache:
 
     def priorities(self, queue: Queue) -> dict[int, int]:
         """The priority of every message of a queue, by its number."""
-        in_memory = (message for found, message in self._not_persistent.values() if found is queue)
-        return {
-            **self._store.priorities(queue.identifier),
-            **{message.sequence: message.descriptor.priority for message in in_memory},
-        }
+        found = self._store.priorities(queue.identifier)
+        for holder, message in self._not_persistent.values():
+            if holder is queue:
+                found[message.sequence] = message.descriptor.priority
+        return found
 
     def add(self, queue: Queue, message: Message) -> None:
         """A message was committed."""

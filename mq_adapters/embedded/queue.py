@@ -8,7 +8,7 @@ CorrelId takes from the lane whose head comes first.
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import heapify, heappop, heappush, merge
 from itertools import islice
 from typing import Final, Protocol
@@ -56,10 +56,15 @@ class Lane:
         return len(self._numbers) - len(self._gone)
 
     def __iter__(self) -> Iterator[int]:
-        return (number for number in self._numbers if number not in self._gone) if self._gone else iter(self._numbers)
+        return self._remaining(self._numbers) if self._gone else iter(self._numbers)
 
     def __reversed__(self) -> Iterator[int]:
-        return (number for number in reversed(self._numbers) if number not in self._gone)
+        return self._remaining(reversed(self._numbers))
+
+    def _remaining(self, numbers: Iterable[int]) -> Iterator[int]:
+        for number in numbers:
+            if number not in self._gone:
+                yield number
 
     def append(self, number: int) -> None:
         """Adds a number at its place: the end, unless its unit of work was open for longer than others."""

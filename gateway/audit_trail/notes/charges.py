@@ -74,8 +74,11 @@ def delivery_trail_bytes(header_bytes: int) -> int:
 
 def repeats_trail_bytes(notes: Iterable[Note]) -> int:
     """About the bytes of the deliveries among these notes, which are sent again."""
-    deliveries = (cast(bytes, note[_DELIVERED_HEADER]) for note in notes if note[0] == NoteKind.DELIVERED)
-    return sum(delivery_trail_bytes(len(header)) for header in deliveries)
+    return sum(
+        delivery_trail_bytes(len(cast(bytes, note[_DELIVERED_HEADER])))
+        for note in notes
+        if note[0] == NoteKind.DELIVERED
+    )
 
 
 def served_trail_bytes(header_bytes: int) -> int:

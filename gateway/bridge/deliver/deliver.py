@@ -286,7 +286,7 @@ class ToMqtt:
     def load(self) -> None:
         """Loads the flows of every session after a restart of the gateway, in the order of sending."""
         by_epoch = self._sessions.by_epoch()
-        stored = ((key, StoredFlow.unpack(row)) for key, row in self._engine.states(StateKind.SESSION_OUTGOING))
+        stored = [(key, StoredFlow.unpack(row)) for key, row in self._engine.states(StateKind.SESSION_OUTGOING)]
         shared: dict[tuple[int, int], InFlight] = {}
         for key, row in sorted(stored, key=lambda each: each[1].order):
             session = by_epoch.get(int.from_bytes(key[:8], "big"))

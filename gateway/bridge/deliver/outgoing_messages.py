@@ -93,12 +93,11 @@ def close_flow(unit: UnitOfWork, queue: Queue, flow: Flow, departure: Departure 
 
 def bytes_in_flight(session: ClientSession, correl_id: bytes) -> int:
     """Bytes on their way to a client from the lane of that CorrelId: the session's own lane, or a group's."""
-    flows = (flow_of(outgoing.token) for outgoing in session.mqtt.outgoing.values())
-    bodies = {
-        flow.in_flight: len(flow.in_flight.message.body)  # once, however many of its topics are under way
-        for flow in flows
-        if flow.in_flight is not None and flow.in_flight.message.descriptor.correl_id == correl_id
-    }
+    bodies: dict[InFlight, int] = {}  # each once, however many of its topics are under way
+    for outgoing in session.mqtt.outgoing.values():
+        in_flight = flow_of(outgoing.token).in_flight
+        if in_flight is not None and in_flight.message.descriptor.correl_id == correl_id:
+            bodies[in_flight] = len(in_flight.message.body)
     return sum(bodies.values())
 
 

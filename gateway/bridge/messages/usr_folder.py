@@ -237,7 +237,7 @@ def read_carried(chain: HeaderChain) -> Carried:
         user_properties, unfit = with_application_properties(own, others)
         properties = (properties or PublishProperties())._replace(user_properties=user_properties)
     sequence = int(texts[SEQUENCE]) if _SEQUENCE.fullmatch(texts.get(SEQUENCE, "")) else 0
-    names = dict.fromkeys(each.name for each in elements if each.name not in _TAKEN)
+    names = {each.name: None for each in elements if each.name not in _TAKEN}
     return Carried(
         qos=int(texts[QOS]) if _QOS.fullmatch(texts.get(QOS, "")) else None,
         client=texts.get(CLIENT, "").partition("\0")[0],

@@ -101,8 +101,11 @@ class RetainedPlaces:
         """Forgets places whose messages are retained. Asks the sessions at most once a tick: there may be many."""
         if self._may_look:
             self._may_look, self._is_known = False, True
-            wanted = (topic for topic in self._of_sessions() if not self._is_for_target(topic))
-            self._promised = {hash(topic) for topic in wanted if topic not in self._retained}
+            self._promised = {
+                hash(topic)
+                for topic in self._of_sessions()
+                if not self._is_for_target(topic) and topic not in self._retained
+            }
             self._before.clear()
         if len(self._retained) != self._retained_then:
             self._retained_then = len(self._retained)
@@ -143,8 +146,9 @@ class HeldBytes:
         size = size_bytes + OVERHEAD_BYTES
         if self._at_most_bytes + size > self._maximum_bytes and self._may_sum:
             self._may_sum = False
-            held = (each.held_bytes + OVERHEAD_BYTES * len(each.held) + each.will_bytes for each in self._sessions)
-            self._at_most_bytes = sum(held)
+            self._at_most_bytes = sum(
+                each.held_bytes + OVERHEAD_BYTES * len(each.held) + each.will_bytes for each in self._sessions
+            )
         is_small = is_first and size <= SMALL_BYTES
         if self._at_most_bytes + size > self._maximum_bytes * (1 + is_small):
             return False

@@ -41,10 +41,11 @@ _WITH_NETWORK: Final = 5
 _WITH_MQTT_5: Final = 4
 #: Fields that rows before version 4 lack in front of expiry and times, by version.
 _MISSING_FIELDS: Final[dict[int, list[Any]]] = {3: [], 2: [{}], 1: [None, {}]}
-#: Places of clean session, will and options in a row, counted behind its version.
+#: Places of fields in a row, counted behind its version.
 _CLEAN_SESSION_FIELD: Final = 2
 _WILL_FIELD: Final = 4
 _SUBSCRIPTIONS_FIELD: Final = 5
+_REGISTERED_FIELD: Final = 7
 _OPTIONS_FIELD: Final = 11
 _SUBSCRIPTION_VERSION: Final = 1
 _EPOCH_BYTES: Final = 8
@@ -97,6 +98,8 @@ class SessionRow(NamedTuple):
             fields.insert(_SUBSCRIPTIONS_FIELD, {})
             fields.insert(_OPTIONS_FIELD, {})
         fields[_WILL_FIELD] = _unpacked_will(fields[_WILL_FIELD])
+        for place in (_REGISTERED_FIELD, _OPTIONS_FIELD):
+            fields[place] = {name: tuple(values) for name, values in fields[place].items()}
         return cls._make(fields)
 
 

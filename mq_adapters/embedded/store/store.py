@@ -79,7 +79,7 @@ class Store:
             self._reader = self._connect(apsw.SQLITE_OPEN_READWRITE)
             self.incarnation = bytes(self._meta("incarnation"))
             #: The first incarnation. Names that survive a store that went back are made of it.
-            self.identity = bytes(self._meta("identity") or self.incarnation)
+            self.identity = bytes(self._meta("identity", self.incarnation))
             self.next_sequence = int(self._meta("next_sequence"))
             self.next_batch = int(self._meta("next_batch"))
             self.reserved_to = self.next_sequence
@@ -414,9 +414,9 @@ class Store:
             raise failure(operation, error) from error
         self.files.check()
 
-    def _meta(self, key: str) -> bytes | int:
-        value: bytes | int = self._writer.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
-        return value
+    def _meta(self, key: str, otherwise: bytes = b"") -> bytes | int:
+        value: bytes | int | None = self._writer.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
+        return otherwise if value is None else value
 
     def _read(self, statement: str, bindings: tuple[object, ...] = ()) -> list[tuple]:  # type: ignore[type-arg]  # rows differ by statement
         try:
