@@ -14,7 +14,7 @@ spark := SPARK_LOCAL_IP=127.0.0.1 JAVA_HOME="$$(cat .venv/java-home)"
 # Some thousand processes of Python start in a run of the tests: none is to compile the same modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test prove fuzz bench lint format docs pictures audit setup sbom lock image-digests clean
+.PHONY: help run test prove fuzz bench lint format docs pictures audit setup compile sbom lock image-digests clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,10 +76,14 @@ setup: ## set up everything for tests and work on the code
 	@$(MAKE) -j 2 $(beside_others)
 
 # What tests alone need, each in a folder of its own; the one that takes longest comes first.
-beside_others := $(addprefix setup-,clients java-classes mqtt-js ibm-mq-stand-in mosquitto-clients softhsm crash-points)
+beside_others := $(addprefix setup-,clients java-classes mqtt-js ibm-mq-stand-in mosquitto-clients softhsm crash-points compiled)
 .PHONY: $(beside_others)
 $(beside_others): setup-%:
 	@deploy/setup/$*.sh
+
+compile: ## compile what takes most of a message's time; `make run` takes it from its next start on
+	@$(environment) test
+	@deploy/setup/compiled.sh
 
 sbom: ## write the software bill of materials and all licences: build/sbom.json, build/licences.txt
 	@$(environment) audit

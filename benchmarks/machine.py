@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
+from gateway import compiled
+
 _CPU_INFO = Path("/proc/cpuinfo")
 _MEMORY_INFO = Path("/proc/meminfo")
 _SYNCS = 50
@@ -22,7 +24,8 @@ class Machine:
     """Where, when and with which interpreter.
 
     `python_built` names the compiler, and whether profile-guided (PGO) and link-time optimisation (LTO) were on; both
-    make CPython faster. `sync_ms` is the median of fdatasync after a write of 4,096 bytes in the folder of the data.
+    make CPython faster. `compiled`: whether gateways take a build of `make compile`. `sync_ms` is the median of
+    fdatasync after a write of 4,096 bytes in the folder of the data.
     `load` is how many processes were running or ready on average in the minute before: where it is not near 0,
     throughput and latencies are those of a busy machine.
     """
@@ -34,6 +37,7 @@ class Machine:
     system: str
     python: str
     python_built: str
+    compiled: bool
     sync_ms: float
     load: float
 
@@ -43,7 +47,8 @@ class Machine:
     def __str__(self) -> str:
         return (
             f"{self.date}, {self.processor}, {self.cores} cores, {self.memory_gib:.0f} GiB, {self.system}, "
-            f"{self.python} ({self.python_built}), fdatasync {self.sync_ms:.2f} ms, load {self.load:.1f} before"
+            f"{self.python} ({self.python_built}), gateway {'compiled' if self.compiled else 'not compiled'}, "
+            f"fdatasync {self.sync_ms:.2f} ms, load {self.load:.1f} before"
         )
 
 
@@ -57,6 +62,7 @@ def this_machine() -> Machine:
         system=f"{platform.system()} {platform.release()}",
         python=f"{platform.python_implementation()} {platform.python_version()}",
         python_built=built_with(platform.python_compiler(), str(sysconfig.get_config_var("CONFIG_ARGS") or "")),
+        compiled=os.environ.get(compiled.VARIABLE) != "0" and compiled.build().is_dir(),
         sync_ms=_sync_ms(),
         load=os.getloadavg()[0],
     )

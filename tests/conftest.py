@@ -17,12 +17,16 @@ from hypothesis.internal.conjecture import providers
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+from gateway import compiled
 from tests.guarded_run import MARK, start_guard
 from tests.longest_first import longest_first
 from tests.memory_folder import keep_a_run_in_memory, place_for_commits
 from tests.mounts import Mounts
 from tests.rewritten_modules import rewrite_stale_modules
 from tests.written_headers import compare_every_header
+
+# Tests patch modules, which cannot be done to compiled ones. With "1" the processes that they start are compiled.
+os.environ.setdefault(compiled.VARIABLE, "0")
 
 # A shell starts what runs in the background with SIGINT ignored, and children inherit that: tests interrupt theirs.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -33,6 +33,8 @@ def _start() -> None:
         # What is loaded here stays until the end. To look for garbage in it, now and at the end, took a fifth of the
         # time of a short command.
         gc.disable()
+        if "run" in sys.argv:  # before any command loads the source of a compiled module
+            _use_compiled()
         from gateway.cli.commands import application
 
         gc.freeze()
@@ -40,3 +42,12 @@ def _start() -> None:
     except Exception as error:  # a damaged installation: a table that contradicts itself, a missing package
         sys.exit(f"rfhbridge: cannot start: {error!r} (install rfhbridge again)")
     application(prog_name="rfhbridge")
+
+
+def _use_compiled() -> None:
+    from gateway.compiled import NotCompiled, use
+
+    try:
+        use()
+    except NotCompiled as error:
+        sys.exit(f"rfhbridge: {error}")

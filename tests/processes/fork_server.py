@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
+from gateway import compiled
 from tests.processes.nursery import with_nursery
 from tests.processes.runs import LONGEST_REQUEST, NUMBER, STATUS, STREAMS, Run
 
@@ -125,6 +126,7 @@ class Ending:
 def main(prepare: Callable[[], None] = lambda: None, *, has_nurseries: bool = True) -> None:
     """`prepare`: is called in each run before its module. `has_nurseries`: whether gateways fork their exporters."""
     ending = Ending()
+    compiled.use()
     for name in LOADED:
         importlib.import_module(name)
     gc.collect()

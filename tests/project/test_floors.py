@@ -44,6 +44,7 @@ ALLOWED = {
     "gateway/audit_trail/keys.py": "import gateway.audit_trail.durable_file",
     "gateway/audit_trail/durable_file.py": "",
     "gateway/audit_trail/notes.py": "import spark_audit.record",
+    "gateway/compiled.py": "",
     "gateway/config.py": "",
     "gateway/free_memory.py": "",
     "gateway/free_space.py": "",

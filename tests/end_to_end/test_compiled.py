@@ -1,0 +1,45 @@
+"""The compiled gateway passes the tests that the sources pass: the same files run again, with compiled gateways.
+
+In the short form those of MQTT 5, of starts and stops and of logins; in full all of this folder and the crash matrix.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from gateway import compiled
+from tests.end_to_end.gateway_process import Gateway
+from tests.processes.forked import fresh
+
+SHORT: Final = ("tests/end_to_end/mqtt5", "tests/end_to_end/test_start_and_stop.py", "tests/end_to_end/test_users.py")
+FULL: Final = ("tests/end_to_end", "tests/crash_matrix", f"--ignore={Path(__file__).relative_to(Path.cwd())}")
+_PROJECT: Final = Path(__file__).parents[2]
+_UNAVAILABLE: Final = compiled.builds() / "unavailable"
+
+
+@pytest.fixture(autouse=True)
+def build() -> None:
+    if not compiled.build().is_dir():
+        pytest.skip(_UNAVAILABLE.read_text().strip() if _UNAVAILABLE.exists() else "make setup has built nothing")
+
+
+def test_a_gateway_takes_a_build_of_its_sources_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for wanted, is_compiled in (("1", True), ("0", False)):
+        monkeypatch.setenv(compiled.VARIABLE, wanted)
+        gateway = Gateway(tmp_path / wanted, begin=fresh).start()
+        assert gateway.logged("code loaded")[0]["compiled"] is is_compiled
+        assert gateway.stop() == 0
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(600)
+def test_the_same_tests_pass_with_compiled_gateways(proof_scale: str) -> None:
+    files = SHORT if proof_scale == "short" else FULL
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
+    environment = {**os.environ, compiled.VARIABLE: "1"}
+    ended = subprocess.run(command, cwd=_PROJECT, env=environment, check=False, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout[-5_000:]
