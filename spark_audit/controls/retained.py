@@ -1,7 +1,7 @@
 """Deleting what is retained: an empty PUBLISH with RETAIN is a DeletePub and then a Publish, and takes effect.
 
     PUBLISH, RETAIN, no payload    a DeletePub of the topic stands in front of the Publish, in the same commit
-    after the DeletePub            no copy is made of a publication that was retained before it
+    after the DeletePub's commit   no copy is made of a publication that was retained before it
 
 A copy that was made before the DeletePub and waits for its client is delivered all the same: it was published. A
 DeletePub that the broker refused deletes nothing. The second rule is about the gateway's own stream: of a publication
@@ -26,20 +26,22 @@ _WITHOUT_DELETE: Final = f"""(
     AND deletes.session_epoch = empty.session_epoch AND deletes.batch = empty.batch AND deletes.topic = empty.topic
 ) AS told"""
 #: Copies of retained publications of clients, with the stream queue that the publication was put on, and the DeletePubs
-#: that the embedded broker carried out, in the order of the records.
+#: that the embedded broker carried out, in the order of commits: the copies of one commit may be those of a command in
+#: front of its DeletePub, whose records stand in front of what the broker does.
 _COPIED_AFTER: Final = f"""(
   SELECT *, max(deletes) OVER (
-    PARTITION BY gateway, queue, topic ORDER BY sequence ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    PARTITION BY gateway, queue, topic ORDER BY batch, CASE WHEN deletes IS NULL THEN 0 ELSE 1 END
+    ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
   ) AS deleted_by
   FROM (
-    SELECT copy.gateway, source.queue, copy.topic, copy.sequence, copy.message_id, copy.source_message_id AS source,
-      CAST(NULL AS STRING) AS deletes
+    SELECT copy.gateway, source.queue, copy.topic, copy.sequence, copy.batch, copy.message_id,
+      copy.source_message_id AS source, CAST(NULL AS STRING) AS deletes
     FROM records AS copy
     JOIN records AS source ON source.gateway = copy.gateway AND source.message_id = copy.source_message_id
       AND source.kind = 'put' AND source.direction = 'in'
     WHERE copy.is_retained AND copy.conversion = 'header_to_header'
     UNION ALL
-    SELECT deletion.gateway, deletion.queue, deletion.topic, deletion.sequence, deletion.message_id,
+    SELECT deletion.gateway, deletion.queue, deletion.topic, deletion.sequence, deletion.batch, deletion.message_id,
       CAST(NULL AS STRING) AS source, deletion.message_id AS deletes
     FROM (SELECT * FROM records WHERE {_DELETE} AND destination IS NULL) AS deletion
     ANTI JOIN messages AS m ON m.gateway = deletion.gateway AND m.message_id = deletion.message_id AND m.is_refused

@@ -23,6 +23,7 @@ from spark_audit.controls.control import (
     same,
     violations,
 )
+from spark_audit.facts.derived import WILL
 
 _IS_COPY: Final = "conversion = 'header_to_header'"
 _IS_PUT: Final = "kind = 'put' AND direction = 'in'"
@@ -210,6 +211,27 @@ STAGES = Control(
     ),
 )
 
+#: Exchanges whose number is not the next one of their session. A will that was put has a number, and no record of an
+#: exchange; one that became a dead letter has such a record.
+_OF_SESSION: Final = "PARTITION BY gateway, client, session_epoch ORDER BY begun_at"
+_NUMBERED: Final = f"""(
+  SELECT told.* FROM (
+    SELECT *, lag(exchange) OVER ({_OF_SESSION}) AS before, lag(begun_at) OVER ({_OF_SESSION}) AS before_at,
+      lag(wills) OVER ({_OF_SESSION}) AS wills_before
+    FROM (
+      SELECT *, sum(is_will) OVER ({_OF_SESSION} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS wills
+      FROM (
+        SELECT gateway, client, session_epoch, exchange, begun_at, 0 AS is_will
+        FROM exchanges WHERE side = 'in' AND begun_at IS NOT NULL
+        UNION ALL SELECT gateway, client, session_epoch, NULL, sequence, 1 FROM records WHERE {WILL}
+      ) AS begun
+    ) AS counted WHERE is_will = 0
+  ) AS told
+  ANTI JOIN (SELECT gateway, sequence AS started_at FROM records WHERE kind = 'started') AS run
+    ON run.gateway = told.gateway AND run.started_at > told.before_at AND run.started_at <= told.begun_at
+  WHERE told.exchange <> told.before + 1 + told.wills - told.wills_before
+) AS numbered"""
+
 NUMBERS = Control(
     identifier="exchanges",
     is_of_neighbours=True,
@@ -218,16 +240,7 @@ NUMBERS = Control(
     source="spark_audit/record/fields.py: `exchange`; MQTT 3.1.1 section 4.6",
     tested=Tested(what="exchanges", table="exchanges", where="side = 'in' AND begun_at IS NOT NULL"),
     rule=violations(
-        """(
-  SELECT told.* FROM (
-    SELECT *, lag(exchange) OVER (PARTITION BY gateway, client, session_epoch ORDER BY begun_at) AS before,
-      lag(begun_at) OVER (PARTITION BY gateway, client, session_epoch ORDER BY begun_at) AS before_at
-    FROM exchanges WHERE side = 'in' AND begun_at IS NOT NULL
-  ) AS told
-  ANTI JOIN (SELECT gateway, sequence AS started_at FROM records WHERE kind = 'started') AS run
-    ON run.gateway = told.gateway AND run.started_at > told.before_at AND run.started_at <= told.begun_at
-  WHERE told.exchange <> told.before + 1
-) AS numbered""",
+        _NUMBERED,
         "true",
         sequence="begun_at",
         subject=exchange("in"),

@@ -44,14 +44,16 @@ _MOST_REFUSED: Final = 10_000
 
 @dataclass(slots=True)
 class Subscribed:
-    """The filters of a session since it began, and its RegSubs without SUBACK: filter, MsgId and QoS.
+    """The filters of a session since it began, and its RegSubs without SUBACK: packet identifier, filter, MsgId, QoS.
 
+    `unsure`: filters that were given up before the SUBACK of another SUBSCRIBE for them, until they are given up again.
     `is_unread`: a RegSub could not be read. `has_targets`: a RegSub went to a target, which may answer late.
     """
 
     since_us: int
     filters: dict[str, None] = field(default_factory=dict)
-    asked: dict[str, tuple[str, int]] = field(default_factory=dict)
+    asked: dict[tuple[int | None, str], tuple[str, int]] = field(default_factory=dict)
+    unsure: dict[str, None] = field(default_factory=dict)
     is_unread: bool = False
     has_targets: bool = False
 
@@ -107,7 +109,8 @@ class Answers:
         """The SUBACKs that are missing when a commit is over."""
         for record, topic_filter in self._due:
             subscribed = self._of.get(_who(record))
-            if subscribed is not None and topic_filter in subscribed.asked and not self.is_slow:
+            is_due = subscribed is not None and (record["packet_identifier"], topic_filter) in subscribed.asked
+            if is_due and not self.is_slow:
                 yield _found(record, f"filter {topic_filter} was registered, and no record tells its SUBACK")
         self._due = []
 
@@ -167,7 +170,7 @@ class Answers:
         if asked is None:
             subscribed.is_unread = True
         elif record["destination"] is None and record["packet_identifier"] is not None:
-            subscribed.asked[asked[0]] = record["message_id"], asked[1]
+            subscribed.asked[record["packet_identifier"], asked[0]] = record["message_id"], asked[1]
             if self._tells:
                 self._due.append((record, asked[0]))
 
@@ -177,6 +180,12 @@ class Answers:
             self._refused[record["message_id"]] = record["reason_code"] or 0
             if len(self._refused) > _MOST_REFUSED:
                 del self._refused[next(iter(self._refused))]
+
+    def closes(self, record: Record) -> bool:
+        """Whether the gateway closes the connection instead of an answer: MQTT 3.1 cannot refuse a filter."""
+        level = self._level(_who(record))
+        is_before = level is not None and level < _FIRST_LEVEL_WITH_SESSION_PRESENT
+        return is_before and any(code >= reason_codes.FAILURE for code in _bytes(record["codes"]))
 
     def answer(self, record: Record) -> Iterator[Finding]:
         """The gateway decided on filters."""
@@ -217,7 +226,7 @@ class Answers:
         subscribed = self._of.get(who)
         regsub = None
         if subscribed is not None:
-            regsub = subscribed.asked.pop(topic_filter, None)
+            regsub = subscribed.asked.pop((record["packet_identifier"], topic_filter), None)
             if code < reason_codes.FAILURE:
                 subscribed.filters[topic_filter] = None
         if code >= reason_codes.FAILURE and rule is not None:
@@ -251,13 +260,14 @@ class Answers:
     def _wrong_unsuback(self, who: _Who, topic_filter: str, code: int | None) -> str:
         subscribed = self._of.get(who)
         existed = subscribed is not None and topic_filter in subscribed.filters
+        is_unsure = subscribed is not None and _is_unsure(subscribed, topic_filter)
         if subscribed is not None:
             subscribed.filters.pop(topic_filter, None)
         if code is None:
             return ""
         if code not in reason_codes.UNSUBACK:
             return f"code {code:02x}, which UNSUBACK has not"
-        if subscribed is None or subscribed.has_targets or code >= reason_codes.FAILURE:
+        if subscribed is None or is_unsure or subscribed.has_targets or code >= reason_codes.FAILURE:
             return ""
         if existed and code == reason_codes.NO_SUBSCRIPTION:
             return "code 11, and the session had this subscription"
@@ -342,6 +352,8 @@ class Answers:
             subscribed = self._of.get((client, known.epoch))
             at_us = record["at_us"] or 0
             is_judged = subscribed is not None and subscribed.since_us < at_us and not subscribed.has_targets
+            # of a packet with several filters the SUBACK waits for the last one
+            is_judged = is_judged and subscribed is not None and not subscribed.asked
             if is_judged and not self._refusals.is_told(record, rule, code):
                 wrong = f"filter {record['topic']} was refused by {rule}, and no SUBACK says so"
                 yield Finding(Custody.CODES, record["sequence"], f"client {client}", wrong)
@@ -369,6 +381,15 @@ class Answers:
             wanted = ", ".join(sorted("none" if code is None else f"{code:02x}" for code in allowed))
             wrong = f"refused as {why} {at}, and CONNACK has code {told or 'none'}; it must be {wanted}"
             yield Finding(Custody.CODES, record["sequence"], "CONNECTs", wrong)
+
+
+def _is_unsure(subscribed: Subscribed, topic_filter: str) -> bool:
+    """Whether a session that gives a filter up may have had it or not, because a SUBSCRIBE for it is under way."""
+    was_unsure = subscribed.unsure.pop(topic_filter, False) is None
+    if any(asked == topic_filter for _, asked in subscribed.asked):
+        subscribed.unsure[topic_filter] = None
+        return True
+    return was_unsure
 
 
 def _wrong_code(code: int, qos: int | None, rule: str | None, level: int | None) -> str:

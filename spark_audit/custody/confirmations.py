@@ -36,9 +36,13 @@ _MOST_WAITING: Final = 1_000_000
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """A connection of a client. `acted`: the last commit in which it did something; `confirmed`: see `Due.number`."""
+    """A connection of a client. `acted`: the last commit in which it did something; `confirmed`: see `Due.number`.
+
+    `is_closed`: the gateway has closed it. What had come by then is still carried out, and shows nothing.
+    """
 
     is_open: bool = True
+    is_closed: bool = False
     acted: int = 0
     confirmed: int = 0
     #: Acknowledgements that would have been noted by now, if the connection was there.
@@ -65,7 +69,8 @@ class Due:
     def was_sent(self) -> bool:
         """Whether its connection was there when its commit was durable."""
         connection = self.connection
-        return connection.confirmed > self.number or connection.acted >= self.commit + _LATER_COMMITS
+        has_acted = connection.acted >= self.commit + _LATER_COMMITS and not connection.is_closed
+        return connection.confirmed > self.number or has_acted
 
 
 class Confirmations:
@@ -95,6 +100,10 @@ class Confirmations:
                 if self._due.get(due.key) is due:
                     self._settle(due)
             connection.doubtful = []
+
+    def close(self, who: _Who) -> None:
+        """The gateway closes the connection: at MQTT 3.1, because it refused a filter."""
+        self._connections.setdefault(who, Connection()).is_closed = True
 
     def act(self, record: Record) -> None:
         """A client did something on its connection."""

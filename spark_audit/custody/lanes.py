@@ -119,6 +119,8 @@ class Lanes:
     ) -> tuple[Custody, str] | None:
         """A message was sent to a client. `to`: session and topic. Returns what is wrong with it, and the control."""
         wrong = None
+        if any(each[:2] != to[:2] for each in waiting.exchanges):  # of a group: another member had it, and has left
+            waiting.flows.clear()
         known = waiting.exchanges.setdefault(to, exchange)
         if known != exchange:
             wrong = Custody.DELIVERIES, f"delivered in exchange {known} before"

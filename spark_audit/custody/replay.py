@@ -97,7 +97,7 @@ class Replay:
             Kind.PUT: self._put,
             Kind.ACCEPTED: self._confirmations.accept,
             Kind.CONFIRMED: self._confirmed,
-            Kind.ANSWERED: self._answers.answer,
+            Kind.ANSWERED: self._answered,
             Kind.REFUSED: self._answers.refuse_command,
             Kind.TOPICS_REFUSED: self._answers.refuse,
             Kind.LOGINS_REFUSED: self._answers.refuse_login,
@@ -441,6 +441,11 @@ class Replay:
             self._deliveries.received(record)
         else:
             self._copies.publish_unread(record["message_id"], record["sequence"])
+
+    def _answered(self, record: Record) -> Iterator[Finding]:
+        if self._answers.closes(record):
+            self._confirmations.close((record["client"], record["session_epoch"]))
+        return self._answers.answer(record)
 
     def _confirmed(self, record: Record) -> Iterator[Finding]:
         self._confirmations.confirm(record)

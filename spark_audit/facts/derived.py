@@ -5,7 +5,8 @@
     messages    a message by its number in the store: made, forwarded, delivered, ended
     copies      a message that was made of another one or came over a channel, with its end and its source's payload
     gateways    where a gateway's records begin and end; `is_late`: what began before them is not known
-    sessions    the first exchange of a session that is known; only of gateways that are late
+    sessions    the first exchange of a session that is known to have begun within the records; only of gateways that
+                are late
     firsts      the first message of a late gateway that is known
     segments    lines, numbers and last hash of a segment
 
@@ -49,6 +50,8 @@ _OUTCOME: Final = "kind IN ('put', 'refused', 'dead_lettered')"
 _MADE: Final = "kind IN ('put', 'received')"
 _ANSWER: Final = "kind IN ('confirmed', 'acknowledged')"
 _COPY: Final = "conversion = 'header_to_header'"
+#: A will that was put as a publication.
+WILL: Final = "kind = 'put' AND direction = 'in' AND command = 'Publish' AND packet_type = 1"
 _IN_PUT: Final = "kind = 'put' AND direction = 'in'"
 
 _EXCHANGE_COLUMNS: Final = {
@@ -233,22 +236,28 @@ FROM runs AS told LEFT JOIN since_heads AS head ON head.gateway = told.gateway
 WHERE told.is_record GROUP BY told.gateway
 """
 
-SESSIONS: Final = """
+FIRSTS: Final = """
+SELECT gateway, min(message_id) AS first_message FROM records
+WHERE kind IN ('put', 'received') AND message_id IS NOT NULL GROUP BY gateway
+"""
+#: Exchanges of messages that were made within the records. A message that waited before them, or is sent again, does
+#: not tell which other exchanges began before.
+SENT: Final = f"""
+  SELECT sent.gateway, sent.client, sent.session_epoch, 'out' AS side, sent.exchange FROM records AS sent
+  JOIN ({FIRSTS}) AS made ON made.gateway = sent.gateway AND sent.message_id >= made.first_message
+  WHERE sent.kind = 'delivered' AND sent.exchange IS NOT NULL"""
+
+SESSIONS: Final = f"""
 SELECT gateway, client, session_epoch, side, min(exchange) AS first_exchange
 FROM (
-  SELECT gateway, client, session_epoch, side, exchange FROM exchanges
-  WHERE accepted_at IS NOT NULL OR delivered_at IS NOT NULL
+  SELECT gateway, client, session_epoch, side, exchange FROM exchanges WHERE accepted_at IS NOT NULL
+  UNION ALL {SENT}
   UNION ALL
   SELECT gateway, client, session_epoch, 'in', 0 FROM records WHERE kind = 'session' AND event = 'opened'
   UNION ALL
   SELECT gateway, client, session_epoch, 'out', 0 FROM records WHERE kind = 'session' AND event = 'opened'
 ) AS known
 GROUP BY gateway, client, session_epoch, side
-"""
-
-FIRSTS: Final = """
-SELECT gateway, min(message_id) AS first_message FROM records
-WHERE kind IN ('put', 'received') AND message_id IS NOT NULL GROUP BY gateway
 """
 
 SESSIONS_SINCE: Final = f"""

@@ -1,7 +1,7 @@
 """What of a trail a state carries: everything with which a later record may still be compared.
 
     messages     that wait for somebody, that are retained, dead letters; and by which others are judged: the later ones
-                 of a lane in which one waits, a registration of each subscriber
+                 of a lane in which one waits, a registration of each subscriber, wills behind the last exchange
     exchanges    that are not complete, and the last one of each session
     the last commit, because more of it may come; the last start, connections of sessions
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 from spark_audit.controls.custody import MEMORY
 from spark_audit.custody.memory import Memory
 from spark_audit.engines.engine import Engine
-from spark_audit.facts.derived import FIRSTS, OF_EXCHANGES, TOLD_OF_EXCHANGES
+from spark_audit.facts.derived import FIRSTS, OF_EXCHANGES, SENT, TOLD_OF_EXCHANGES, WILL
 from spark_audit.increments.state import TABLES, Rules, State, TrailHead
 
 #: Messages from targets whose MsgIds there are kept, the newest: those of more than a day at 1 a second.
@@ -112,6 +112,15 @@ SELECT gateway, min(message_id) AS message_id FROM (
 ) AS sized
 WHERE who_low = lowest OR who_high = highest
 GROUP BY {_LANE}, CASE WHEN who_low = lowest THEN 1 ELSE 2 END"""
+#: Wills behind the last exchange of a session: each has a number in front of that of the next one.
+_WILLS: Final = f"""
+SELECT told.gateway, told.message_id FROM (SELECT * FROM records WHERE {WILL} AND message_id IS NOT NULL) AS told
+JOIN (
+  SELECT gateway, client, session_epoch, max(begun_at) AS begun_at FROM exchanges
+  WHERE side = 'in' GROUP BY gateway, client, session_epoch
+) AS last ON last.gateway = told.gateway AND last.client = told.client AND last.session_epoch = told.session_epoch
+  AND told.sequence > last.begun_at
+{_NOT_ENDED}"""
 _MESSAGES: Final = (
     _WITHOUT_SERVED,
     _LETTERS,
@@ -120,6 +129,7 @@ _MESSAGES: Final = (
     _REGISTRATIONS,
     _OVERTAKING,
     _OF_MEMBERS,
+    _WILLS,
     f"SELECT gateway, message_id FROM ({_WITHIN_COMMIT}) AS told WHERE message_id IS NOT NULL",
 )
 
@@ -230,8 +240,9 @@ _SESSIONS: Final = f"""
 SELECT told.gateway, told.client, told.session_epoch, told.side, min(first_exchange) AS first_exchange,
   max(last_exchange) AS last_exchange
 FROM (
-  SELECT {_KEYS}, side, CASE WHEN accepted_at IS NOT NULL OR delivered_at IS NOT NULL THEN exchange END
-    AS first_exchange, exchange AS last_exchange FROM exchanges
+  SELECT {_KEYS}, side, CASE WHEN accepted_at IS NOT NULL THEN exchange END AS first_exchange,
+    exchange AS last_exchange FROM exchanges
+  UNION ALL SELECT {_KEYS}, side, exchange, exchange FROM ({SENT}) AS sent
   UNION ALL SELECT {_KEYS}, side, first_exchange, last_exchange FROM since_sessions
   UNION ALL SELECT {_KEYS}, side, CASE WHEN opened THEN 0 END, 0 FROM (
     SELECT {_KEYS}, event = 'opened' AS opened FROM records WHERE kind = 'session'

@@ -128,8 +128,9 @@ def _patterns(facts: Facts) -> str:
 
 def _asked_by_gateway(facts: Facts) -> Compared:
     meaning = read_meaning(facts.output, facts.output_described)
-    if meaning.version == 2 and prefix_of(facts) + facts.topic not in meaning.values("Topic"):
-        yield "topic", facts.topic, ", ".join(meaning.values("Topic"))
+    topics = [topic.removeprefix(prefix_of(facts)) for topic in meaning.values("Topic")]
+    if meaning.version == 2 and facts.topic not in topics:
+        yield "topic", facts.topic, " ".join(topics)
 
 
 def _first_topic(facts: Facts, meaning: Meaning) -> Compared:

@@ -193,6 +193,9 @@ def _retained(story) -> set[int]:
     story.put(9, 1, message_id=_message(34), **DELETE | {"topic": "a/d"})
     story.copied(33, 54, is_retained=True, topic="a/d")
     story.copied(1, 55, is_retained=False, topic="a/b")  # not a retained copy
+    story.published(8, 1, retain=True, topic="a/f", message_id=_message(45))
+    story.put(9, 1, batch=80, message_id=_message(46), **DELETE | {"topic": "a/f"})
+    story.copied(45, 57, batch=80, is_retained=True, topic="a/f")  # the broker made it before it came to the DeletePub
     copied_after = story.copied(1, 56, is_retained=True, topic="a/b")
     without = story.put(6, 1, message_id=_message(40), **EMPTY)
     of_another = story.put(7, 2, batch=100, message_id=_message(42), **EMPTY | {"topic": "a/e"})

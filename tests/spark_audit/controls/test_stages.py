@@ -83,7 +83,7 @@ def _twice(story) -> set[int]:
 
 
 def _missing(story) -> set[int]:
-    """Numbers that begin anew with a run: right. An exchange that is missing between two others: the fault."""
+    """Numbers that begin anew with a run, and that of a will: right. A missing exchange, or a missing will: faults."""
     story.started()
     for exchange in (1, 2, 4):
         last = story.accepted(exchange, 1)
@@ -91,7 +91,17 @@ def _missing(story) -> set[int]:
     story.add("dropped", direction="in", client="boiler", session_epoch=1, exchange=5, reason="full")
     story.started()
     story.accepted(1_000_000, 1), story.accepted(1_000_001, 1)
-    return {last}
+    _will(story, 50), story.accepted(1_000_003, 0)
+    _will(story, 51), _will(story, 52), story.accepted(1_000_006, 0)
+    _will(story, 53)
+    without_will = story.accepted(1_000_009, 0)
+    return {last, without_will}
+
+
+def _will(story, number: int) -> None:
+    """A will was put: it has the next number of its session, which no record tells."""
+    said = {"direction": "in", "client": "boiler", "session_epoch": 1, "packet_type": 1, "command": "Publish"}
+    story.add("put", **said, queue="Q", conversion="packet_to_header", message_id=_message(number))
 
 
 def _message(number: int) -> str:

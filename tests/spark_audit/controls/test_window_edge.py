@@ -35,6 +35,18 @@ def test_exchanges_and_messages_that_began_before_the_window_are_pending(story, 
     assert _found(deliveries.ACKNOWLEDGED, records) == {for_nothing}
 
 
+def test_what_waited_before_the_window_does_not_show_where_its_exchanges_begin(story, read) -> None:
+    """A client is back, and gets what waited for it. Of a later exchange it owes PUBCOMP alone."""
+    story.started(), story.started()
+    story.trail.lines = story.trail.lines[-1:]
+    story.delivered(3, 1, 43, duplicate=True), story.acknowledged(3)
+    story.acknowledged(5, 7)
+    story.delivered(4, 1, 44), story.acknowledged(4)  # one that waited for any member of a group
+    story.copied(47, 48), story.delivered(8, 1, 48), story.acknowledged(8)
+    for_nothing = story.acknowledged(9)
+    assert _found(deliveries.ACKNOWLEDGED, read(story.trail.write())) == {for_nothing}
+
+
 def test_a_session_that_was_opened_within_the_window_has_begun_within_it(story, read) -> None:
     story.started(), story.started()
     story.trail.lines = story.trail.lines[-1:]

@@ -241,6 +241,12 @@ WRONG: dict[str, Callable[[], Scene]] = {
     "a PUBLISH of MQTT 3.1.1 is refused with a code": lambda: _refusal("publish", "line 7", "87", 4),
     "a count of refusals has the code of another rule": lambda: _refusal("publish", "no rule", "97", is_first=False),
     "a filter is refused, and SUBACK grants it": lambda: _refusal("subscribe", "line 7", "01"),
+    "a filter that was given up before its SUBACK, and twice since, is there": lambda: _given_up_early(
+        "00", "11", "00"
+    ),
+    "of two packets for one filter the second is granted what the first has asked for": lambda: (
+        _one_filter_in_two_packets(1, 1)
+    ),
     "a refused filter is not counted": _uncounted,
     "a login with wrong credentials is refused for another reason": lambda: _logins("wrong_credentials", "87"),
     "a login is refused without a code": lambda: _logins("busy", None),
@@ -286,6 +292,39 @@ def _one_filter_twice() -> Scene:
     return scene
 
 
+def _one_filter_in_two_packets(*codes: int) -> Scene:
+    """A client subscribes again before the broker has answered."""
+    scene = _slow_broker(is_refused=False)
+    (second,) = scene.subscribe("desk", "plant/#", 0)
+    scene.commit(second | {"packet_identifier": 2})
+    scene.commit(suback("desk", {"plant/#": (1, 0x80)}, {"plant/#": "line 7"}, packet_identifier=3))
+    for identifier, (qos, code) in enumerate(zip((1, 0), codes, strict=True), start=1):
+        scene.commit(suback("desk", {"plant/#": (qos, code)}, packet_identifier=identifier))
+    return scene
+
+
+def _given_up_early(*codes: str, is_again: bool = False) -> Scene:
+    """A client gives a filter up before the broker has answered its SUBSCRIBE, and again; level 5 is told codes."""
+    scene = _slow_broker(is_refused=False, level=5)
+    first, *rest = codes
+    scene.commit(*scene.unsubscribe("desk", "plant/#"), unsuback("desk", first, "plant/#"))
+    scene.commit(suback("desk", {"plant/#": (1, 1)}))
+    if is_again:
+        scene.commit(*scene.subscribe("desk", "plant/#", options=_NEW_ONLY), suback("desk", {"plant/#": (1, 1)}))
+    for code in rest:
+        scene.commit(unsuback("desk", code, "plant/#"))
+    return scene
+
+
+def _refused_beside_another() -> Scene:
+    """Of two filters of a packet one is refused at once. The other one waits, and so does their SUBACK."""
+    scene = _slow_broker(is_refused=False, level=5)
+    said = {"rule": "line 7", "codes": "87", "refusals": 1, "since_us": 5, "at_us": 5}
+    scene.commit(record("topics_refused", event="subscribe", client="desk", topic="a", **said))
+    scene.commit(suback("desk", {"plant/#": (1, 1), "a": (1, 0x87)}, {"a": "line 7"}, at_us=6))
+    return scene
+
+
 def _before_codes() -> Scene:
     """The trail of an earlier version tells no code."""
     scene = connected("desk", "pump")
@@ -308,13 +347,16 @@ def _upgraded() -> Scene:
     return scene
 
 
-def _slow_broker() -> Scene:
+def _slow_broker(*, is_refused: bool = True, level: int = 4) -> Scene:
     """The broker has many retained publications to send, and answers in a later commit."""
-    scene = told("desk", "pump", level=4)
+    scene = told("desk", level=level)
+    scene.commit(connack("pump", level=4))
     for number in range(9):
         scene.commit(*scene.publish("pump", f"plant/{number}", retain=True, qos=0))
     (regsub,) = scene.subscribe("desk", "plant/#")
     scene.commit(regsub)
+    if not is_refused:
+        return scene
     refused = record("refused", command="RegSub", message_id=regsub["message_id"], reason_code=2056, client="desk")
     scene.commit(refused)
     scene.commit(suback("desk", {"plant/#": (1, 0x80)}, {"plant/#": "MQRC_Q_SPACE_NOT_AVAILABLE"}))
@@ -337,6 +379,12 @@ TRUE: dict[str, Callable[[], Scene]] = {
     "the broker refuses a filter": lambda: _refused_by_broker(3072, 0x8F),
     "the broker refuses a filter of MQTT 3.1.1": lambda: _refused_by_broker(3072, 0x80, 4),
     "the broker answers late": _slow_broker,
+    "a filter is refused at once beside one that waits": _refused_beside_another,
+    "a filter is given up before its SUBACK": lambda: _given_up_early("00", "11", "11"),
+    "a filter is given up before its SUBACK, and asked for again": lambda: _given_up_early(
+        "00", "00", "11", is_again=True
+    ),
+    "the broker answers two packets for one filter late": lambda: _one_filter_in_two_packets(1, 0),
     "one filter is asked for twice": _one_filter_twice,
     "a filter is given up": lambda: _unsubscribed("00", "a"),
     "a filter is given up twice": lambda: _unsubscribed("0011", "a", "a"),

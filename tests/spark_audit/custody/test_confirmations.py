@@ -80,6 +80,21 @@ def _lost_at_once() -> Scene:
     return scene
 
 
+def _refused_at_3_1(code: str = "80") -> Scene:
+    """A filter is refused at MQTT 3.1. What stands behind it is still carried out, and the connection is closed."""
+    scene = connected("desk")
+    scene.commit(record("session", client="pump", session_epoch=1, event="opened", protocol_level=3))
+    said = {"packet_type": 9, "packet_identifier": 1, "topic_filters": ["a"], "requested_qos": "00", "codes": code}
+    refused = {"refused_filters": [["1", "line 7"]]} if code == "80" else {}
+    scene.commit(record("answered", direction="in", client="pump", session_epoch=1, **said, **refused))
+    _accepted(scene, 1)
+    _accepted(scene, 1, "desk")
+    scene.commit(record("acknowledged", direction="out", client="pump", session_epoch=1, exchange=1, packet_type=4))
+    _confirmed(scene, 1, client="desk")
+    scene.session("pump", "lost")
+    return scene
+
+
 def _killed() -> Scene:
     """The gateway ends before it notes what it has sent."""
     scene = connected("pump", "desk")
@@ -126,6 +141,7 @@ def _noted_late() -> Scene:
 
 TRUE: dict[str, Callable[[], Scene]] = {
     "the connection is lost at once": _lost_at_once,
+    "a filter is refused at MQTT 3.1": _refused_at_3_1,
     "the gateway is killed": _killed,
     "the trail ends before the next note": _not_noted_yet,
     "the note is late": _noted_late,
@@ -134,6 +150,7 @@ TRUE: dict[str, Callable[[], Scene]] = {
 WRONG: dict[str, Callable[[], Scene]] = {
     "a PUBACK between two others": skipped,
     "a PUBREC between two others": lambda: skipped(2),
+    "a PUBACK of MQTT 3.1 behind a filter that was granted": lambda: _refused_at_3_1("00"),
     "a PUBCOMP before another": _without_pubcomp,
     "the PUBACK of a client that goes on": _last_unconfirmed,
 }

@@ -174,6 +174,22 @@ def _group() -> Scene:
     return scene
 
 
+def _group_moves() -> Scene:
+    """A member of a group has a message in flight, and its session ends: another member gets it, at QoS 0."""
+    scene = connected("pump", "crew-1", "crew-2")
+    group = "$share/crew/jobs/#"
+    (regsub,) = scene.subscribe(group, "jobs/#", options="<RegOpt>NewPubsOnly</RegOpt>")
+    scene.commit(regsub)
+    put, copy = scene.publish("pump", "jobs/1", group)
+    scene.commit(put, copy)
+    scene.commit(scene.deliver(copy, "crew-1"))
+    for event in ("lost", "ended"):
+        scene.session("crew-1", event)
+    scene.commit(scene.deliver(copy, "crew-2", qos=0))
+    scene.stock()
+    return scene
+
+
 def _dead_letter() -> Scene:
     scene = _application()
     (put,) = scene.publish("pump", "plant/a")
@@ -231,6 +247,7 @@ TRUE = {
     "an application is sent copies, and deregisters": _to_application,
     "an application publishes": _from_application,
     "a group takes turns": _group,
+    "a message of a group moves to another member": _group_moves,
     "a queue is full": _dead_letter,
     "commands are refused": _refused,
     "one of an application's subscriptions expires": lambda: _expired(expires_us=1_000_000),

@@ -119,6 +119,32 @@ def test_what_is_open_is_no_violation_until_it_is_one(tmp_path: Path) -> None:
     assert {(control, sequence) for control, _, sequence, _ in told[1]} == {("custody.copies", cut + 2)}
 
 
+def test_a_will_behind_the_last_exchange_of_a_session_is_carried(tmp_path: Path) -> None:
+    """It has a number of its session, and the next exchange is behind the cut."""
+    builder = TrailBuilder(tmp_path)
+    story = Story(builder)
+    story.started(), story.session("opened", client="boiler", session_epoch=1)
+    story.published(1, 1), story.confirmed(4, [1, 1])
+    said = {"direction": "in", "client": "boiler", "session_epoch": 1, "packet_type": 1, "command": "Publish"}
+    story.add("put", **said, queue="STREAM", conversion="packet_to_header", message_id=message(2))
+    story.session("lost", client="boiler", session_epoch=1)
+    story.session("opened", client="other", session_epoch=3)  # its will is the last one on its topic
+    other = said | {"client": "other", "session_epoch": 3}
+    story.add("put", **other, queue="STREAM", conversion="packet_to_header", message_id=message(3))
+    story.session("lost", client="other", session_epoch=3)
+    story.session("resumed", client="other", session_epoch=3)
+    cut = len(builder.lines)
+    story.session("resumed", client="boiler", session_epoch=1)
+    story.published(3, 1, message_id=message(13)), story.confirmed(4, [3, 3])
+    story.published(5, 1, message_id=message(15)), story.confirmed(4, [5, 5])
+    audits, told = Increments([tmp_path / "trail"], tmp_path), []
+    for number, lines in enumerate((builder.lines[:cut], builder.lines[cut:]), start=1):
+        write_segment(tmp_path / "trail", number, lines)
+        told.append([subject for control, _, _, subject in audits.audit() if control == "exchanges"])
+    assert told == [[], ["in: client boiler, session 1, exchange 5"]]
+    assert audits.named == []
+
+
 def _custody_of(scene: scenes.Scene, cut: int, scratch: Path) -> list[set[Told]]:
     builder = TrailBuilder(scratch)
     for record in scene.records:

@@ -47,6 +47,12 @@ TREE = REGISTER | {
     "output": mqrfh("MQPSCommand RegSub MQPSTopic a MQPSTopic a/*"),
     "output_format": "MQHRF",
 }
+ENDS = {
+    "command": "DeregSub",
+    "packet_type": 14,
+    "topic": "a/# b",
+    "output": psc("<Command>DeregSub</Command><Topic>a/#</Topic><Topic>b</Topic>"),
+}
 END = {"command": "DeregSub", "packet_type": 14, "topic": "", "output": psc("<Command>DeregSub</Command>")}
 
 RIGHT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -61,6 +67,7 @@ RIGHT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "SUBSCRIBE of a group": (SHARED, {}),
     "SUBSCRIBE of two patterns": (TREE, {}),
     "asked by the gateway": (ASKED | {"topic": "a/b"}, {}),
+    "two topics asked by the gateway": (ENDS, {}),
     "end of a session": (END, {}),
     "a conversion of the service": (COPY | {"conversion": "service", "topic": ""}, {}),
 }
@@ -87,6 +94,7 @@ WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "filter of a SUBSCRIBE": (REGISTER | {"topic": "a/c"}, {}, "topic"),
     "filter of a group": (SHARED | {"topic": "a/c"}, {}, "topic"),
     "filter of two patterns": (TREE | {"topic": "a a/b"}, {}, "topic"),
+    "two topics that the gateway asked for": (ENDS | {"topic": "a/# c"}, {}, "topic"),
     "topic that the gateway asked for": (ASKED | {"topic": "a/c"}, {}, "topic"),
 }
 
