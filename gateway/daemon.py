@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import uvloop
 
-from gateway import signals
+from gateway import compiled, signals
 from gateway.access.application_roles import application_socket, roles_of
 from gateway.access.deciding_files import DecidingFiles
 from gateway.access.dollar_topics import DollarTopics
@@ -212,7 +212,8 @@ class Daemon:
             asyncio.create_task(files.watch()),
         )
         first = opened[0].address
-        _log.info("gateway started host=%s port=%s data=%s", first.host, first.port, str(settings.data))
+        line = "gateway started host=%s port=%s data=%s compiled=%s"
+        _log.info(line, first.host, first.port, str(settings.data), compiled.is_used())
         if self._conversion is not None:
             self._conversion.start()
         if self._channels is not None:

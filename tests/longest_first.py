@@ -11,6 +11,7 @@ from typing import Final
 #: Begun before all others, in this order: those of the audit on Spark, then files that wait for half a minute and more.
 FIRST: Final = (
     "tests/spark_audit/",
+    "tests/end_to_end/test_compiled.py",
     "tests/end_to_end/ibm_mq/test_exactly_once.py",
     "tests/crash_matrix/test_crash_matrix.py",
     "tests/end_to_end/test_small_disk.py",

@@ -62,13 +62,11 @@ def run(
 
 
 def _run(config: Path | None, options: Mapping[str, object]) -> int:
-    from gateway.compiled import is_used
     from gateway.daemon import run as run_gateway
     from gateway.limits.open_files import make_room_for
 
     settings = Settings.load(config, options)
     log.configure(settings.log.level, settings.log.format)
-    _log.info("code loaded compiled=%s", is_used())
     make_room_for(settings.mqtt, settings.listeners)
     for warning in configuration_warnings(settings):
         _log.warning("configuration doubted because=%s", warning)

@@ -1,6 +1,6 @@
 """The compiled gateway passes the tests that the sources pass: the same files run again, with compiled gateways.
 
-In the short form those of MQTT 5, of starts and stops and of logins; in full all of this folder and the crash matrix.
+In the short form those of MQTT 5, of starts and of stops; in full all of this folder and the crash matrix.
 """
 
 import os
@@ -12,10 +12,10 @@ from typing import Final
 import pytest
 
 from gateway import compiled
-from tests.end_to_end.gateway_process import Gateway
+from tests.end_to_end.conftest import StartGateway
 from tests.processes.forked import fresh
 
-SHORT: Final = ("tests/end_to_end/mqtt5", "tests/end_to_end/test_start_and_stop.py", "tests/end_to_end/test_users.py")
+SHORT: Final = ("tests/end_to_end/mqtt5", "tests/end_to_end/test_start_and_stop.py")
 FULL: Final = ("tests/end_to_end", "tests/crash_matrix", f"--ignore={Path(__file__).relative_to(Path.cwd())}")
 _PROJECT: Final = Path(__file__).parents[2]
 _UNAVAILABLE: Final = compiled.builds() / "unavailable"
@@ -27,11 +27,13 @@ def build() -> None:
         pytest.skip(_UNAVAILABLE.read_text().strip() if _UNAVAILABLE.exists() else "make setup has built nothing")
 
 
-def test_a_gateway_takes_a_build_of_its_sources_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gateway_takes_a_build_of_its_sources_and_says_so(
+    new_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for wanted, is_compiled in (("1", True), ("0", False)):
         monkeypatch.setenv(compiled.VARIABLE, wanted)
-        gateway = Gateway(tmp_path / wanted, begin=fresh).start()
-        assert gateway.logged("code loaded")[0]["compiled"] is is_compiled
+        gateway = new_gateway(begin=fresh).start()
+        assert gateway.logged("gateway started")[-1]["compiled"] is is_compiled
         assert gateway.stop() == 0
 
 
