@@ -1,6 +1,7 @@
 """`python -m benchmarks`: runs benchmarks, prints their tables, and writes their figures as JSON."""
 
 import argparse
+import contextlib
 import json
 import sys
 from collections.abc import Callable
@@ -65,17 +66,17 @@ Nothing else should run on the machine meanwhile. mosquitto is measured beside t
 
 
 def seconds_text(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a time in seconds above 0")
-    return seconds
+    with contextlib.suppress(ValueError):
+        if 0 < (seconds := float(text)) < float("inf"):
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text} is not a time in seconds above 0")
 
 
 def records_number(text: str) -> int:
-    records = int(text)
-    if records < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of records above 0")
-    return records
+    with contextlib.suppress(ValueError):
+        if (records := int(text)) > 0:
+            return records
+    raise argparse.ArgumentTypeError(f"{text} is not a number of records above 0")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -41,12 +41,23 @@ def test_help_names_every_benchmark_and_shows_an_example(capsys: pytest.CaptureF
     assert "example: python -m benchmarks" in text
 
 
-@pytest.mark.parametrize("arguments", [["qos1"], ["--seconds", "0"], ["--seconds", "soon"], ["--records", "0"]])
-def test_a_wrong_argument_exits_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["qos1"], "qos1"),
+        (["--seconds", "0"], "0 is not a time in seconds above 0"),
+        (["--seconds", "soon"], "soon is not a time in seconds above 0"),
+        (["--records", "0"], "0 is not a number of records above 0"),
+        (["--records", "many"], "many is not a number of records above 0"),
+    ],
+)
+def test_a_wrong_argument_exits_2(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_of:
         main(arguments)
     assert exit_of.value.code == 2
-    assert "error:" in capsys.readouterr().err
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "error:" in last
+    assert said in last
 
 
 def test_figures_are_printed_and_written_with_the_machine(tmp_path: Path) -> None:
