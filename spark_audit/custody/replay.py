@@ -457,7 +457,8 @@ class Replay:
         self._registry.change_rules(Rules.of(record))
         self._lanes.end_of_run()
         self._queues.end_of_run()
-        self._retained.repeat()
+        for lane in self._retained.repeat():  # of what was retained since, too: the command begins anew
+            self._retained.promise(list(self._registry.of_lane.get(lane, {}).values()), self._registry.rules)
         self._copies.operated()
         self._copies.tells_all = False
         self._confirmations.clear()

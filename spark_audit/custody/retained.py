@@ -165,11 +165,12 @@ class RetainedTopics:
             self._long.setdefault(subscription.lane, {}).update((kept.message_id, kept.is_persistent) for kept in found)
         return Promise(subscription.lane, due, is_prompt)
 
-    def repeat(self) -> None:
-        """The gateway starts again: copies that it was about to send may be sent once more."""
+    def repeat(self) -> list[Lane]:
+        """The gateway starts again: copies that it was about to send may be sent once more. Returns their lanes."""
         for lane, found in self._long.items():
             for message_id, is_persistent in found.items():
                 self._allow(lane, message_id, is_persistent)
+        return list(self._long)
 
     def _allow(self, lane: Lane, message_id: str, is_persistent: bool | None) -> None:
         allowed = self._allowed.setdefault(lane, {})

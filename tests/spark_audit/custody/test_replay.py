@@ -190,6 +190,19 @@ def _group_moves() -> Scene:
     return scene
 
 
+def _begun_anew() -> Scene:
+    """The gateway ends before it has sent all that is retained. What was retained meanwhile comes again."""
+    scene = connected("pump", "desk")
+    for number in range(80):
+        scene.commit(*scene.publish("pump", f"plant/{number}", retain=True))
+    scene.commit(*scene.subscribe("desk", "plant/#"))
+    put, copy = scene.publish("pump", "plant/new", "desk", retain=True)
+    scene.commit(put, copy)
+    scene.commit(record("started"))
+    scene.commit(scene.copy(put, "desk", is_retained=True))
+    return scene
+
+
 def _dead_letter() -> Scene:
     scene = _application()
     (put,) = scene.publish("pump", "plant/a")
@@ -247,6 +260,7 @@ TRUE = {
     "an application is sent copies, and deregisters": _to_application,
     "an application publishes": _from_application,
     "a group takes turns": _group,
+    "what was retained comes again after a kill": _begun_anew,
     "a message of a group moves to another member": _group_moves,
     "a queue is full": _dead_letter,
     "commands are refused": _refused,
