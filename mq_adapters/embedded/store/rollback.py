@@ -133,7 +133,7 @@ _NOTES: Final = MessageDescriptor(persistence=MQPER_PERSISTENT, format=b"RFHBAUD
 
 def _write_meta(connection: apsw.Connection, store: Store, before: Reach, incarnation: bytes, number: int) -> None:
     reach = next_reach(before, batch=1, numbers=number)
-    values = {
+    values: dict[str, bytes | int] = {
         "incarnation": incarnation,
         "identity": store.identity,
         "next_sequence": number,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
@@ -414,11 +414,14 @@ class Store:
             raise failure(operation, error) from error
         self.files.check()
 
-    def _meta(self, key: str, otherwise: bytes = b"") -> bytes | int:
-        value: bytes | int | None = self._writer.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
-        return otherwise if value is None else value
+    def _meta(self, key: str, otherwise: bytes | None = None) -> bytes | int:
+        found: bytes | int | None = self._writer.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
+        value = otherwise if found is None else found
+        if value is None:
+            raise LookupError(f"{key} is not in its table meta")
+        return value
 
-    def _read(self, statement: str, bindings: tuple[object, ...] = ()) -> list[tuple]:  # type: ignore[type-arg]  # rows differ by statement
+    def _read(self, statement: str, bindings: tuple[Any, ...] = ()) -> list[tuple]:  # type: ignore[type-arg]  # rows differ by statement
         try:
             return list(self._reader.execute(statement, bindings))
         except (apsw.Error, UnicodeDecodeError) as error:

@@ -173,9 +173,10 @@ def test_a_damaged_descriptor_ends_in_a_store_error(filled, damage):
         list(queue_manager.browse("ORDERS"))
 
 
-def test_a_store_without_its_incarnation_is_refused(filled):
-    change(filled, "DELETE FROM meta WHERE key = 'incarnation'")
-    with pytest.raises(StoreError):
+@pytest.mark.parametrize("key", ["incarnation", "next_sequence", "next_batch"])
+def test_a_store_without_its_incarnation_or_a_number_is_refused(filled, key):
+    change(filled, f"DELETE FROM meta WHERE key = '{key}'")
+    with pytest.raises(StoreError, match=key):
         Direct(filled)
 
 
