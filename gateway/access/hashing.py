@@ -91,7 +91,7 @@ class HashingThreads:
             is_right, error = None, None
             try:
                 is_right = check()
-            except Exception as raised:
+            except BaseException as raised:  # a panic of the library for hashes is none of Exception
                 error = raised
             with contextlib.suppress(RuntimeError):  # the loop has ended, and with it whoever asked
                 loop.call_soon_threadsafe(self._finish, login, is_right, error)
@@ -101,7 +101,7 @@ class HashingThreads:
         except RuntimeError as error:  # the system has no thread to give; the next check asks it again
             loop.call_soon(self._finish, login, None, error)
 
-    def _finish(self, login: Login, is_right: bool | None, error: Exception | None) -> None:
+    def _finish(self, login: Login, is_right: bool | None, error: BaseException | None) -> None:
         self._free += 1
         self._queue.finished(login, is_right)
         self._go_on()

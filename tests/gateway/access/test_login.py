@@ -459,6 +459,26 @@ def test_a_check_for_which_the_system_has_no_thread_is_impossible_and_the_next_i
     asyncio.run(scenario())
 
 
+class Panic(BaseException):
+    """As the library for hashes raises it."""
+
+
+def test_a_check_that_ends_in_a_panic_is_impossible_and_the_next_is_made() -> None:
+    async def scenario() -> None:
+        threads = HashingThreads(threads=1, maximum_waiting=1)
+        results: asyncio.Queue[bool | None] = asyncio.Queue()
+
+        def panic() -> bool:
+            raise Panic
+
+        for check, is_right in ((panic, None), (lambda: True, True)):
+            assert threads.submit(check, results.put_nowait)
+            assert await asyncio.wait_for(results.get(), 30) is is_right
+        threads.close()
+
+    asyncio.run(scenario())
+
+
 NEVER_ENDS = """
 import asyncio, threading
 from gateway.access.hashing import HashingThreads
