@@ -75,7 +75,7 @@ setup: ## set up everything for tests and work on the code
 	@deploy/setup/java.sh
 	@$(MAKE) -j 2 $(beside_others)
 
-# What tests alone need, each in a folder of its own; the one that takes longest comes first.
+# What tests need beside, each in a folder of its own; the one that takes longest comes first.
 beside_others := $(addprefix setup-,clients java-classes mqtt-js ibm-mq-stand-in mosquitto-clients softhsm crash-points compiled)
 .PHONY: $(beside_others)
 $(beside_others): setup-%:
@@ -83,7 +83,7 @@ $(beside_others): setup-%:
 
 compile: ## compile what takes most of a message's time; `make run` takes it from its next start on
 	@$(environment) test
-	@deploy/setup/compiled.sh
+	@deploy/setup/compiled.sh must
 
 sbom: ## write the software bill of materials and all licences: build/sbom.json, build/licences.txt
 	@$(environment) audit

@@ -65,16 +65,18 @@ def use() -> bool:
     wanted = os.environ.get(VARIABLE, "")
     if wanted == "0":
         return False
-    finder = _Finder(build()) if builds().is_dir() and sys.modules.keys().isdisjoint(modules()) else None
-    if finder is None or not finder.is_complete:
-        if wanted == "1":
-            raise NotCompiled(f"{VARIABLE}=1, and there is no build of these sources (make compile builds one)")
-        return False
-    sys.meta_path.insert(0, finder)
-    return True
+    if builds().is_dir() and sys.modules.keys().isdisjoint(modules()):
+        finder = _Finder(build())
+        if finder.is_complete:
+            sys.meta_path.insert(0, finder)
+            return True
+    if wanted == "1":
+        raise NotCompiled(f"{VARIABLE}=1, and there is no build of these sources (make compile builds one)")
+    return False
 
 
 def is_used() -> bool:
+    """Whether this process takes compiled modules."""
     return any(isinstance(finder, _Finder) for finder in sys.meta_path)
 
 

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Compiles what takes most of a message's time (gateway/compiled.toml), for the sources as they are now.
-# Never fails where a compiler is missing: the gateway then runs its sources, as it does without a build.
+# Where nothing can be built the gateway runs its sources. Then .venv/compiled/unavailable says why, and so does the
+# exit code of `compiled.sh must`.
 #
-# usage: deploy/setup/compiled.sh      after: deploy/setup/environment.sh test
+# usage: deploy/setup/compiled.sh [must]      after: deploy/setup/environment.sh test
 #
 # The build goes to .venv/compiled. A second call does nothing until a source changes.
 set -eu
@@ -11,7 +12,7 @@ cd "$(dirname "$0")/../.."
 . deploy/setup/turn.sh
 
 python=.venv/bin/python
-missing=.venv/compiled/unavailable
+unavailable=.venv/compiled/unavailable
 
 can_build() {
     command -v gcc >/dev/null 2>&1 || return 1
@@ -28,12 +29,17 @@ require_compiler() {
     can_build
 }
 
+# give_up REASON
+give_up() {
+    echo "$1" >"$unavailable"
+    echo "set-up: $1: the gateway runs its sources, which are slower"
+    [ "$must" != must ]
+    exit
+}
+
+must=${1:-}
 await_turn_beside_others
 mkdir -p .venv/compiled
-require_compiler || {
-    echo "a C compiler and the headers of Python are needed (apt-get install gcc libc6-dev python3-dev)" >"$missing"
-    echo "set-up: $(cat "$missing"): the gateway runs its sources, which are slower"
-    exit 0
-}
-rm -f "$missing"
-exec "$python" deploy/setup/compiled.py
+require_compiler || give_up "a C compiler and the headers of Python are needed (apt-get install gcc libc6-dev python3-dev)"
+"$python" deploy/setup/compiled.py || give_up "mypyc could not compile the sources for this Python; the lines above say why"
+rm -f "$unavailable"

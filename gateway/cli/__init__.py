@@ -4,6 +4,7 @@ A command ends with 0 for success, 1 for failure, and 2 for wrong use. The audit
 violations, 2 for not evaluable, and 3 for wrong use. An error is one line on standard error.
 """
 
+import contextlib
 import gc
 import signal
 import sys
@@ -33,8 +34,7 @@ def _start() -> None:
         # What is loaded here stays until the end. To look for garbage in it, now and at the end, took a fifth of the
         # time of a short command.
         gc.disable()
-        if "run" in sys.argv:  # before any command loads the source of a compiled module
-            _use_compiled()
+        _use_compiled()  # before any command loads the source of a compiled module
         from gateway.cli.commands import application
 
         gc.freeze()
@@ -45,9 +45,17 @@ def _start() -> None:
 
 
 def _use_compiled() -> None:
+    """Takes a build for `rfhbridge run` alone, because the look at all sources takes a tenth of a short command."""
+    if "run" not in sys.argv:
+        return
+    import typer
+
+    from gateway.cli.invocation import invocation_of
     from gateway.compiled import NotCompiled, use
 
-    try:
-        use()
-    except NotCompiled as error:
-        sys.exit(f"rfhbridge: {error}")
+    with contextlib.suppress(typer.BadParameter):  # the command says what is wrong
+        if invocation_of(sys.argv[1:]).arguments[:1] == ("run",):
+            try:
+                use()
+            except NotCompiled as error:
+                sys.exit(f"rfhbridge: {error}")

@@ -123,14 +123,33 @@ def test_the_table_names_modules_of_this_project() -> None:
     assert [name for name in compiled.modules() if not root.joinpath(f"{name.replace('.', '/')}.py").is_file()] == []
 
 
-def test_a_gateway_that_must_be_compiled_and_cannot_says_so_in_one_line(tmp_path: Path) -> None:
+def command(tmp_path: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """The command where nothing is built and RFHBRIDGE_COMPILED=1 demands it."""
     program = "import sys; sys.prefix = sys.argv.pop(1); from gateway.cli import main; main()"
-    command = [sys.executable, "-c", program, str(tmp_path), "run", "--data", str(tmp_path / "data")]
-    ended = subprocess.run(
-        command, env={compiled.VARIABLE: "1"}, timeout=60, check=False, capture_output=True, text=True
+    return subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path), *arguments],
+        env={compiled.VARIABLE: "1"},
+        timeout=60,
+        check=False,
+        capture_output=True,
+        text=True,
     )
+
+
+@pytest.mark.parametrize("arguments", [["run"], ["--log-level", "debug", "run"], ["--log-format=json", "run"]])
+def test_a_gateway_that_must_be_compiled_and_cannot_says_so_in_one_line(tmp_path: Path, arguments: list[str]) -> None:
+    ended = command(tmp_path, *arguments, "--data", str(tmp_path / "data"))
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert (
-        ended.stderr
-        == "rfhbridge: RFHBRIDGE_COMPILED=1, and there is no build of these sources (make compile builds one)\n"
-    )
+    assert ended.stderr.startswith("rfhbridge: RFHBRIDGE_COMPILED=1, and there is no build of these sources (make ")
+    assert ended.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code"),
+    [(["audit", "run", "--help"], 0), (["balance", "--help"], 0), (["--log-level", "loud", "run"], 2)],
+    ids=["the run of an audit", "another command", "a wrong option"],
+)
+def test_other_commands_need_no_build(tmp_path: Path, arguments: list[str], exit_code: int) -> None:
+    ended = command(tmp_path, *arguments)
+    assert ended.returncode == exit_code
+    assert compiled.VARIABLE not in ended.stderr
