@@ -150,6 +150,7 @@ class Message:
     are set by the queue manager when the message is put. `written` is the header as its writer in this process knows
     it: it is never stored and never sent, and `KnownHeader.of` decides whether it may be believed. `payload_sha256` is
     the SHA-256 of a publication's payload, or b"" while nobody has computed it: it is never stored and never sent.
+    `stays_in_memory` is set for a persistent message whose reader ends with the process (`Queue.memory_lanes`).
     """
 
     __slots__ = (
@@ -162,6 +163,7 @@ class Message:
         "payload_sha256",
         "put_us",
         "sequence",
+        "stays_in_memory",
         "written",
     )
 
@@ -176,6 +178,7 @@ class Message:
         self.identifier_prefix = b""
         self.written: KnownHeader | None = None
         self.payload_sha256 = b""
+        self.stays_in_memory = False
 
     @property
     def msg_id(self) -> bytes:
@@ -192,6 +195,11 @@ class Message:
     @property
     def is_persistent(self) -> bool:
         return self.descriptor.persistence == MQPER_PERSISTENT
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether a commit writes it to the disk, so that it survives a restart."""
+        return self.descriptor.persistence == MQPER_PERSISTENT and not self.stays_in_memory
 
     def __repr__(self) -> str:
         return f"Message(sequence={self.sequence}, format={self.descriptor.format!r}, bytes={len(self.body)})"

@@ -85,7 +85,7 @@ def _show(found: "Balance") -> None:
 
 
 def _lines(queue: "QueueBalance") -> list[tuple[str, str, "Messages"]]:
-    return [(queue.name, "persistent", queue.persistent), (queue.name, "not persistent", queue.not_persistent)]
+    return [(queue.name, "stored", queue.persistent), (queue.name, "in memory", queue.not_persistent)]
 
 
 #: Counters of publications that are shown even if they are 0.

@@ -42,7 +42,7 @@ FORMER_QUEUES: Final = "(deleted and temporary queues)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Messages:
-    """The counters of messages, either persistent or not. The names are those of QUEUE_COUNTERS."""
+    """The counters of messages, on the disk or in memory. The names are those of QUEUE_COUNTERS."""
 
     begin: int = 0
     put: int = 0
@@ -85,7 +85,7 @@ _WENT_OR_WAITS: Final = tuple(name for name in _MESSAGE_NAMES if name not in ("b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueBalance:
-    """The line of one queue."""
+    """The lines of one queue. A persistent message that stays in memory counts as one that is not persistent."""
 
     name: str
     persistent: Messages
@@ -188,7 +188,7 @@ def running_publications(engine: Engine, held: int) -> PublicationBalance:
 def read_balance(data_dir: Path) -> Balance | None:
     """The balance of the store of a data folder at one moment; a gateway may be running meanwhile.
 
-    Messages that are not persistent are counted as in the last commit, at most a second ago. None if the store has no
+    Messages that are only in memory are counted as in the last commit, at most a second ago. None if the store has no
     counters, because no program that counts has opened it. StoreError if there is no store, or it is unreadable.
     """
     path = data_dir / FILE_NAME

@@ -6,7 +6,7 @@ counters and messages agree at every instant. It calls `settle` when the group i
 
 A row is state of kind BALANCE, a list of numbers packed by ormsgpack, which may grow at its end:
 
-    key b"q" + name    [begin, gone at a stop, waiting not persistent, [persistent], [not persistent]]
+    key b"q" + name    [begin, gone at a stop, waiting in memory, [on the disk], [only in memory]]
     key b"q"           the same, of temporary queues and of queues that are deleted
     key b"p"           [begin, gone at a stop, in hand, [publications]]; it is there as soon as anything is counted
 
@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import ormsgpack
 
 from mq_adapters.embedded.unit_of_work import Departure, PublicationCounter, StateKind, UnitOfWork
-from mq_adapters.message import MQPER_PERSISTENT
 from mq_adapters.reasons import StoreError
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ QUEUE_COUNTERS: Final = (
     Counter("dead_lettered", "moved to a dead-letter queue", _REMOVED),
     Counter("dropped_by_rule", "destroyed by a rule that the trail names", _REMOVED),
     Counter("session_ended", "destroyed with the session that they waited for", _REMOVED),
-    Counter("gone_at_a_stop", "not persistent, and in memory when the gateway stopped", "Counters.load"),
+    Counter("gone_at_a_stop", "only in memory when the gateway stopped", "Counters.load"),
 )
 PUBLICATION_COUNTERS: Final = (
     Counter("begin", "held between PUBLISH and PUBREL when the counting began", "Counters.begin, from the rows"),
@@ -86,11 +85,11 @@ class QueueAccount:
         self.name = name
         #: Persistent messages that the store had when the counting began.
         self.begin = 0
-        #: Messages that were not persistent, and were lost with the memory when a gateway stopped.
+        #: Messages that were only in memory, and were lost with it when a gateway stopped.
         self.gone = 0
         #: Puts, then departures by number; once for persistent messages, once for others.
         self.counts = _nothing()
-        #: The numbers of the committed messages that are not persistent, including taken ones.
+        #: The numbers of the committed messages that are only in memory, including taken ones.
         self.not_persistent: set[int] = set()
 
     def row(self, change: _Pair | None = None) -> _Row:
@@ -149,11 +148,11 @@ class _Tally:
             for queue, message in unit.puts:
                 if queue.account is not account:  # most of a group are on few queues
                     account, change = queue.account, self._of(queue.account)
-                change[message.descriptor.persistence != MQPER_PERSISTENT][0] += 1
+                change[not message.is_stored][0] += 1
             for queue, message, departure in unit.removals:
                 if queue.account is not account:
                     account, change = queue.account, self._of(queue.account)
-                change[message.descriptor.persistence != MQPER_PERSISTENT][departure] += 1
+                change[not message.is_stored][departure] += 1
             counts += unit.counts
         for what, number in Counts(counts).items():
             self.publications[what] += number
@@ -185,7 +184,7 @@ class Counters:
         self._staged: _Tally | None = None
         self._written = b""
         self._staged_publications = b""
-        #: Messages by queue that were not persistent, and were not known to be delivered, when the last run ended.
+        #: Messages by queue that were only in memory, and were not known to be delivered, when the last run ended.
         self.lost: dict[str, int] = {}
         #: Whether the store has counters. If not, they begin now.
         self.has_begun = False

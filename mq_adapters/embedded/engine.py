@@ -87,10 +87,9 @@ class Engine:
         self._store = store
         self._next_sequence = store.next_sequence
         self._prefix = store.identifier_prefix
-        #: 12 random bytes, made anew if the store went back, so that no two share numbers; and the very first ones.
-        self.incarnation, self.identity = store.incarnation, store.identity
-        #: How far the store reached when it was opened.
-        self.reach = store.reach
+        #: 12 random bytes, made anew if the store went back, so that no two share numbers; the very first ones; and how
+        #: far the store reached when it was opened.
+        self.incarnation, self.identity, self.reach = store.incarnation, store.identity, store.reach
         self._message_cache = MessageCache(store)
         self.counters = Counters()
         self.objects = Objects(store, self._message_cache, self.counters, name=self.name, number=self.number)
@@ -244,6 +243,8 @@ class Engine:
             message.descriptor = resolved_persistence(descriptor, queue)
             if not (message.is_persistent or queue.handler is not None or self._message_cache.has_room_for(message)):
                 raise QueueManagerError(ReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE, f"put on {queue.name}")
+        elif queue.memory_lanes and descriptor.correl_id in queue.memory_lanes:
+            message.stays_in_memory = self._message_cache.may_keep(message)
         return self._number(unit, queue, message)
 
     def _number(self, unit: UnitOfWork, queue: Queue, message: Message) -> int:
@@ -302,8 +303,7 @@ class Engine:
         if counts.states and self.failed is None:
             self.submit(counts)
         self.give_back(taken)
-        unit.puts.clear()
-        unit.removals.clear()
+        unit.puts, unit.removals = [], []
 
     def submit(self, unit: UnitOfWork, on_committed: Committed | None = None) -> None:
         """Makes a unit of work true. `on_committed` is called after its commit, in the order of submission.

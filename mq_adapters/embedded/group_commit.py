@@ -16,7 +16,7 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store.rows import MessageRow, rows_of
 from mq_adapters.embedded.store.store import SEQUENCE_BLOCK, Store
 from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
-from mq_adapters.message import MQPER_PERSISTENT, Message
+from mq_adapters.message import Message
 from mq_adapters.reasons import StoreError
 
 #: If commits are slower than this on average (seconds), a thread makes them, so that the event loop can go on.
@@ -216,18 +216,8 @@ class GroupCommit:
 
     def _write(self, group: Group) -> bool:
         """Writes a group into an open transaction. Returns False if nothing of it is durable."""
-        puts = [
-            (queue.identifier, message)
-            for unit in group
-            for queue, message in unit.puts
-            if message.descriptor.persistence == MQPER_PERSISTENT
-        ]
-        removals = [
-            (message.sequence,)
-            for unit in group
-            for _, message, _ in unit.removals
-            if message.descriptor.persistence == MQPER_PERSISTENT
-        ]
+        puts = [(queue.identifier, message) for unit in group for queue, message in unit.puts if message.is_stored]
+        removals = [(message.sequence,) for unit in group for _, message, _ in unit.removals if message.is_stored]
         states = [state for unit in group for state in unit.states]
         for unit in group:
             self._later_notes += unit.notes

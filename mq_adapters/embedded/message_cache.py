@@ -8,7 +8,7 @@ from typing import Final
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store.store import Store
 from mq_adapters.embedded.unit_of_work import StateKind, UnitOfWork, back_out_key
-from mq_adapters.message import KNOWN_HEADER_BYTES, MQCI_NONE, MQPER_PERSISTENT, Message
+from mq_adapters.message import KNOWN_HEADER_BYTES, MQCI_NONE, Message
 from mq_adapters.reasons import StoreError
 
 #: Bytes of recently used persistent messages in memory: their bodies, and the measured cost beside each body.
@@ -19,18 +19,21 @@ READ_AHEAD_MESSAGES: Final = 100
 READ_AHEAD_BYTES: Final = 1024 * 1024
 #: The largest back-out count that is kept over a restart: one byte, as on z/OS.
 _HIGHEST_KEPT_COUNT: Final = 255
-#: The most bytes of all messages that are not persistent. They are only in memory.
-MAXIMUM_NOT_PERSISTENT_BYTES: Final = 256 * 1024 * 1024
+#: The most bytes of all messages that are only in memory.
+MAXIMUM_IN_MEMORY_BYTES: Final = 256 * 1024 * 1024
+#: Persistent messages stay in memory while those that are only in memory have fewer bytes: the rest of the room is for
+#: messages that are not persistent, which cannot go to the disk instead.
+PERSISTENT_IN_MEMORY_BYTES: Final = MAXIMUM_IN_MEMORY_BYTES // 4
 
 
 class MessageCache:
-    """Finds a message by its number. It alone holds messages that are not persistent."""
+    """Finds a message by its number. It alone holds messages that are only in memory."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._queues: dict[int, Queue] = {}
-        self._not_persistent: dict[int, tuple[Queue, Message]] = {}
-        self._not_persistent_bytes = 0
+        self._only_in_memory: dict[int, tuple[Queue, Message]] = {}
+        self._in_memory_bytes = 0
         self._cache: OrderedDict[int, tuple[Queue, Message]] = OrderedDict()
         self._cache_bytes = 0
         #: Persistent messages that can be taken although they are not on the disk yet.
@@ -59,19 +62,19 @@ class MessageCache:
     def remove_queue(self, queue: Queue) -> None:
         """A queue was deleted, with its messages."""
         del self._queues[queue.identifier]
-        for sequence in self.numbers_not_persistent(queue):
-            self.remove(self._not_persistent[sequence][1])
+        for sequence in self.numbers_in_memory(queue):
+            self.remove(self._only_in_memory[sequence][1])
         for message in [message for found, message in self._cache.values() if found is queue]:
             self.remove(message)
 
-    def numbers_not_persistent(self, queue: Queue) -> list[int]:
-        """The numbers of a queue's messages that are not persistent."""
-        return [number for number, (found, _) in self._not_persistent.items() if found is queue]
+    def numbers_in_memory(self, queue: Queue) -> list[int]:
+        """The numbers of a queue's messages that are only in memory."""
+        return [number for number, (found, _) in self._only_in_memory.items() if found is queue]
 
     def priorities(self, queue: Queue) -> dict[int, int]:
         """The priority of every message of a queue, by its number."""
         found = self._store.priorities(queue.identifier)
-        for holder, message in self._not_persistent.values():
+        for holder, message in self._only_in_memory.values():
             if holder is queue:
                 found[message.sequence] = message.descriptor.priority
         return found
@@ -80,10 +83,10 @@ class MessageCache:
         """A message was committed."""
         if self._uncommitted:
             self._uncommitted.pop(message.sequence, None)
-        if message.descriptor.persistence != MQPER_PERSISTENT:
-            self._not_persistent[message.sequence] = (queue, message)
+        if not message.is_stored:
+            self._only_in_memory[message.sequence] = (queue, message)
             queue.account.not_persistent.add(message.sequence)
-            self._not_persistent_bytes += _memory_bytes(message)
+            self._in_memory_bytes += _memory_bytes(message)
             return
         self._cache[message.sequence] = (queue, message)
         self._cache_bytes += _memory_bytes(message)
@@ -99,16 +102,20 @@ class MessageCache:
         """A message was destroyed."""
         sequence = message.sequence
         self._backed_out.pop(sequence, None)
-        found = self._not_persistent.pop(sequence, None)
+        found = self._only_in_memory.pop(sequence, None)
         if found is not None:
             found[0].account.not_persistent.discard(sequence)
-            self._not_persistent_bytes -= _memory_bytes(message)
+            self._in_memory_bytes -= _memory_bytes(message)
         elif self._cache.pop(sequence, None) is not None:
             self._cache_bytes -= _memory_bytes(message)
 
     def has_room_for(self, message: Message) -> bool:
         """Whether memory has room for one more message that is not persistent."""
-        return self._not_persistent_bytes + len(message.body) <= MAXIMUM_NOT_PERSISTENT_BYTES
+        return self._in_memory_bytes + len(message.body) <= MAXIMUM_IN_MEMORY_BYTES
+
+    def may_keep(self, message: Message) -> bool:
+        """Whether a persistent message may stay in memory."""
+        return self._in_memory_bytes + len(message.body) <= PERSISTENT_IN_MEMORY_BYTES
 
     def back_out(self, unit: UnitOfWork, removals: Iterable[tuple[Queue, Message]]) -> None:
         """Counts backed-out gets. `unit` gets the counts that must survive a restart."""
@@ -119,12 +126,12 @@ class MessageCache:
             cached = self._cache.get(sequence)
             if cached is not None:  # the cache has another copy, read from the disk
                 cached[1].backout_count = message.backout_count
-            if message.is_persistent and queue.definition["HARDENBO"] == "HARDENBO":
+            if message.is_stored and queue.definition["HARDENBO"] == "HARDENBO":
                 count = bytes((min(message.backout_count, _HIGHEST_KEPT_COUNT),))
                 unit.set_state(StateKind.BACK_OUT_COUNT, back_out_key(sequence), count)
 
     def in_memory(self, sequence: int) -> tuple[Queue, Message] | None:
-        found = self._not_persistent.get(sequence) or self._cache.get(sequence)
+        found = self._only_in_memory.get(sequence) or self._cache.get(sequence)
         return found or self._uncommitted.get(sequence)
 
     def origins(self, sequences: Iterable[int]) -> list[tuple[bytes, int]]:
@@ -157,7 +164,7 @@ class MessageCache:
 
         A fault of one of those is raised by the get that asks for it.
         """
-        wanted = [number for number in upcoming if number not in self._cache and number not in self._not_persistent]
+        wanted = [number for number in upcoming if number not in self._cache and number not in self._only_in_memory]
         found: tuple[Queue, Message] | None = None
         with suppress(StoreError):
             for identifier, message in self._store.messages((sequence, *wanted), READ_AHEAD_BYTES):

@@ -272,7 +272,7 @@ class Objects:
     def delete_queue(self, queue: Queue) -> None:
         """Deletes a local queue with the messages on it. The caller has made sure that nobody uses it."""
         if queue.is_temporary:
-            self._counters.close_temporary(queue, self._message_cache.numbers_not_persistent(queue))
+            self._counters.close_temporary(queue, self._message_cache.numbers_in_memory(queue))
         else:
             waiting = self._store.count_messages(queue.identifier)
             self._store.remove_queue(queue.identifier, queue.name, self._counters.closing_rows(queue, waiting))

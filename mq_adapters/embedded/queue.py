@@ -206,6 +206,7 @@ class Queue:
         "listeners",
         "maximum_depth",
         "maximum_message_bytes",
+        "memory_lanes",
         "name",
         "named",
         "resting_handler",
@@ -246,6 +247,8 @@ class Queue:
         self.listeners: dict[bytes | None, list[Callable[[], None]]] = {}
         #: Called before messages with that CorrelId are committed. Units that it submits are committed with them.
         self.joiners: dict[bytes, Callable[[], None]] = {}
+        #: CorrelIds of readers that end with this process. While there is room, their messages stay in memory.
+        self.memory_lanes: set[bytes] = set()
         #: Takes each put in the putter's own unit of work (the broker); None for an ordinary queue.
         self.handler: ServedHandler | None = None
         #: The handler while gets are inhibited: messages wait meanwhile.

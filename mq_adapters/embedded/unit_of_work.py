@@ -143,7 +143,7 @@ class UnitOfWork:
     def remove(self, queue: "Queue", message: Message, departure: Departure) -> None:
         """Destroy a message that was taken off its lane; `departure` says why, for the balance."""
         self.removals.append((queue, message, departure))
-        if message.backout_count and message.is_persistent:
+        if message.backout_count and message.is_stored:
             self.delete_state(StateKind.BACK_OUT_COUNT, back_out_key(message.sequence))
 
     def count(self, what: PublicationCounter, number: int = 1) -> None:

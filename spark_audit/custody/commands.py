@@ -44,7 +44,7 @@ FIELDS_READ: Final = (
     *("packet_identifier", "protocol_level", "qos", "granted_qos", "retain", "topic", "command", "queue", "message_id"),
     *("correlation_id", "source_message_id", "persistent", "conversion", "destination", "is_retained", "event"),
     *("output_format", "reason_code", "completion", "messages", "queues", "subscribers", "channel"),
-    *("dead_letter_id", "is_in_use", "codes", "requested_qos", "at_us", "default_persistent"),
+    *("dead_letter_id", "is_in_use", "codes", "requested_qos", "at_us", "default_persistent", "in_memory"),
 )
 #: The columns of `told_of`: the header of a command in base64, with its description; the entry of the SUBSCRIBE from
 #: which it comes; whether a publication or a command may expire; `listed` is JSON with the list of a record: the counts

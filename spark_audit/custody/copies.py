@@ -223,10 +223,13 @@ class Copies:
             for option in options
             for each in (as_queue if option == _AS_QUEUE else _PERSISTENT.get(option, as_published))
         }
-        if copy["persistent"] not in allowed:
+        told = bool(copy["persistent"] or copy["in_memory"])
+        if told not in allowed:
             who = self._who(lane_of(copy["queue"], copy["correlation_id"]))
-            told, due = _WORDS[bool(copy["persistent"])], _WORDS[not copy["persistent"]]
-            detail = f"the copy for {who} is {told}, and by its registration ({', '.join(sorted(options))}) it is {due}"
+            is_told, due = _WORDS[told], _WORDS[not told]
+            detail = (
+                f"the copy for {who} is {is_told}, and by its registration ({', '.join(sorted(options))}) it is {due}"
+            )
             yield Finding(Custody.COPIES, copy["sequence"], message(copy["message_id"]), detail)
 
     def _who(self, lane: Lane) -> str:

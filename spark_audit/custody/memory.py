@@ -39,7 +39,7 @@ from spark_audit.custody.sessions import Session
 from spark_audit.custody.topic_match import Scheme
 
 #: Changes with the parts below, and with what their values mean.
-MEMORY_VERSION: Final = 5
+MEMORY_VERSION: Final = 6
 
 #: What each part of a replay remembers; "" is the replay itself.
 PARTS: Final[dict[str, tuple[str, ...]]] = {

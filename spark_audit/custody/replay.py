@@ -186,7 +186,9 @@ class Replay:
         client, epoch, event = record["client"], record["session_epoch"], record["event"]
         self._confirmations.change((client, epoch))
         yield from self._answers.connect(record)
-        if wrong := self._sessions.change(client, epoch, event, record["protocol_level"]):
+        _, is_clean = json.loads(record["listed"] or "[null, null]")
+        is_lasting = None if is_clean is None else not is_clean
+        if wrong := self._sessions.change(client, epoch, event, record["protocol_level"], is_lasting=is_lasting):
             yield Finding(Custody.SESSIONS, record["sequence"], session(client, epoch), wrong)
         if event == "ended":
             self._ended += [(record, correlation_id) for correlation_id in self._lanes.of_owner(Owner(client, epoch))]
@@ -373,10 +375,21 @@ class Replay:
             is_persistent = record["persistent"]
         elif not is_client and not self._registry.keeps_persistence(lane):
             is_persistent = None  # an earlier version did not tell it
+        if record["in_memory"] and self._is_for_lasting_session(lane):
+            detail = "the copy is only in memory, and it is for a session that outlives its connection"
+            yield Finding(Custody.COPIES, record["sequence"], message(record["message_id"]), detail)
         if is_client:
             self._deliveries.copied(record, lane, is_persistent=is_persistent)
         else:
             self._queues.put(record["message_id"], record["queue"], is_persistent=is_persistent, may_be_alias=True)
+
+    def _is_for_lasting_session(self, lane: Lane) -> bool:
+        """Whether the trail tells that what waits in a lane must survive a restart: it is of a session or a group."""
+        owner = self._lanes.owners.get(lane[1])
+        if owner is None or owner.is_group:
+            return owner is not None
+        known = self._sessions.get(owner.client)
+        return known is not None and known.epoch == owner.epoch and known.is_lasting is True
 
     def _copied_retained(self, record: Record, lane: Lane) -> Generator[Finding, None, bool | None]:
         """A retained publication was sent. Returns whether it is persistent; None: nobody knows."""

@@ -39,6 +39,8 @@ class Session:
     was_opened: bool = False
     #: The MQTT protocol level of its last connection; None where no record says it.
     level: int | None = None
+    #: Whether it outlives its connection; None where no record says it.
+    is_lasting: bool | None = None
 
 
 class Sessions:
@@ -54,13 +56,16 @@ class Sessions:
         """Forgets everything, because records are missing: there may be other sessions now."""
         self._of, self._clients, self.is_whole = {}, {}, False
 
-    def change(self, client: str, epoch: int, event: str, level: int | None = None) -> str:
+    def change(
+        self, client: str, epoch: int, event: str, level: int | None = None, *, is_lasting: bool | None = None
+    ) -> str:
         """Takes a session record. Returns what is wrong with it, "" for nothing."""
         session = self._of.get(client)
         wrong = self._wrong_change(session, epoch, event) if self.is_whole else ""
         if event in _CONNECTS:
             was_opened = event == "opened" or self._was_opened(session, epoch)
-            self._set(client, Session(epoch, is_connected=True, was_opened=was_opened, level=level))
+            begun = Session(epoch, is_connected=True, was_opened=was_opened, level=level, is_lasting=is_lasting)
+            self._set(client, begun)
         elif session is None or session.epoch != epoch:
             self._set(client, Session(epoch, is_connected=False, has_ended=event == _ENDED))
         else:

@@ -35,7 +35,7 @@ FIELD_COLUMNS: Final = {
     **dict.fromkeys(("sequence", "batch", "session_epoch", "exchange", "packet_type", "qos"), NUMBER),
     **dict.fromkeys(("payload_bytes", "messages", "jump_us", "packet_identifier", "published_qos"), NUMBER),
     **dict.fromkeys(("granted_qos", "protocol_level", "reason_code", "queues", "subscribers"), NUMBER),
-    **dict.fromkeys(("retain", "is_retained", "persistent", "default_persistent", "is_in_use"), FLAG),
+    **dict.fromkeys(("retain", "is_retained", "persistent", "default_persistent", "in_memory", "is_in_use"), FLAG),
 }
 #: Numbers that are the same for the same: SHA-256 of a payload; that and its length; topic, RETAIN flag and payload;
 #: client of an end; what records of an exchange say again; topic; queue; queue and CorrelId.

@@ -194,6 +194,12 @@ FIELDS: Final = (
     Field("channel_batch", Form.NUMBER, "number of the channel's batch, which is one unit of work"),
     Field("persistent", Form.FLAG, "whether the message survives a restart"),
     Field(
+        "in_memory",
+        Form.FLAG,
+        "whether the copy stays in memory although its publication is persistent, because the subscriber's session ends"
+        " with its connection; left out: no",
+    ),
+    Field(
         "default_persistent",
         Form.FLAG,
         "whether the definition of the queue makes its messages persistent; told of a copy whose registration has"

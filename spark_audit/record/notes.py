@@ -6,7 +6,7 @@ one header (and, for a channel, of one batch): a batch has it once, as a list of
 its place in that list. An item that has the name of a field is that field; the others are:
 
     header          fixed and variable header of a PUBLISH
-    persistence     1: the copy is not persistent, 2: it is; 0: the note does not tell
+    persistence     1: the copy does not survive a restart, 2: it does; 0: the note does not tell
     packet_part     what of a packet the command was made from. SUBSCRIBE, UNSUBSCRIBE: one entry (length, filter,
                     requested QoS). Will: its topic (length, text), a byte with QoS 0x06 and RETAIN 0x01, at level 5 its
                     properties behind that, with their length in front. PUBLISH: its header. Else empty.
@@ -104,7 +104,7 @@ _PAYLOAD_IF_HASHED: Final = (
     _if_any("payload_sha256"),
 )
 _MESSAGE: Final = _if_any("message_id")
-_COPY_IS_PERSISTENT: Final = Part(Rule.TRUTH_IF_TOLD, ("persistent",), ("persistence",))
+_LASTS: Final = (Part(Rule.TRUTH_IF_TOLD, ("persistent",), ("persistence",)), _if_any("in_memory"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +194,8 @@ NOTES: Final = (
         NoteKind.COPIED,
         "The broker put a copy of a publication on the queue of a subscriber.",
         ("source_message_id", "message_id", "delivery"),
-        (
-            RecordOf(
-                Kind.PUT, (_MESSAGE, _if_any("source_message_id"), *_PAYLOAD_IF_HASHED, _COPY_IS_PERSISTENT), DELIVERY
-            ),
-        ),
-        (*_PAYLOAD_ITEMS, "persistence"),
+        (RecordOf(Kind.PUT, (_MESSAGE, _if_any("source_message_id"), *_PAYLOAD_IF_HASHED, *_LASTS), DELIVERY),),
+        (*_PAYLOAD_ITEMS, "persistence", "in_memory"),
     ),
     Note(
         NoteKind.DELIVERED,

@@ -32,7 +32,7 @@ def _get(engine: Engine) -> bytes:
 
 def test_messages_that_live_in_memory_alone_are_refused_with_2056_when_it_is_used_up(engine, monkeypatch):
     """Persistent ones are on the disk and are taken; a get makes room again."""
-    monkeypatch.setattr(message_cache, "MAXIMUM_NOT_PERSISTENT_BYTES", 2_000)
+    monkeypatch.setattr(message_cache, "MAXIMUM_IN_MEMORY_BYTES", 2_000)
     _put(engine, bytes(1_000), persistence=MQPER_NOT_PERSISTENT)
     with pytest.raises(QueueManagerError) as refused:
         _put(engine, bytes(1_000), persistence=MQPER_NOT_PERSISTENT)

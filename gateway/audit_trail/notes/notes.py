@@ -31,7 +31,9 @@ _NO_APPLICATION: Final = ApplicationIdentity("", "")
 #: Packs faster than the member itself.
 _COPIED: Final = int(NoteKind.COPIED)
 #: How the note of a copy tells MQPER_NOT_PERSISTENT and MQPER_PERSISTENT; a message that was put is one of them.
-_PERSISTENCE: Final = (1, 2)
+_PERSISTENCE: Final = ((1,), (2,))
+#: And that it is persistent, and stays in memory.
+_STAYS_IN_MEMORY: Final = (1, True)
 
 
 Ranges = list[list[int]]
@@ -172,8 +174,8 @@ class BrokerNotes:
         if not publication.payload_sha256:  # an application's, or a stored one: once for all of its copies
             publication.payload_sha256 = hashlib.sha256(memoryview(publication.body)[header_bytes:]).digest()
         payload = len(publication.body) - header_bytes, publication.payload_sha256
-        persistence = _PERSISTENCE[copy.descriptor.persistence]
-        unit.notes.append((_COPIED, copy.put_us, publication.sequence, copy.sequence, delivery, *payload, persistence))
+        told = _STAYS_IN_MEMORY if copy.stays_in_memory else _PERSISTENCE[copy.descriptor.persistence]
+        unit.notes.append((_COPIED, copy.put_us, publication.sequence, copy.sequence, delivery, *payload, *told))
 
     def commanded(
         self, unit: UnitOfWork, message: Message, taken: TakenCommand, completion: "Completion", reason_code: int

@@ -29,11 +29,12 @@ from gateway.bridge.deliver.outgoing_messages import (
     close_flow,
     flow_of,
     forget_flow,
+    keep_flow,
     note_acknowledgement,
 )
 from gateway.bridge.messages.publications import Publication, Publications
 from gateway.bridge.sessions.link import Link
-from gateway.bridge.sessions.sessions import ClientSession, Sessions, flow_key
+from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.bridge.sessions.trail_charges import TrailCharges
 from gateway.mqtt.events import DeliveryAcknowledged, DeliveryCompleted, DeliveryReceived, DeliveryRefused
 from gateway.mqtt.levels import PacketType
@@ -163,7 +164,7 @@ class ToMqtt:
             taken_bytes += len(message.body)
             if self.now_s() > ends_s:  # headers that are read anew take 0.2 ms each
                 break
-        if unit.removals or unit.states:
+        if out or unit.removals:
             self._engine.submit(unit, lambda _unit: self._sent(session, link, out))
 
     def _sent(self, session: ClientSession, link: Link, out: list[bytes]) -> None:
@@ -235,7 +236,7 @@ class ToMqtt:
         """PUBACK: the message is destroyed; after the commit call `finished`."""
         flow = flow_of(event.token)
         close_flow(unit, self._queue, flow)
-        forget_flow(unit, session, event.packet_identifier)
+        forget_flow(unit, session, flow, event.packet_identifier)
         note_acknowledgement(unit, session, flow, _PUBACK, event.packet_identifier, now_us)
         self._widen(session)
 
@@ -243,7 +244,7 @@ class ToMqtt:
         """PUBACK or PUBREC refuses the message: it is not sent again; after the commit call `finished`."""
         flow = flow_of(event.token)
         close_flow(unit, self._queue, flow)
-        forget_flow(unit, session, event.packet_identifier)
+        forget_flow(unit, session, flow, event.packet_identifier)
         note_acknowledgement(unit, session, flow, event.packet_type, event.packet_identifier, now_us)
         self._widen(session)
 
@@ -252,24 +253,23 @@ class ToMqtt:
         flow = flow_of(event.token)
         close_flow(unit, self._queue, flow)
         flow.order = self._engine.number()
-        unit.set_state(
-            StateKind.SESSION_OUTGOING,
-            flow_key(session, event.packet_identifier),
-            flow.pack(2, OutgoingState.AWAIT_PUBCOMP),
-        )
+        keep_flow(unit, session, flow, event.packet_identifier, 2, OutgoingState.AWAIT_PUBCOMP)
         note_acknowledgement(unit, session, flow, _PUBREC, event.packet_identifier, now_us)
 
     def completed(self, unit: UnitOfWork, session: ClientSession, event: DeliveryCompleted, now_us: int) -> None:
         """PUBCOMP: the identifier is free again; after the commit call `finished`."""
         flow = flow_of(event.token)
-        forget_flow(unit, session, event.packet_identifier)
+        forget_flow(unit, session, flow, event.packet_identifier)
         note_acknowledgement(unit, session, flow, _PUBCOMP, event.packet_identifier, now_us)
         self._widen(session)
 
     # -- start and end of a session ------------------------------------------------------------------------------------
 
     def listen(self, session: ClientSession) -> Callable[[], None]:
-        """Calls `deliver` when publications arrive for a session. Call the result to stop that."""
+        """Calls `deliver` when publications arrive for a session. Call the result to stop that.
+
+        What waits for a session that ends with its connection, and so with this process, need not be on the disk.
+        """
 
         def arrived() -> None:
             self._deliver_in_time(session)
@@ -278,9 +278,12 @@ class ToMqtt:
             self._late.pop(session, None)
             self._queue.unlisten(session.correl_id, arrived)
             self._queue.leave(session.correl_id)
+            self._queue.memory_lanes.discard(session.correl_id)
 
         self._queue.listen(session.correl_id, arrived)
         self._queue.join(session.correl_id, partial(self._deliver_own, session))
+        if not session.expiry_s:
+            self._queue.memory_lanes.add(session.correl_id)
         return stop
 
     def load(self) -> None:
@@ -340,8 +343,9 @@ class ToMqtt:
 
         A message in flight from a group goes to another member, except at QoS 2 (MQTT-4.8.2-5).
         """
-        for outgoing in session.mqtt.outgoing.values():
+        for packet_identifier, outgoing in session.mqtt.outgoing.items():
             flow = flow_of(outgoing.token)
+            forget_flow(unit, session, flow, packet_identifier)
             in_flight, flow.in_flight = flow.in_flight, None
             if in_flight is None:
                 continue

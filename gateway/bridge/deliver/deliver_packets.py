@@ -164,7 +164,7 @@ class PublishPackets:
                 out.append(packet)
                 is_sent = True
             else:
-                self._give_up(unit, session, message, packet_identifier)
+                self._give_up(unit, session, message, flow, packet_identifier)
                 in_flight.open_flows -= packet_identifier > 0
                 room += packet_identifier > 0
         if not in_flight.open_flows:
@@ -200,7 +200,7 @@ class PublishPackets:
         )
         if packet is None:
             close_flow(unit, self._queue, flow, Departure.DROPPED)
-            self._give_up(unit, session, in_flight.message, outgoing.packet_identifier)
+            self._give_up(unit, session, in_flight.message, flow, outgoing.packet_identifier)
         return packet or b""
 
     def _packet(
@@ -261,7 +261,9 @@ class PublishPackets:
         self._traffic.delivered[qos] += 1
         return packet_header + payload
 
-    def _give_up(self, unit: UnitOfWork, session: ClientSession, message: Message, packet_identifier: int) -> None:
+    def _give_up(
+        self, unit: UnitOfWork, session: ClientSession, message: Message, flow: Flow, packet_identifier: int
+    ) -> None:
         """Counts a message that is too large for the client as delivered (MQTT-3.1.2-25), and frees its identifier."""
         self._counts.add(_TOO_LARGE)
         owner = (session.client, session.epoch)
@@ -269,5 +271,5 @@ class PublishPackets:
             (NoteKind.DROPPED, self._engine.now_us(), *owner, 0, self._queue.name, message.sequence, _TOO_LARGE)
         )
         if packet_identifier:
-            forget_flow(unit, session, packet_identifier)
+            forget_flow(unit, session, flow, packet_identifier)
             session.mqtt.finish(packet_identifier)

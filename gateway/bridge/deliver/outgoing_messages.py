@@ -3,6 +3,8 @@
 Each flow has a row of state (kind SESSION_OUTGOING, key: epoch and packet identifier), see `_ROW`. So the gateway
 repeats PUBLISH or PUBREL with the same identifier after a restart. A publication with several topics is one flow for
 each topic that the session wants; the message is destroyed with the last of these flows.
+
+If a message stays in memory because its session ends with the process, its flows do too.
 """
 
 import struct
@@ -33,9 +35,12 @@ class InFlight:
 
 
 class Flow:
-    """Token of an outgoing flow. `in_flight` is None once PUBREC has come: from then on only PUBREL is repeated."""
+    """Token of an outgoing flow. `in_flight` is None once PUBREC has come: from then on only PUBREL is repeated.
 
-    __slots__ = ("exchange", "granted_qos", "in_flight", "number", "order", "topic_index")
+    `is_stored`: it has a row, so that it survives a restart.
+    """
+
+    __slots__ = ("exchange", "granted_qos", "in_flight", "is_stored", "number", "order", "topic_index")
 
     def __init__(
         self, in_flight: InFlight | None, number: int, exchange: int, granted_qos: int, topic_index: int
@@ -46,6 +51,7 @@ class Flow:
         self.order = exchange
         self.granted_qos = granted_qos
         self.topic_index = topic_index
+        self.is_stored = in_flight is None or in_flight.message.is_stored
 
     def pack(self, qos: int, state: OutgoingState) -> bytes:
         return _ROW.pack(self.number, self.exchange, self.order, qos, self.granted_qos, self.topic_index, state)
@@ -68,18 +74,26 @@ class StoredFlow(NamedTuple):
 
 
 def start_flow(unit: UnitOfWork, session: ClientSession, flow: Flow, qos: int) -> int:
-    """Begins a flow; its row of state goes into the unit. Returns the packet identifier."""
+    """Begins a flow; its row of state goes into the unit, if it has one. Returns the packet identifier."""
     packet_identifier = session.mqtt.start(flow, qos)
     assert flow.in_flight is not None
     flow.in_flight.open_flows += 1
-    row = flow.pack(qos, session.mqtt.outgoing[packet_identifier].state)
-    unit.set_state(_KIND, flow_key(session, packet_identifier), row)
+    keep_flow(unit, session, flow, packet_identifier, qos, session.mqtt.outgoing[packet_identifier].state)
     return packet_identifier
 
 
-def forget_flow(unit: UnitOfWork, session: ClientSession, packet_identifier: int) -> None:
-    """Deletes the row of a flow."""
-    unit.delete_state(_KIND, flow_key(session, packet_identifier))
+def keep_flow(
+    unit: UnitOfWork, session: ClientSession, flow: Flow, packet_identifier: int, qos: int, state: OutgoingState
+) -> None:
+    """Writes the row of a flow, if it has one."""
+    if flow.is_stored:
+        unit.set_state(_KIND, flow_key(session, packet_identifier), flow.pack(qos, state))
+
+
+def forget_flow(unit: UnitOfWork, session: ClientSession, flow: Flow, packet_identifier: int) -> None:
+    """Deletes the row of a flow, if it has one."""
+    if flow.is_stored:
+        unit.delete_state(_KIND, flow_key(session, packet_identifier))
 
 
 def close_flow(unit: UnitOfWork, queue: Queue, flow: Flow, departure: Departure = Departure.TAKEN) -> None:

@@ -411,7 +411,7 @@ class Sessions:
         session.unsaved.clear()
 
     def end(self, unit: UnitOfWork, session: ClientSession) -> None:
-        """Forgets a session and its flows of QoS 1 and 2 in both directions."""
+        """Forgets a session, and what it has sent at QoS 2 and not released."""
         unit.delete_state(StateKind.SESSION, session.client.encode())
         for topic_filter in session.unsaved.union(session.subscriptions):
             key = SubscriptionRow.key(session.epoch, topic_filter)
@@ -420,8 +420,6 @@ class Sessions:
             unit.count(PublicationCounter.DROPPED, len(session.held))
         for packet_identifier in session.held:
             unit.delete_state(StateKind.SESSION_INCOMING, flow_key(session, packet_identifier))
-        for packet_identifier in session.mqtt.outgoing:
-            unit.delete_state(StateKind.SESSION_OUTGOING, flow_key(session, packet_identifier))
         self._by_correl_id.pop(session.correl_id, None)
         if self._by_client.get(session.client) is session:
             del self._by_client[session.client]

@@ -483,6 +483,13 @@ def test_a_copy_says_whether_it_is_persistent(told: tuple[int, ...], persistent:
     assert record.get("persistent") is persistent
 
 
+def test_a_copy_says_that_it_stays_in_memory_although_it_is_persistent(delivery) -> None:
+    (record,) = _expanded((NoteKind.COPIED, AT, 300, 303, delivery, 2, DIGEST, 1, True))
+    assert (record.get("persistent"), record.get("in_memory")) == (False, True)
+    (record,) = _expanded((NoteKind.COPIED, AT, 300, 303, delivery, 2, DIGEST, 1))
+    assert "in_memory" not in record
+
+
 @pytest.mark.parametrize(("told", "persistent"), [(0, None), (1, False), (2, True)])
 def test_a_copy_says_how_its_queue_is_defined_where_that_decides(told: int, persistent: bool | None, delivery) -> None:
     as_queue = dataclasses.replace(delivery, default_persistence=told)

@@ -13,9 +13,9 @@ def test_what_became_of_messages_is_shown_for_each_queue_and_in_all(rfhbridge, d
     assert shown.exit_code == 0
     lines = [line.split() for line in shown.text.splitlines()]
     assert lines[0] == ["queue", "messages", "put", "taken", "waiting", "missing"]
-    assert ["ORDERS", "persistent", "3", "1", "2", "0"] in lines
+    assert ["ORDERS", "stored", "3", "1", "2", "0"] in lines
     notes = int(rfhbridge("queue", "depth", "SYSTEM.RFHBRIDGE.AUDIT", "--data", data_folder).text)
-    assert ["in", "all", "persistent", str(3 + notes), "1", str(2 + notes), "0"] in lines
+    assert ["in", "all", "stored", str(3 + notes), "1", str(2 + notes), "0"] in lines
     assert "It adds up: no message and no publication is missing." in shown.text
 
 

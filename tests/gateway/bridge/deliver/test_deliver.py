@@ -68,7 +68,7 @@ def test_a_publication_and_its_delivery_to_a_client_that_is_there_are_one_commit
     world: World, monkeypatch: pytest.MonkeyPatch, qos: int
 ) -> None:
     monkeypatch.setattr("mq_adapters.embedded.group_commit.SLOW_COMMIT_S", 60.0)
-    link, publisher = world.connect("self"), world.connect("tell")
+    link, publisher = world.connect("self", flags="00"), world.connect("tell")
     world.receive(link, f"82 06 0001 0001 '#' 0{qos}")
     link.taken()
     if qos == 2:
@@ -172,7 +172,7 @@ def test_copies_that_memory_has_no_room_for_are_dropped_and_the_audit_hears_of_i
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """QoS 0 for a client that is away; what is persistent is kept all the same."""
-    monkeypatch.setattr(message_cache, "MAXIMUM_NOT_PERSISTENT_BYTES", 2_000)
+    monkeypatch.setattr(message_cache, "MAXIMUM_IN_MEMORY_BYTES", 2_000)
     world.lose(_subscribed(world))
     publisher = world.connect("tell")
     for number in range(1, 4):
@@ -254,6 +254,52 @@ def test_a_flow_whose_message_is_gone_after_a_restart_does_not_keep_its_identifi
     session = world.sessions.get("self")
     assert session is not None
     assert session.mqtt.window() == 10
+
+
+@pytest.mark.parametrize(
+    ("flags", "is_stored"), [("02", False), ("00", True)], ids=["ends with its connection", "outlives it"]
+)
+@pytest.mark.parametrize(("publish", "answer"), [("32 06 0001 'a' 0001 'x'", ""), ("34 06 0001 'a' 0001 'x'", "50")])
+def test_a_delivery_is_on_the_disk_where_its_session_outlives_the_process(
+    new_world: NewWorld, tmp_path: Path, flags: str, is_stored: bool, publish: str, answer: str
+) -> None:
+    """Of QoS 2 the flow between PUBREC and PUBCOMP."""
+    world = new_world()
+    link, publisher = world.connect("self", flags=flags), world.connect("tell")
+    world.receive(link, "82 06 0001 0001 '#' 02")
+    world.receive(publisher, publish, "62 02 0001")
+    assert link.taken().endswith(written(publish))
+    if answer:
+        world.receive(link, f"{answer} 02 0001")
+        assert link.taken() == written("62 02 0001")
+    assert len(world.engine.states(StateKind.SESSION_OUTGOING)) == is_stored
+    copies = [note for note in world.notes if note[0] == NoteKind.COPIED]
+    assert [note[7:] for note in copies] == [(2,) if is_stored else (1, True)]
+    world = new_world(data=world.kill(tmp_path / "after the crash"))
+    assert (world.depth(SUBSCRIBER_QUEUE), world.sessions.get("self") is not None) == (
+        is_stored and not answer,
+        is_stored,
+    )
+    assert world.engine.counters.lost == ({} if is_stored else {SUBSCRIBER_QUEUE: 1}), "a PUBREC may be forgotten"
+    link = FakeLink()
+    world.receive(link, CONNECT)
+    repeated = "62 02 0001" if answer else "3A 06 0001 'a' 0001 'x'"
+    assert link.taken() == written("20 02 01 00" + repeated if is_stored else "20 02 00 00")
+
+
+def test_the_last_answers_of_a_session_that_ends_with_its_connection_wait_for_no_disk(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, publisher = world.connect("self"), world.connect("tell")
+    world.receive(link, "82 06 0001 0001 '#' 02")
+    world.receive(publisher, "32 06 0001 'a' 0001 'x'", "34 06 0001 'a' 0002 'y'", "62 02 0002")
+    link.taken()
+    writes: list[object] = []
+    monkeypatch.setattr(world.engine._store, "write", lambda **told: writes.append(told))
+    world.receive(link, "40 02 0001", "50 02 0002")
+    assert link.taken() == written("62 02 0002")
+    world.receive(link, "70 02 0002")
+    assert (world.depth(SUBSCRIBER_QUEUE), writes) == (0, [])
 
 
 def test_while_deliveries_are_paused_nothing_leaves_answers_free_messages_and_then_all_goes_on(world: World) -> None:

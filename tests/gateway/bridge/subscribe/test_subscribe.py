@@ -149,6 +149,8 @@ def test_what_the_wider_pattern_brought_in_vain_is_dropped_and_noted(new_world: 
     assert world.depth("RFHBRIDGE.SUBSCRIBER") == 1
     world.receive(link, "40 02 0001")
     assert world.depth("RFHBRIDGE.SUBSCRIBER") == 0
+    world.engine.tick()
+    world.run()
     dropped = [note for note in world.notes if note[0] == NoteKind.DROPPED]
     assert [note[-1] for note in dropped] == ["no subscription of the session matches the topic"]
 
