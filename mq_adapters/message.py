@@ -100,7 +100,7 @@ def unpack_descriptor(packed: bytes) -> MessageDescriptor:
         raise ValueError(f"message descriptor has stored version {packed[:1].hex()!r}, this program reads 01")
     changed = ormsgpack.unpackb(packed[1:], option=ormsgpack.OPT_NON_STR_KEYS)
     for index, value in changed.items():
-        if index not in range(len(_STORED_FIELDS)) or not isinstance(value, type(_STORED_DEFAULTS[index])):
+        if index not in range(len(_STORED_FIELDS)) or type(value) is not type(_STORED_DEFAULTS[index]):
             raise ValueError(f"message descriptor has no field {index!r} with a value such as {value!r:.40}")
     return MessageDescriptor(**{_STORED_FIELDS[index]: value for index, value in changed.items()})
 

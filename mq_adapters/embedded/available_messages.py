@@ -9,19 +9,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
-from typing import Final
+from typing import Any, Final
 
 from mq_adapters.embedded.counters import CLOSED
 from mq_adapters.embedded.message_cache import READ_AHEAD_MESSAGES, MessageCache
 from mq_adapters.embedded.queue import SEQUENCE_MASK, Queue
+from mq_adapters.embedded.store.checksums import sound
 from mq_adapters.message import MQCI_NONE, MQMI_NONE, Message
 from mq_adapters.reasons import StoreError
 
 #: Sequence numbers are positive and fit SQLite's integers of 8 bytes.
 _HIGHEST_NUMBER: Final = (1 << 63) - 1
 
-#: Number, queue, CorrelId, chosen MsgId, expiry, priority and length of a message.
-IndexEntry = tuple[int, int, bytes | None, bytes | None, int, int, int]
+#: Number, queue, CorrelId, chosen MsgId, expiry, priority and length of a message. Damage may have changed their types.
+IndexEntry = tuple[Any, ...]
 
 
 #: The heap is made anew when it has twice as many entries as there are messages with an expiry, and this many more.
@@ -49,14 +50,17 @@ class AvailableMessages:
         self._expiries = Expiries()
 
     def load(self, index: Iterable[IndexEntry]) -> None:
-        """Loads the messages of the store. Raises StoreError if a message is on an unknown queue."""
+        """Loads the messages of the store. Raises StoreError if a message is on an unknown queue.
+
+        A message with a column of another type has a place all the same: whoever gets it is told of the damage.
+        """
         for sequence, identifier, correl_id, msg_id, expires_us, priority, body_bytes in index:
             queue = self._message_cache.queue(identifier)
-            place = queue.place(sequence, priority)
-            queue.add(correl_id or MQCI_NONE, place, body_bytes)
-            if msg_id is not None:
+            place = queue.place(sequence, sound(int, priority) or 0)
+            queue.add(sound(bytes, correl_id) or MQCI_NONE, place, body_bytes or 0)
+            if isinstance(msg_id, bytes):
                 queue.add_name(msg_id, place)
-            if expires_us:
+            if isinstance(expires_us, int) and expires_us:
                 self._expiries.add(expires_us, sequence, queue)
 
     def announce(self, queue: Queue, message: Message) -> None:

@@ -18,7 +18,7 @@ after a stop. `begin` has the messages that were there when a store of an earlie
 
 from collections import Counter as Counts
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import ormsgpack
 
@@ -312,7 +312,8 @@ def _add(account: QueueAccount, to: QueueAccount) -> None:
 def unpack_account(key: bytes, value: bytes) -> StoredAccount:
     """Reads the row of an account. Raises StoreError if it is damaged."""
     try:
-        begin, gone, waiting, persistent, others, *_ = ormsgpack.unpackb(value)
+        *single, persistent, others = ormsgpack.unpackb(value)[:5]
+        begin, gone, waiting = _grown(single, 3)
         counts = [_grown(each, _KINDS) for each in (persistent, others)]
         return StoredAccount(key[1:].decode(), begin, gone, waiting, *counts)
     except (ValueError, TypeError) as error:
@@ -322,7 +323,8 @@ def unpack_account(key: bytes, value: bytes) -> StoredAccount:
 def unpack_publications(value: bytes) -> StoredPublications:
     """Reads the row of the publications. Raises StoreError if it is damaged."""
     try:
-        begin, gone, in_hand, counts, *_ = ormsgpack.unpackb(value)
+        *single, counts = ormsgpack.unpackb(value)[:4]
+        begin, gone, in_hand = _grown(single, 3)
         return StoredPublications(begin, gone, in_hand, _grown(counts, len(PublicationCounter)))
     except (ValueError, TypeError) as error:
         raise _unreadable(_PUBLICATIONS, error) from error
@@ -357,9 +359,9 @@ def is_publications(key: bytes) -> bool:
     return key == _PUBLICATIONS
 
 
-def _grown(counts: list[int], length: int) -> list[int]:
+def _grown(counts: Any, length: int) -> list[int]:
     """The numbers of a row, filled up if an earlier version with fewer counters wrote it."""
-    if not all(isinstance(number, int) for number in counts):
+    if not isinstance(counts, list) or any(type(number) is not int for number in counts):
         raise ValueError("a counter is no number")
     if len(counts) > length:
         raise ValueError(f"{len(counts)} counters, and this program knows {length}: a later version wrote them")

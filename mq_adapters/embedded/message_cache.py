@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store.store import Store
@@ -48,7 +48,7 @@ class MessageCache:
     def add_queue(self, queue: Queue) -> None:
         self._queues[queue.identifier] = queue
 
-    def queue(self, identifier: int) -> Queue:
+    def queue(self, identifier: Any) -> Queue:
         """The queue of that number. Raises StoreError if it does not exist: a message names an unknown queue."""
         queue = self._queues.get(identifier)
         if queue is None:

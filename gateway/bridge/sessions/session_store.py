@@ -26,7 +26,7 @@ ended session never reach the client's next one.
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import ormsgpack
 
@@ -53,6 +53,26 @@ _EPOCH_BYTES: Final = 8
 _WILL_FIELDS: Final = 4
 _HELD_VERSION: Final = 3
 _CORREL_ID_TAG: Final = b"RFHS"
+
+#: What is read, in words.
+_SESSION: Final = "a session"
+_SUBSCRIPTION: Final = "a subscription of a session"
+_HELD: Final = "a PUBLISH of QoS 2 that is held"
+_INT: Final = (int,)
+_BOOL: Final = (bool,)
+_STR: Final = (str,)
+_BYTES: Final = (bytes,)
+_DICT: Final = (dict,)
+_LIST: Final = (list,)
+#: The types of the fields of each row, in their order. At another type compiled code would stop, and a source go on.
+_SESSION_TYPES: Final[tuple[tuple[type, ...], ...]] = (
+    *(_INT, _INT, _BOOL, _BOOL, (list, type(None)), _DICT, (str, type(None)), _DICT),
+    *(_INT, _INT, _INT, _DICT, _BYTES, _INT),
+)
+_REGISTRATION_TYPES: Final[tuple[tuple[type, ...], ...]] = (_INT, _LIST)
+_SUBSCRIPTION_TYPES: Final[tuple[tuple[type, ...], ...]] = (_INT, _BOOL, _BOOL, _INT)
+_HELD_TYPES: Final[tuple[tuple[type, ...], ...]] = (_INT, _STR, _BOOL, _BYTES, _BYTES, _INT, _INT)
+_WILL_TYPES: Final[tuple[tuple[type, ...], ...]] = (_STR, _BYTES, _INT, _BOOL)
 
 #: By destination at a target: the generation of its queue manager, and the patterns registered there.
 StoredRegistrations = dict[str, tuple[int, list[str]]]
@@ -89,18 +109,24 @@ class SessionRow(NamedTuple):
     @classmethod
     def unpack(cls, row: bytes) -> "SessionRow":
         """Reads a row of any version up to ours. StoreError for a row that a later program has written."""
-        version, fields = read_row("a session", row, _VERSION)
-        if version < _WITH_MQTT_5:
-            fields += [*_MISSING_FIELDS[version], 0 if fields[_CLEAN_SESSION_FIELD] else NEVER_EXPIRES_S, 0, 0, {}]
-        if version < _WITH_NETWORK:
-            fields += [b"", 0]
-        if version == _VERSION:
-            fields.insert(_SUBSCRIPTIONS_FIELD, {})
-            fields.insert(_OPTIONS_FIELD, {})
-        fields[_WILL_FIELD] = _unpacked_will(fields[_WILL_FIELD])
-        for place in (_REGISTERED_FIELD, _OPTIONS_FIELD):
-            fields[place] = {name: tuple(values) for name, values in fields[place].items()}
-        return cls._make(fields)
+        version, fields = read_row(_SESSION, row, _VERSION)
+        try:
+            if version < _WITH_MQTT_5:
+                fields += [*_MISSING_FIELDS[version], 0 if fields[_CLEAN_SESSION_FIELD] else NEVER_EXPIRES_S, 0, 0, {}]
+            if version < _WITH_NETWORK:
+                fields += [b"", 0]
+            if version == _VERSION:
+                fields.insert(_SUBSCRIPTIONS_FIELD, {})
+                fields.insert(_OPTIONS_FIELD, {})
+            _check_types(fields, _SESSION_TYPES)
+            for registration in fields[_REGISTERED_FIELD].values():
+                _check_types(registration, _REGISTRATION_TYPES)
+            fields[_WILL_FIELD] = _unpacked_will(fields[_WILL_FIELD])
+            for place in (_REGISTERED_FIELD, _OPTIONS_FIELD):
+                fields[place] = {name: tuple(values) for name, values in fields[place].items()}
+            return cls._make(fields)
+        except (ValueError, TypeError, IndexError) as error:
+            raise _damaged(_SESSION, error) from error
 
 
 class SubscriptionRow(NamedTuple):
@@ -117,7 +143,12 @@ class SubscriptionRow(NamedTuple):
     @classmethod
     def unpack(cls, packed: bytes) -> "SubscriptionRow":
         """StoreError as for a session."""
-        return cls._make(read_row("a subscription of a session", packed, _SUBSCRIPTION_VERSION)[1])
+        _, fields = read_row(_SUBSCRIPTION, packed, _SUBSCRIPTION_VERSION)
+        try:
+            _check_types(fields, _SUBSCRIPTION_TYPES)
+        except ValueError as error:
+            raise _damaged(_SUBSCRIPTION, error) from error
+        return cls._make(fields)
 
     @staticmethod
     def key(epoch: int, topic_filter: str) -> bytes:
@@ -154,7 +185,11 @@ class HeldPublish(NamedTuple):
     @classmethod
     def unpack(cls, packed: bytes) -> "HeldPublish":
         """Reads any version up to ours: before 3 it had no level, before 2 no expiry. StoreError as for a session."""
-        _, fields = read_row("a PUBLISH of QoS 2 that is held", packed, _HELD_VERSION)
+        version, fields = read_row(_HELD, packed, _HELD_VERSION)
+        try:
+            _check_types(fields, _HELD_TYPES[: version - _HELD_VERSION or len(_HELD_TYPES)])
+        except ValueError as error:
+            raise _damaged(_HELD, error) from error
         return cls(*fields)
 
 
@@ -174,15 +209,32 @@ class KnownSession:
 def read_row(what: str, packed: bytes, newest: int) -> tuple[int, list[Any]]:
     """The version of a row, 1 to `newest`, and its fields. StoreError for a row of a later program, or for damage."""
     try:
-        version, *fields = cast(list[Any], ormsgpack.unpackb(packed))
-        if version < 1:
+        version, *fields = _list_of(ormsgpack.unpackb(packed))
+        if type(version) is not int or version < 1:
             raise ValueError(f"it has version {version}")
-    except (ValueError, TypeError) as error:
-        raise StoreError(f"read {what}", f"its row is damaged: {error}", "put a backup of the store back") from error
+    except ValueError as error:
+        raise _damaged(what, error) from error
     if version > newest:
         cause = f"this is a newer file: version {version} of the row, and this program reads up to {newest}"
         raise StoreError(f"read {what}", cause, "use the program that wrote it, or a later one")
     return version, fields
+
+
+def _damaged(what: str, error: Exception) -> StoreError:
+    return StoreError(f"read {what}", f"its row is damaged: {error}", "put a backup of the store back")
+
+
+def _list_of(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError("it is no list")
+    return value
+
+
+def _check_types(fields: object, types: tuple[tuple[type, ...], ...]) -> None:
+    """ValueError where a list has other fields than these; each has one of its types, and True is no number."""
+    found = [type(field) for field in _list_of(fields)]
+    if len(found) != len(types) or any(kind not in allowed for kind, allowed in zip(found, types, strict=True)):
+        raise ValueError("it has other fields")
 
 
 def stored_registrations(rows: Iterable[tuple[bytes, bytes]], identity: bytes) -> Iterator[KnownSession]:
@@ -215,6 +267,7 @@ def _packed_will(will: Will | None) -> list[Any] | None:
 def _unpacked_will(fields: list[Any] | None) -> Will | None:
     if fields is None:
         return None
+    _check_types(fields[:_WILL_FIELDS], _WILL_TYPES)
     topic, payload, qos, retain = fields[:_WILL_FIELDS]
     packed: list[Any] | None = fields[_WILL_FIELDS] if len(fields) > _WILL_FIELDS else None
     properties = None

@@ -154,8 +154,10 @@ def stored_reach(connection: apsw.Connection) -> StoredReach | None:
         return None
     meta = dict(connection.execute("SELECT key, value FROM meta"))
     commits, at_us = _STORED.unpack(meta["reach"]) if "reach" in meta else (0, 0)
+    if not isinstance(meta["incarnation"], bytes):  # of a number bytes() would make so many
+        raise TypeError("incarnation is not made of bytes")
     reach = Reach(
-        incarnation=bytes(meta["incarnation"]),
+        incarnation=meta["incarnation"],
         commits=commits,
         batch=int(meta["next_batch"]) - 1,
         numbers=int(meta["next_sequence"]),

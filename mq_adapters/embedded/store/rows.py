@@ -1,7 +1,7 @@
 """Messages as rows of the store: written with a checksum, and read only if the checksum still holds."""
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from mq_adapters.embedded.store.checksums import descriptor_checksum, message_checksum, state_checksum
 from mq_adapters.embedded.store.errors import damage
@@ -32,8 +32,12 @@ class RowReader:
     def __init__(self) -> None:
         self._known: dict[bytes, _KnownDescriptor] = {}
 
-    def message(self, row: MessageRow) -> Message:
-        """The message of a row. Raises DamagedRow if its checksum, its descriptor or its index does not fit."""
+    def message(self, row: tuple[Any, ...]) -> Message:
+        """The message of a row. Raises DamagedRow if its checksum, its descriptor or its index does not fit.
+
+        The columns are those of MessageRow, but damage may have changed their types. They are checked in here: a
+        function that is compiled checks its arguments before it begins.
+        """
         sequence, queue, correl_id, msg_id, put_us, expires_us, packed, origin, body, priority, checksum = row
         known = self._known.get(packed)
         try:
@@ -81,8 +85,8 @@ def _index_of(descriptor: MessageDescriptor) -> _Index:
     return descriptor.correl_id, chosen, descriptor.priority
 
 
-def checked_state(kind: int, row: tuple[bytes, bytes, int]) -> tuple[bytes, bytes]:
-    """Key and value of a row of state, as they were written."""
+def checked_state(kind: int, row: tuple[Any, ...]) -> tuple[bytes, bytes]:
+    """Key and value of a row of state, as they were written. Its types may have changed, as those of a message."""
     key, value, checksum = row
     try:
         is_sound = state_checksum(kind, key, value) == checksum

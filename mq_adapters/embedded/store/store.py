@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import apsw
 
@@ -26,7 +26,7 @@ from mq_adapters.embedded.store.checkpoint import (
     copy_without_waiting,
     wait_for_locks,
 )
-from mq_adapters.embedded.store.checksums import object_checksum, state_checksum
+from mq_adapters.embedded.store.checksums import object_checksum, sound, state_checksum
 from mq_adapters.embedded.store.compaction import FreePages
 from mq_adapters.embedded.store.errors import damage, failure
 from mq_adapters.embedded.store.files import StoreFiles, keep_private, lock_now, make_folder
@@ -54,6 +54,7 @@ _DELETE_BACK_OUT_COUNTS: Final = (
 )
 _READ: Final = f"SELECT {COLUMNS} FROM message WHERE sequence IN carray(?) ORDER BY sequence"
 
+_Value = TypeVar("_Value")
 StateRow = tuple[int, bytes, bytes | None]
 Change = tuple[str, tuple[int | str | bytes, ...]]
 
@@ -77,11 +78,11 @@ class Store:
             self._guard.admit(self._writer)
             prepare(self._writer, self.path)
             self._reader = self._connect(apsw.SQLITE_OPEN_READWRITE)
-            self.incarnation = bytes(self._meta("incarnation"))
+            self.incarnation = self._meta("incarnation", bytes)
             #: The first incarnation. Names that survive a store that went back are made of it.
-            self.identity = bytes(self._meta("identity", self.incarnation))
-            self.next_sequence = int(self._meta("next_sequence"))
-            self.next_batch = int(self._meta("next_batch"))
+            self.identity = self._meta("identity", bytes, self.incarnation)
+            self.next_sequence = self._meta("next_sequence", int)
+            self.next_batch = self._meta("next_batch", int)
             self.reserved_to = self.next_sequence
             self.reserve_sequences(self.next_sequence)
             #: How far the store reaches, including the commit under way.
@@ -138,7 +139,11 @@ class Store:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def queues(self) -> list[tuple[int, str, str]]:
-        return self._read("SELECT id, name, description FROM queue ORDER BY id")
+        rows = self._read("SELECT id, name, description FROM queue ORDER BY id")
+        for row in rows:
+            if [type(column) for column in row] != [int, str, str]:
+                raise damage(f"read queue {row[1]!r:.60}", "has a column of another type")
+        return rows
 
     def definitions(self) -> list[Definition]:
         """Every object, with its attributes."""
@@ -151,8 +156,8 @@ class Store:
         except (ValueError, TypeError, AttributeError) as error:
             raise failure("read the objects", error) from error
 
-    def index(self) -> Iterator[tuple[int, int, bytes | None, bytes | None, int, int, int]]:
-        """Number, queue, CorrelId, chosen MsgId, expiry, priority and length of every message, oldest first."""
+    def index(self) -> Iterator[tuple[Any, ...]]:
+        """Number, queue, CorrelId, MsgId, expiry, priority and length of every message, oldest first; unchecked."""
         columns = "sequence, queue, correl_id, msg_id, expires_us, priority, length(body)"
         try:
             yield from self._reader.execute(f"SELECT {columns} FROM message ORDER BY sequence")
@@ -164,12 +169,14 @@ class Store:
         return dict(self._read("SELECT sequence, priority FROM message WHERE queue = ?", (queue,)))
 
     def origins(self, sequences: Sequence[int]) -> list[tuple[bytes, int]]:
-        """Private origin and bytes of the body, for those of the messages that are in the store."""
-        return self._of_messages("origin, length(body)", sequences)
+        """Private origin and bytes of the body of those messages in the store; empty what is of another type."""
+        found = self._of_messages("origin, length(body)", sequences)
+        return [(sound(bytes, origin) or b"", length or 0) for origin, length in found]
 
     def lanes(self, sequences: Sequence[int]) -> list[tuple[int, bytes | None, int]]:
-        """Number, CorrelId and time of the put, for those of the messages that are in the store."""
-        return self._of_messages("sequence, correl_id, put_us", sequences)
+        """Number, CorrelId and time of the put, as `origins`."""
+        found = self._of_messages("sequence, correl_id, put_us", sequences)
+        return [(each[0], sound(bytes, each[1]), sound(int, each[2]) or 0) for each in found]
 
     def _of_messages(self, columns: str, sequences: Sequence[int]) -> list[tuple]:  # type: ignore[type-arg]  # by columns
         if not sequences:
@@ -414,11 +421,11 @@ class Store:
             raise failure(operation, error) from error
         self.files.check()
 
-    def _meta(self, key: str, otherwise: bytes | None = None) -> bytes | int:
-        found: bytes | int | None = self._writer.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
+    def _meta(self, key: str, kind: type[_Value], otherwise: _Value | None = None) -> _Value:
+        found = self._writer.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
         value = otherwise if found is None else found
-        if value is None:
-            raise LookupError(f"{key} is not in its table meta")
+        if not isinstance(value, kind):
+            raise LookupError(f"{key} is not in its table meta, or of another type")
         return value
 
     def _read(self, statement: str, bindings: tuple[Any, ...] = ()) -> list[tuple]:  # type: ignore[type-arg]  # rows differ by statement
@@ -427,7 +434,7 @@ class Store:
         except (apsw.Error, UnicodeDecodeError) as error:
             raise failure("read the store", error) from error
 
-    def _message(self, row: MessageRow) -> Message:
+    def _message(self, row: tuple[Any, ...]) -> Message:
         try:
             message = self._rows.message(row)
         except DamagedRow as error:
@@ -435,7 +442,7 @@ class Store:
         message.identifier_prefix = self.identifier_prefix
         return message
 
-    def _queue_name(self, identifier: int) -> str:
+    def _queue_name(self, identifier: Any) -> str:
         names = self._read("SELECT name FROM queue WHERE id = ?", (identifier,))
         return str(names[0][0]) if names else f"number {identifier}, which is not defined"
 

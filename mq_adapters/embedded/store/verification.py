@@ -6,11 +6,11 @@ It changes nothing, except `set_aside`, which takes damaged messages off their q
 import fcntl
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 import apsw
 
@@ -21,7 +21,7 @@ from mq_adapters.embedded.store.layout import APPLICATION_ID, USER_VERSION
 from mq_adapters.embedded.store.reach import Reach
 from mq_adapters.embedded.store.readers import may_be_ended
 from mq_adapters.embedded.store.rollback_guard import RollbackGuard, stored_reach
-from mq_adapters.embedded.store.rows import COLUMNS, DamagedRow, MessageRow, RowReader
+from mq_adapters.embedded.store.rows import COLUMNS, DamagedRow, RowReader
 from mq_adapters.embedded.store.store import FILE_NAME, LOCK_NAME, Store
 from mq_adapters.embedded.unit_of_work import StateKind
 from mq_adapters.reasons import StoreError
@@ -198,7 +198,7 @@ def _object_findings(connection: apsw.Connection) -> Iterator[str]:
     for object_type, name, attributes, checksum in connection.execute(
         "SELECT type, name, attributes, checksum FROM object"
     ):
-        if object_checksum(object_type, name, attributes) != checksum:
+        if _checksum(object_checksum, object_type, name, attributes) != checksum:
             yield f"object {name} of type {object_type} is not as it was written: its checksum is another"
         try:
             unpack_definition(object_type, name, attributes)
@@ -207,8 +207,16 @@ def _object_findings(connection: apsw.Connection) -> Iterator[str]:
         if object_type == ObjectType.QLOCAL:
             local.add(name)
     queues = {name for (name,) in connection.execute("SELECT name FROM queue")}
-    for name in sorted(local ^ queues):
+    for name in sorted(local ^ queues, key=str):
         yield f"queue {name} has {'no messages table entry' if name in local else 'no attributes'}"
+
+
+def _checksum(of: Callable[..., int], *columns: object) -> int | None:
+    """The checksum of a row; None where damage has changed the type of a column."""
+    try:
+        return of(*columns)
+    except TypeError:
+        return None
 
 
 def _damaged_messages(connection: apsw.Connection) -> Iterator[tuple[int, str]]:
@@ -220,7 +228,7 @@ def _damaged_messages(connection: apsw.Connection) -> Iterator[tuple[int, str]]:
             yield sequence, f"message {sequence} is on queue number {queue}, which is not defined"
             continue
         try:
-            reader.message(cast(MessageRow, connection.execute(_ONE_MESSAGE, (sequence,)).fetchall()[0]))
+            reader.message(connection.execute(_ONE_MESSAGE, (sequence,)).fetchall()[0])
         except (DamagedRow, UnicodeDecodeError) as damage:
             yield sequence, f"message {sequence} on queue {queues[queue]} {_how(damage)}"
 
@@ -231,12 +239,14 @@ def _how(damage: DamagedRow | UnicodeDecodeError) -> str:
 
 def _state_findings(connection: apsw.Connection) -> Iterator[str]:
     for kind, key, value, checksum in connection.execute("SELECT space, key, value, checksum FROM state"):
-        if state_checksum(kind, key, value) != checksum:
+        if _checksum(state_checksum, kind, key, value) != checksum:
             yield f"state {kind} {key!r:.80} is not as it was written: its checksum is another"
     rows = connection.execute("SELECT key, value FROM state WHERE space = ?", (int(StateKind.BACK_OUT_COUNT),))
     for key, value in list(rows):
-        if len(key) != _BACK_OUT_KEY_BYTES or len(value) != 1:
-            yield f"back-out count {key.hex()} is not readable"
+        if not (
+            isinstance(key, bytes) and len(key) == _BACK_OUT_KEY_BYTES and isinstance(value, bytes) and len(value) == 1
+        ):
+            yield f"back-out count {key!r:.80} is not readable"
             continue
         sequence = int.from_bytes(key, "big")
         if connection.execute("SELECT 1 FROM message WHERE sequence = ?", (sequence,)).get is None:

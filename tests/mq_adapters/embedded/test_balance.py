@@ -418,7 +418,11 @@ def test_a_counter_that_the_disk_changed_is_an_error_and_no_balance(engine, appl
 
 
 @pytest.mark.parametrize(
-    "value", [b"", b"\xc0", b"\x91\x01", b"\x95\x01\x01\x01\x01\x01", b"\x95\x00\x00\x00\x91\xa1x\x90"]
+    "value",
+    [
+        *(b"", b"\xc0", b"\x91\x01", b"\x95\x01\x01\x01\x01\x01", b"\x95\x00\x00\x00\x91\xa1x\x90"),
+        *(b"\x95\xa1x\x00\x00\x90\x90", b"\x95\xc3\x00\x00\x90\x90", b"\x95\x00\x00\x00\x91\xc3\x91\xc3"),
+    ],
 )
 def test_a_row_that_is_no_counter_ends_in_our_error(value):
     for key in (b"p", b"qORDERS"):

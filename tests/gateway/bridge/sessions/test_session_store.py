@@ -1,5 +1,6 @@
 """Rows of a later program: whoever reads them says so, as an operator can use it."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import ormsgpack
@@ -87,6 +88,39 @@ def test_row_that_cannot_be_read_is_no_fault_of_this_program(row: bytes) -> None
     ):
         with pytest.raises(StoreError):
             unpack(row)
+
+
+SESSION = [6, 77, 5, False, True, ["t", b"", 1, True, None], None, {"QM": [1, ["t/#"]]}, 60, 0, 0, b"", 0]
+
+
+@pytest.mark.parametrize(
+    ("unpack", "row"),
+    [
+        (SessionRow.unpack, SESSION[:-1]),
+        (SessionRow.unpack, [*SESSION, 0]),
+        (SessionRow.unpack, [5, *SESSION[1:3]]),
+        *((SessionRow.unpack, [*SESSION[:place], 1.5, *SESSION[place + 1 :]]) for place in range(1, len(SESSION))),
+        (SessionRow.unpack, [*SESSION[:1], True, *SESSION[2:]]),
+        (SessionRow.unpack, [*SESSION[:5], ["t", b"", 1], *SESSION[6:]]),
+        (SessionRow.unpack, [*SESSION[:5], ["t", b"", 1, True, [0] * 9], *SESSION[6:]]),
+        (SessionRow.unpack, [*SESSION[:7], {"QM": 1}, *SESSION[8:]]),
+        (SessionRow.unpack, [*SESSION[:7], {"QM": ["1", []]}, *SESSION[8:]]),
+        (SubscriptionRow.unpack, [1, 2, True, False]),
+        (SubscriptionRow.unpack, [1, 2, True, False, True]),
+        (HeldPublish.unpack, [3, 1, "t", False, b"", b"", 0]),
+        (HeldPublish.unpack, [3, 1, "t", False, b"", "x", 0, 5]),
+        (HeldPublish.unpack, [1, 1, "t", False, b"", b"", 0]),
+    ],
+)
+def test_a_row_with_other_fields_is_damaged(unpack: Callable[[bytes], object], row: list[object]) -> None:
+    with pytest.raises(StoreError, match="its row is damaged"):
+        unpack(ormsgpack.packb(row))
+
+
+def test_the_rows_that_were_changed_above_are_read_otherwise() -> None:
+    assert SessionRow.unpack(ormsgpack.packb(SESSION)).pack() == ormsgpack.packb(SESSION)
+    for row in ([1, 1, "t", False, b"", b""], [2, 1, "t", False, b"", b"", 0], [3, 1, "t", False, b"", b"", 0, 5]):
+        assert HeldPublish.unpack(ormsgpack.packb(row)).topic == "t"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from mq_adapters.embedded.store.rollback_guard import MARKER_NAME, StoreWentBack
 from mq_adapters.embedded.store.store import FILE_NAME, LOCK_NAME, Store
 from mq_adapters.embedded.store.verification import verify_store
 from mq_adapters.embedded.unit_of_work import StateKind
-from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.message import Message, MessageDescriptor, unpack_descriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
 from tests.sleeping import when_this_thread_sleeps
 
@@ -37,7 +37,7 @@ import resource, sys
 from pathlib import Path
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.unit_of_work import StateKind
-from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.message import Message, MessageDescriptor, unpack_descriptor
 from mq_adapters.reasons import StoreError
 queue_manager = Direct(Path(sys.argv[1]))
 queue_manager.define("ORDERS")
@@ -166,17 +166,75 @@ def test_a_file_that_was_cut_is_refused(filled):
         list(queue_manager.browse("ORDERS"))
 
 
-@pytest.mark.parametrize("damage", ["x'02'", "x'01c1'", "x'0193'", "x'0181ff01'", "x''"])
+@pytest.mark.parametrize("damage", ["x'02'", "x'01c1'", "x'0193'", "x'0181ff01'", "x'018105c3'", "x''"])
 def test_a_damaged_descriptor_ends_in_a_store_error(filled, damage):
     change(filled, f"UPDATE message SET descriptor = {damage}")
     with pytest.raises(StoreError, match="read message 1 on queue ORDERS"), Direct(filled) as queue_manager:
         list(queue_manager.browse("ORDERS"))
 
 
+def test_a_truth_is_no_number_of_a_stored_descriptor():
+    assert unpack_descriptor(b"\x01\x81\x05\x01").coded_char_set_id == 1
+    with pytest.raises(ValueError, match="no field 5 with a value such as True"):
+        unpack_descriptor(b"\x01\x81\x05\xc3")
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        *((column, "'text'") for column in ("correl_id", "msg_id", "descriptor", "origin", "body", "priority")),
+        *((column, "'text'") for column in ("put_us", "expires_us", "checksum")),
+        *((column, "1.5") for column in ("correl_id", "put_us", "expires_us", "priority", "body")),
+        ("origin", "''"),
+        ("msg_id", "7"),
+    ],
+)
+def test_a_column_of_another_type_is_told_to_whoever_gets_its_message(filled, column, value):
+    change(filled, f"UPDATE message SET {column} = {value} WHERE sequence = 2")
+    assert any("message 2 on queue ORDERS" in finding for finding in verify_store(filled).findings)
+    engine = Engine.open(filled)
+    try:
+        queue = engine.queue("ORDERS")
+        assert queue.depth == 200
+        assert len(engine.origins([1, 2, 3])) == 3
+        with pytest.raises(StoreError, match="read message 2 on queue ORDERS"):
+            list(engine.browse(queue))
+    finally:
+        engine.close()
+
+
 @pytest.mark.parametrize("key", ["incarnation", "next_sequence", "next_batch"])
-def test_a_store_without_its_incarnation_or_a_number_is_refused(filled, key):
-    change(filled, f"DELETE FROM meta WHERE key = '{key}'")
-    with pytest.raises(StoreError, match=key):
+@pytest.mark.parametrize(
+    "change_of", ["DELETE FROM meta", "UPDATE meta SET value = 1.5", "UPDATE meta SET value = 'x'"]
+)
+def test_a_store_without_its_incarnation_or_a_number_is_refused(filled, key, change_of):
+    change(filled, f"{change_of} WHERE key = '{key}'")
+    with pytest.raises(StoreError):
+        Direct(filled)
+
+
+def test_an_incarnation_that_became_a_number_is_refused_and_takes_no_memory(filled):
+    change(filled, "UPDATE meta SET value = 1000000000000 WHERE key = 'incarnation'")
+    for use in (Direct, verify_store):
+        with pytest.raises(StoreError, match="incarnation"):
+            use(filled)
+
+
+@pytest.mark.parametrize("change_of", ["name = x'FF'", "description = x'00'"])
+def test_a_queue_whose_name_is_no_text_is_a_store_error(filled, change_of):
+    change(filled, f"UPDATE queue SET {change_of} WHERE name = 'ORDERS'")
+    with pytest.raises(StoreError):
+        Direct(filled)
+
+
+@pytest.mark.parametrize("table", ["state", "object"])
+@pytest.mark.parametrize("value", ["7", "'text'"])
+def test_a_value_of_another_type_is_a_finding_of_a_check(filled, table, value):
+    change(filled, "INSERT INTO state VALUES(7, x'01', x'02', 3)")
+    column = "value" if table == "state" else "attributes"
+    change(filled, f"UPDATE {table} SET {column} = {value}")
+    assert not verify_store(filled).is_sound
+    with pytest.raises(StoreError):
         Direct(filled)
 
 
