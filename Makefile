@@ -30,12 +30,14 @@ prove: setup ## run the long proofs in full
 	@$(spark) RFHBRIDGE_PROOF=full .venv/bin/python -m pytest -m proof $(ARGS)
 
 fuzz: ARGS ?= 600
-fuzz: ## fuzz the readers of headers, MQTT connections, the bridge, then the gateway's rim, for so many seconds each (ARGS=3600)
+fuzz: ## fuzz headers, MQTT connections, the bridge and the gateway's rim, compare sources and compiled, for so many seconds each (ARGS=3600)
 	@$(environment) test fuzz
 	@nice -n 19 .venv/bin/python tests/fuzz/readers.py $(ARGS)
 	@nice -n 19 .venv/bin/python tests/fuzz/connections.py $(ARGS)
 	@nice -n 19 .venv/bin/python tests/fuzz/bridge.py $(ARGS)
 	@nice -n 19 .venv/bin/python tests/fuzz/gateway.py $(ARGS)
+	@deploy/setup/compiled.sh
+	@nice -n 19 .venv/bin/python -m tests.fuzz.two_builds $(ARGS)
 
 bench: ## measure speed, and the audit of ten million records (ARGS="--seconds 30 latency", ARGS="--records 1000000 audit")
 	@$(environment) audit test

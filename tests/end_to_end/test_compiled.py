@@ -4,7 +4,6 @@ In the short form those of MQTT 5, of starts and of stops; in full all of this f
 own short form.
 """
 
-import importlib.metadata
 import os
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import Final
 import pytest
 
 from gateway import compiled
+from tests.compiled_build import require_build
 from tests.conftest import PROOF_VARIABLE
 from tests.end_to_end.conftest import StartGateway
 from tests.processes.forked import fresh
@@ -21,18 +21,11 @@ from tests.processes.forked import fresh
 SHORT: Final = ("tests/end_to_end/mqtt5", "tests/end_to_end/test_start_and_stop.py")
 FULL: Final = ("-n", "2", "tests/end_to_end", "tests/crash_matrix", "--ignore=tests/end_to_end/test_compiled.py")
 _PROJECT: Final = Path(__file__).parents[2]
-_UNAVAILABLE: Final = compiled.builds() / "unavailable"
 
 
 @pytest.fixture(autouse=True)
 def build() -> None:
-    """The tests are skipped where nothing can be built, and fail where the project promises its Python."""
-    if compiled.build().is_dir():
-        return
-    reason = _UNAVAILABLE.read_text().strip() if _UNAVAILABLE.exists() else "make compile has not built these sources"
-    promised = importlib.metadata.metadata("rfhbridge").get_all("Classifier", [])
-    is_promised = f"Programming Language :: Python :: {sys.version_info.major}.{sys.version_info.minor}" in promised
-    (pytest.fail if is_promised and reason.startswith("mypyc") else pytest.skip)(reason)
+    require_build()
 
 
 def test_a_gateway_takes_a_build_of_its_sources_and_says_so(
