@@ -52,6 +52,15 @@ class QueueUser(Protocol):
         ...
 
 
+class _DeletedQueue:
+    """Lives as long as somebody holds a deleted queue. There is no weak reference to a compiled object itself."""
+
+    __slots__ = ("__weakref__", "queue")
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+
+
 class Objects:
     """Every object by type and name, in memory as in the store."""
 
@@ -78,7 +87,7 @@ class Objects:
         self._number = number
         self._definitions: dict[tuple[ObjectType, str], Definition] = {}
         self._targets: dict[tuple[str, str], PutTarget] = {}
-        self._deleted: WeakValueDictionary[str, Queue] = WeakValueDictionary()
+        self._deleted: WeakValueDictionary[str, _DeletedQueue] = WeakValueDictionary()
         self._gateways: Collection[str] = ()
         self._set_limits()
 
@@ -278,7 +287,7 @@ class Objects:
             self._store.remove_queue(queue.identifier, queue.name, self._counters.closing_rows(queue, waiting))
             self._counters.close(queue, waiting)
             del self._definitions[ObjectType.QLOCAL, queue.name]
-            self._deleted[queue.name] = queue
+            queue.trace = self._deleted[queue.name] = _DeletedQueue(queue)
         self._message_cache.remove_queue(queue)
         queue.end()
         del self.queues[queue.name]
@@ -323,10 +332,11 @@ class Objects:
 
     def _made_or_revived(self, identifier: int, definition: Definition) -> Queue:
         """A new queue, or the deleted queue of that name if somebody still holds it."""
-        queue = self._deleted.pop(definition.name, None)
-        if queue is None:
+        deleted = self._deleted.pop(definition.name, None)
+        if deleted is None:
             queue = Queue(identifier, definition.name)
         else:
+            queue = deleted.queue
             queue.revive(identifier)
         queue.set_attributes(definition)
         return queue

@@ -183,7 +183,6 @@ class Queue:
     """
 
     __slots__ = (
-        "__weakref__",
         "_heads",
         "account",
         "census",
@@ -212,6 +211,7 @@ class Queue:
         "resting_handler",
         "takes_all",
         "takes_letters",
+        "trace",
         "waiting_bytes",
     )
 
@@ -255,6 +255,8 @@ class Queue:
         self.resting_handler: ServedHandler | None = None
         #: The only application that may get (MQOO_INPUT_EXCLUSIVE); None while everybody may.
         self.exclusive_holder: object | None = None
+        #: Lives as long as the queue, once that is deleted (objects.py).
+        self.trace: object | None = None
         self.set_attributes(Definition(object_type=ObjectType.QLOCAL, name=name))
 
     def set_attributes(self, definition: Definition) -> None:
@@ -306,6 +308,7 @@ class Queue:
         self.identifier = identifier
         self.is_deleted = False
         self.handler = None
+        self.trace = None
 
     def measure_lanes(self) -> None:
         """From now on `lane_bytes` is kept. Call it before the queue has messages."""
