@@ -1,7 +1,8 @@
 """Four clients of all levels on a gateway without its process: an input is the list of what they do.
 
 Each step says which client does what: a packet that is right as it stands, one with a wrong byte, bytes as they come, a
-lost connection, a commit that returns, time that passes. Whatever a client is sent must be MQTT of its level.
+lost connection, one that nobody reads, a commit that returns, time that passes. Whatever a client is sent must be MQTT
+of its level.
 """
 
 from collections.abc import Iterator
@@ -127,7 +128,9 @@ class Play:
         self._clients = clients
         self._steps = steps
         self._place = 0
-        self._actions = [self._right] * 8 + [
+        self._actions = [self._right] * 6 + [
+            self._fall_behind,
+            self._catch_up,
             self._wrong,
             self._raw,
             self._leave,
@@ -164,6 +167,25 @@ class Play:
 
     def _raw(self, client: Client) -> None:
         client.send(self._world, bytes(self._byte() for _ in range(1 + self._byte() % 16)))
+
+    def _fall_behind(self, client: Client) -> None:
+        """It reads no more."""
+        if client.link is not None:
+            client.link.can_send = False
+
+    def _catch_up(self, client: Client) -> None:
+        """It reads again, and its packets that wait have their turn. Level 3 repeats without a new connection."""
+        link, bridge = client.link, self._world.bridge
+        if link is None or not link.is_open:
+            return
+        link.can_send = True
+        bridge.resumed(link)
+        if link.awaits_turn:
+            link.awaits_turn = False
+            bridge.go_on(link)
+        if client.level == 3:
+            bridge.repeat(link, self._byte() * 100_000)
+        self._world.run()
 
     def _leave(self, client: Client) -> None:
         client.leave(self._world)

@@ -39,7 +39,7 @@ from mq_adapters.embedded.store.rows import RowReader, checked_state, rows_of
 from mq_adapters.message import Message, MessageDescriptor, unpack_descriptor
 from mq_adapters.mqmd import read_delivered_mqmd, read_mqmd, write_mqmd, write_native_mqmd
 from mq_adapters.plausible_clock import PlausibleClock
-from tests.fuzz import clients, header_vectors, mqtt_peer, worlds
+from tests.fuzz import clients, header_vectors, mqtt_peer, queue_managers, worlds
 from tests.fuzz.canonical import attempted, raised, without_types
 from tests.fuzz.choices import COLUMN_VALUES, Choices
 from tests.fuzz.mqtt_peer import CONNECTS, Peer, pieces_of
@@ -473,13 +473,16 @@ SUBJECTS: Final[dict[str, Subject]] = {
     "packed_row": Subject(begin=_of(packed_row), seeds=lambda: list(_packed())),
     "rows": Subject(begin=rows, seeds=_chosen("rows", length=10)),
     "clock": Subject(begin=_of(clock), seeds=_chosen("clock")),
-    "bridge": Subject(begin=lambda: worlds.bridge(Dialect.MQRFH2), seeds=_only_data(clients.seeds), batch=25),
-    "bridge_of_mqrfh": Subject(begin=lambda: worlds.bridge(Dialect.MQRFH), seeds=_only_data(clients.seeds), batch=25),
+    **{
+        name: Subject(begin=functools.partial(worlds.bridge, **options), seeds=_only_data(clients.seeds), batch=25)
+        for name, options in worlds.GATEWAYS.items()
+    },
     "applications": Subject(
         begin=lambda: worlds.applications(Dialect.MQRFH2), seeds=lambda: list(_put_messages()), batch=25
     ),
     "applications_of_mqrfh": Subject(
         begin=lambda: worlds.applications(Dialect.MQRFH), seeds=lambda: list(_put_messages()), batch=25
     ),
+    "queues": Subject(begin=queue_managers.queues, seeds=_chosen("queues", 60, 200), batch=25),
     "store": Subject(begin=worlds.store, seeds=_chosen("store", 60, 16), batch=25),
 }

@@ -6,6 +6,7 @@ as it lies on the disk.
 """
 
 import hashlib
+import itertools
 import random
 import secrets
 import shutil
@@ -21,6 +22,8 @@ import apsw
 
 from gateway.audit_trail.notes.charges import CHARGES
 from gateway.audit_trail.notes.notes import pack_batch
+from gateway.config import RouteSettings, TargetSettings
+from gateway.config.mqtt_limits import MqttLimits
 from mappings.table import Dialect
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store.checksums import descriptor_checksum, message_checksum, object_checksum, state_checksum
@@ -37,6 +40,8 @@ from tests.gateway.bridge.conftest import DEFAULT_STREAM, NOW_US, REPLY_QUEUE, W
 from tests.memory_folder import place_for_commits
 
 Reader = Callable[[bytes], object]
+#: Of a target's first shard.
+_TRANSMISSION_QUEUE: Final = "RFHBRIDGE.XMIT.{}.0"
 #: Of `meta` the reach has the time of the wall clock.
 _TABLES: Final = {
     "queue": "SELECT * FROM queue ORDER BY id",
@@ -74,9 +79,9 @@ def folder() -> Iterator[Path]:
 
 
 @contextmanager
-def _world(dialect: Dialect) -> Iterator[tuple[World, Path]]:
+def _world(**options: object) -> Iterator[tuple[World, Path]]:
     with same_circumstances(), folder() as data:
-        world = World(data, dialect=dialect)
+        world = World(data, **options)
         try:
             yield world, data
         finally:
@@ -106,10 +111,38 @@ def _noted(world: World) -> object:
 # -- the bridge --------------------------------------------------------------------------------------------------------
 
 
+#: The gateways that are compared, by subject.
+GATEWAYS: Final[dict[str, dict[str, object]]] = {
+    "bridge": {},
+    "bridge_of_mqrfh": {"dialect": Dialect.MQRFH, "user_properties": "each"},
+    "bridge_to_target": {
+        "targets": (TargetSettings(name="QM1"),),
+        "routes": (RouteSettings(target="QM1", topics=("t/u",)),),
+        "user_properties": "each",
+    },
+    "bridge_within_limits": {
+        "limits": MqttLimits(
+            maximum_in_flight=1,
+            maximum_subscriptions=2,
+            maximum_sessions=3,
+            maximum_session_expiry_s=1,
+            maximum_queued_messages=2,
+            maximum_retained_messages=1,
+            maximum_dead_letters=1,
+            message_rate=2,
+            trail_byte_rate=4_000,
+        ),
+        "sys_topics_interval_s": 1,
+    },
+}
+
+
 @contextmanager
-def bridge(dialect: Dialect) -> Iterator[Reader]:
+def bridge(**options: object) -> Iterator[Reader]:
     """Four clients, as `bridge.py` has them. The outcome is what each is sent, what is noted, and what is stored."""
-    with _world(dialect) as (world, data):
+    with _world(**options) as (world, data):
+        if "limits" in options:  # a turn of the event loop has time for two packets
+            world.bridge.paused_publishers._now_s = itertools.count(step=0.0008).__next__
 
         def read(given: bytes) -> object:
             heard: list[tuple[str, object]] = []
@@ -123,7 +156,12 @@ def bridge(dialect: Dialect) -> Iterator[Reader]:
             for client in clients:
                 client.connect(world, 1)
                 client.leave(world)
-            _clear(world, AUDIT_QUEUE)
+            for queue in (
+                AUDIT_QUEUE,
+                DEAD_LETTER_QUEUE,
+                *(_TRANSMISSION_QUEUE.format(name) for name in world.targets),
+            ):
+                _clear(world, queue)
             return ended, heard, kept, _noted(world)
 
         yield read
@@ -146,7 +184,7 @@ def applications(dialect: Dialect) -> Iterator[Reader]:
 
     The first two bytes say what the MQMD has, the others are the body.
     """
-    with _world(dialect) as (world, data):
+    with _world(dialect=dialect) as (world, data):
 
         def read(given: bytes) -> object:
             heard: list[tuple[str, object]] = []
