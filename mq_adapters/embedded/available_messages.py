@@ -147,7 +147,7 @@ class AvailableMessages:
             if message is not None:
                 yield queue, message
 
-    def give_back(self, messages: Iterable[tuple[Queue, Message]]) -> set[tuple[Queue, bytes]]:
+    def give_back(self, messages: Iterable[tuple[Queue, Message]]) -> list[tuple[Queue, bytes]]:
         """Returns messages to their places. The result is the lanes of these places."""
         returned: dict[tuple[Queue, bytes], list[int]] = {}
         for queue, message in messages:
@@ -158,7 +158,7 @@ class AvailableMessages:
                 self._expiries.add(message.expires_us, message.sequence, queue)
         for (queue, correl_id), numbers in returned.items():
             queue.give_back(correl_id, numbers)
-        return set(returned)
+        return list(returned)
 
     def browse(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> Iterator[Message]:
         """The messages that match when the iteration reaches them, with expired ones, oldest first."""

@@ -448,11 +448,11 @@ class Engine:
                 queue.joiners[correl_id]()
 
     def _complete(self, group: list[UnitOfWork]) -> None:
-        touched: set[tuple[Queue, bytes]] = set()
+        touched: dict[tuple[Queue, bytes], None] = {}
         for unit in group:
             for queue, message in unit.puts:
                 self._available.arrive(queue, message)
-                touched.add((queue, message.descriptor.correl_id))
+                touched[queue, message.descriptor.correl_id] = None
             for queue, message, _ in unit.removals:
                 self._available.forget(queue, message)
         self.counters.settle(group)
@@ -467,8 +467,8 @@ class Engine:
                     errors.append(error)
         self._notify(touched, errors)
 
-    def _notify(self, touched: set[tuple[Queue, bytes]], errors: list[Exception]) -> None:
-        """Wakes the listeners. Raises the first error, theirs or an earlier one, when all have been called."""
+    def _notify(self, touched: Iterable[tuple[Queue, bytes]], errors: list[Exception]) -> None:
+        """Wakes listeners in order. When all have been called, raises the first error, theirs or an earlier one."""
         for queue, correl_id in touched:
             if not queue.listeners:
                 continue

@@ -25,7 +25,6 @@ from gateway.audit_trail.notes.notes import pack_batch
 from gateway.config import RouteSettings, TargetSettings
 from gateway.config.mqtt_limits import MqttLimits
 from mappings.table import Dialect
-from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store.checksums import descriptor_checksum, message_checksum, object_checksum, state_checksum
 from mq_adapters.embedded.store.store import FILE_NAME
 from mq_adapters.embedded.store.verification import verify_store
@@ -55,9 +54,8 @@ _TABLES: Final = {
 
 @contextmanager
 def same_circumstances() -> Iterator[None]:
-    """Random numbers from a seed, clocks that show how often they were asked, and sets of queues in the same order."""
+    """Random numbers from a seed, and clocks that show how often they were asked."""
     chance, asked = random.Random(1), iter(range(10**12))
-    Queue.__hash__ = lambda queue: hash(queue.name)
     before = secrets.token_bytes, time.perf_counter, time.monotonic, time.time_ns, time.clock_gettime_ns
     secrets.token_bytes = lambda nbytes=32: chance.randbytes(nbytes)
     time.perf_counter = lambda: float(next(asked))

@@ -178,6 +178,20 @@ def test_a_unit_that_the_broker_refuses_does_not_fail_its_neighbours_in_the_grou
     engine.close()
 
 
+def test_those_who_wait_are_woken_in_the_order_of_their_messages(engine):
+    queue = engine.queue("ORDERS")
+    lanes = [bytes((number,)) * 24 for number in (7, 3, 9, 1, 8, 2, 6, 4)]
+    woken: list[bytes] = []
+    unit = engine.begin()
+    for lane in lanes:
+        queue.listen(lane, lambda lane=lane: woken.append(lane))
+        engine.put(unit, queue, Message(MessageDescriptor(correl_id=lane), b""))
+    engine.submit(unit)
+    assert woken == lanes
+    engine.give_back([(queue, engine.take(queue, lane)) for lane in reversed(lanes)])
+    assert woken == lanes + lanes[::-1]
+
+
 def test_a_slow_commit_runs_elsewhere_and_the_next_group_gathers(data_folder, loop, monkeypatch):
     monkeypatch.setattr(group_commit, "SLOW_COMMIT_S", -1.0)
     engine = open_engine(data_folder, call_soon=loop.call_soon, offload=loop.offload)
