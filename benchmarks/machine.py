@@ -24,7 +24,7 @@ class Machine:
     """Where, when and with which interpreter.
 
     `python_built` names the compiler, and whether profile-guided (PGO) and link-time optimisation (LTO) were on; both
-    make CPython faster. `compiled`: whether gateways take a build of `make compile`. `sync_ms` is the median of
+    make CPython faster. `compiled`: whether a build of `make compile` is what is measured. `sync_ms` is the median of
     fdatasync after a write of 4,096 bytes in the folder of the data.
     `load` is how many processes were running or ready on average in the minute before: where it is not near 0,
     throughput and latencies are those of a busy machine.
@@ -62,7 +62,7 @@ def this_machine() -> Machine:
         system=f"{platform.system()} {platform.release()}",
         python=f"{platform.python_implementation()} {platform.python_version()}",
         python_built=built_with(platform.python_compiler(), str(sysconfig.get_config_var("CONFIG_ARGS") or "")),
-        compiled=os.environ.get(compiled.VARIABLE) != "0" and compiled.build().is_dir(),
+        compiled=compiled.is_used(),
         sync_ms=_sync_ms(),
         load=os.getloadavg()[0],
     )

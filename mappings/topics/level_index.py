@@ -136,7 +136,8 @@ def _parts(pattern: str) -> _Parts | None:
 
 
 def _blocks(levels: list[str]) -> Iterator[list[str]]:
-    return (levels[place : place + _BLOCK] for place in range(0, len(levels), _BLOCK))
+    for place in range(0, len(levels), _BLOCK):
+        yield levels[place : place + _BLOCK]
 
 
 Entry = TypeVar("Entry")
@@ -175,7 +176,9 @@ class _Tables(Generic[Entry]):
 
     def up_to(self, levels: int) -> Iterator[_Step[Entry]]:
         """The same for so many levels or less."""
-        return (step for length, by_mask in self._of.items() if length <= levels for step in by_mask.items())
+        for length, by_mask in self._of.items():
+            if length <= levels:
+                yield from by_mask.items()
 
 
 class LevelIndex(Generic[Value]):
@@ -260,7 +263,7 @@ class LevelIndex(Generic[Value]):
         for mask, patterns in self._inner.up_to(len(levels)):
             if not (hides and not mask & _FIRST_LEVEL):
                 alike = patterns.get(key & mask, {})
-                found += (each for pattern, each in alike.items() if levels_match(pattern.split("/"), levels))
+                found += [each for pattern, each in alike.items() if levels_match(pattern.split("/"), levels)]
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
@@ -268,11 +271,11 @@ class LevelIndex(Generic[Value]):
         """The numbers of levels side by side, the first one lowest."""
         if len(levels) <= _BLOCK:
             return int.from_bytes(self._numbers[0].side_by_side(levels), "little")
-        blocks = (numbers.side_by_side(block) for numbers, block in zip(self._numbers, _blocks(levels), strict=False))
+        blocks = [numbers.side_by_side(block) for numbers, block in zip(self._numbers, _blocks(levels), strict=False)]
         return int.from_bytes(b"".join(blocks), "little")
 
     def _take(self, levels: list[str]) -> None:
-        self._numbers += (_Numbers() for _ in range(len(self._numbers), -(-len(levels) // _BLOCK)))
+        self._numbers += [_Numbers() for _ in range(len(self._numbers), -(-len(levels) // _BLOCK))]
         for numbers, block in zip(self._numbers, _blocks(levels), strict=False):
             numbers.take(block)
 

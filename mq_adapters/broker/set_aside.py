@@ -126,11 +126,12 @@ class _Hashes:
         """Pattern and number of each group that may match a topic; a number may come more than once."""
         levels = topic.split("/")
         closed = self._closed.get(len(levels), {})
-        for shape in (*closed, *(each for each in self._open if each.levels <= len(levels))):
+        for shape in (*closed, *[each for each in self._open if each.levels <= len(levels)]):
             numbers = self._of(shape.key(levels))
             if numbers:
                 pattern = shape.pattern(levels)
-                yield from ((pattern, number) for number in numbers)
+                for number in numbers:
+                    yield pattern, number
 
     def _counts(self, shape: _Shape) -> dict[_Shape, int]:
         return self._open if shape.is_open else self._closed.setdefault(shape.levels, {})
@@ -220,7 +221,7 @@ class SubscriptionsSetAside:
 
     def of(self, identity: Identity) -> list[Subscription]:
         """All of one identity, read from the store."""
-        groups = (self._groups[number] for number in self._of_identity.get(identity, ()))
+        groups = [self._groups[number] for number in self._of_identity.get(identity, ())]
         places = {durable_key(group.stream_name, identity, group.point, "") for group in groups}
         return [found for place in sorted(places) for found in self._below(place)]
 

@@ -108,7 +108,7 @@ class SpaceSubscriptions:
 
     def new_shapes(self, point: str, wanted: Iterable[Subscription]) -> list[Shape]:
         """The shapes that the index of a point would have in addition. None of these subscriptions may be there."""
-        return self.index(point).new_shapes((*self.routing(each), each) for each in wanted if each.is_indexed)
+        return self.index(point).new_shapes([(*self.routing(each), each) for each in wanted if each.is_indexed])
 
     def add(self, subscription: Subscription) -> None:
         """Adds a subscription. It must not be there yet."""
@@ -183,11 +183,13 @@ class SubscriptionRegistry:
 
     def loaded(self) -> Iterable[Subscription]:
         """Those of all topic spaces that are not set aside."""
-        return (found for space in self._spaces.values() for found in space.loaded())
+        for space in self._spaces.values():
+            yield from space.loaded()
 
     def everyone(self) -> Iterable[Subscription]:
         """All subscriptions of all topic spaces. Those that are set aside are read one after another."""
-        return (found for space in tuple(self._spaces.values()) for found in space.everyone())
+        for space in tuple(self._spaces.values()):
+            yield from space.everyone()
 
     @property
     def subscribers_set_aside(self) -> int:
@@ -304,7 +306,7 @@ class Interested:
             for found in self._index.match(topic)
             if not self._spaces.spans_streams(found.interest.pattern, topic)
         }
-        living = (found for found in matching if not found.expires_us or found.expires_us > now_us)
+        living = [found for found in matching if not found.expires_us or found.expires_us > now_us]
         return tuple(sorted(living, key=_duplicates_first))
 
 

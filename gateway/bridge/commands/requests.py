@@ -177,7 +177,7 @@ class Requests:
         if target is None or target.retained_again != "request_update" or not subscriber.takes_retained:
             return
         counts = subscriber.emitted[registered.destination.key]
-        for pattern in (pattern for pattern in registered.patterns if counts[pattern] > 1):
+        for pattern in [pattern for pattern in registered.patterns if counts[pattern] > 1]:
             origin = own_origin(subscriber)
             number, context = self._to_target.request_update(unit, subscriber, registered, pattern, origin=origin)
             note_request(unit, subscriber, packet, NO_PAYLOAD, number, context, now_us)
