@@ -17,6 +17,14 @@ CONNECTS = {
     4: "10 0D 0004 'MQTT' 04 {} 0000 0001 '{}'",
     5: "10 13 0004 'MQTT' 05 {} 0000 05 11 {} 0001 '{}'",
 }
+#: The same with a will on `t`.
+CONNECTS_WITH_WILL = {
+    3: "10 15 0006 'MQIsdp' 03 {} 0000 0001 '{}' 0001 't' 0001 'w'",
+    4: "10 13 0004 'MQTT' 04 {} 0000 0001 '{}' 0001 't' 0001 'w'",
+    5: "10 1F 0004 'MQTT' 05 {} 0000 05 11 {} 0001 '{}' 05 18 00000001 0001 't' 0001 'w'",
+}
+#: QoS and RETAIN of wills, as bits of the flags.
+WILLS = (0x04, 0x0C, 0x14, 0x2C)
 #: Right as they stand at levels 3 and 4, and at level 5; topics `t`, `t/u` and shares of them.
 PACKETS = (
     "30 04 0001 't' 'x'",
@@ -92,10 +100,12 @@ class Client:
         self.leave(world)
         self.link = FakeLink()
         self._reader = ServerPackets(self.level)
-        flags = "02" if choice & 1 else "00"
+        will = WILLS[choice >> 4 & 3] if choice & 8 else 0
+        flags = f"{will | 2 * (choice & 1):02X}"
         expiry = ("00000000", "FFFFFFFF", "00000002")[choice % 3]
         filled = (flags, expiry, self.name) if self.level == 5 else (flags, self.name)
-        self.send(world, written(CONNECTS[self.level].format(*filled)))
+        connects = CONNECTS_WITH_WILL if will else CONNECTS
+        self.send(world, written(connects[self.level].format(*filled)))
 
     def leave(self, world: World) -> None:
         if self.link is not None:
@@ -212,9 +222,11 @@ class Play:
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:
-    """Each packet by each client, behind subscriptions of all."""
+    """Each packet by each client, and each will, behind subscriptions of all."""
     for number in range(len(PACKETS_OF_5)):
         subscribed = bytes(each for client in range(4) for each in (client, 19 + 2 * (client > 1)))
+        gone = (each for client in range(4) for each in (15 << 2 | client, number << 3 | 8, 10 << 2 | client))
+        yield f"will-{number}", subscribed + bytes(each & 0xFF for each in gone) + bytes((13 << 2, 20, 13 << 2, 255))
         yield f"packet-{number}", subscribed + bytes(each for client in range(4) for each in (client, number))
         yield (
             f"held-{number}",
