@@ -19,7 +19,6 @@ with atheris.instrument_imports(include=["gateway.bridge", "gateway.mqtt"]):
     from tests.fuzz.campaign import run
     from tests.fuzz.clients import NAMES, Client, Play, seeds
     from tests.gateway.bridge.conftest import World
-    from tests.memory_folder import place_for_commits
 
 LONGEST_BYTES = 512
 INPUTS_OF_A_WORLD = 200
@@ -37,7 +36,7 @@ class Stage:
     def world(self) -> World:
         if self._world is None or self._inputs >= INPUTS_OF_A_WORLD:
             self.close()
-            self._folder = Path(tempfile.mkdtemp(prefix="rfhbridge-fuzz-", dir=place_for_commits()))
+            self._folder = Path(tempfile.mkdtemp(prefix="rfhbridge-fuzz-"))
             self._world = World(self._folder)
         self._inputs += 1
         return self._world
