@@ -12,11 +12,13 @@ Sources: WebSphere MQ V6 Publish/Subscribe User's Guide, "Publish"; IBM MQ, "MQR
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from mappings.commands.command import Publish
 from mappings.commands.options import PublicationOption, RegistrationOption, option_number
 from mappings.conversion.convert import convert
+from mappings.conversion.publication_template import PublicationTemplate
 from mappings.headers.chain import DeadLetterHeader, Header, HeaderChain, HeaderPlace, read_header_chain
 from mappings.headers.charset import INHERIT, encode_text, is_big_endian
 from mappings.headers.mqrfh import Mqrfh, write_mqrfh
@@ -59,20 +61,27 @@ class WantedHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DeliveredHeader:
-    """A header chain in front of a body, the MQMD fields that describe it, and the fields left out, with reasons."""
+    """A header chain in front of a body, the MQMD fields that describe it, and the fields left out, with reasons.
+
+    `written` is the header as its writer knows it, where this process wrote it anew.
+    """
 
     format: bytes
     coded_char_set_id: int
     encoding: int
     data: bytes
     dropped: tuple[tuple[str, str], ...]
+    written: WrittenCommand | None = None
 
 
 def delivered_header(published: CommandHeader, wanted: WantedHeader) -> DeliveredHeader:
     """The header of a publication for a subscription. Raises MappingError if its format cannot express it."""
     if isinstance(published, WrittenCommand):
         if _stays(published, wanted):
-            return _delivered(published, published.data, published.format, ())
+            if not wanted.marks_retained:
+                return _delivered(published, published.data, published.format, ())
+            if (marked := _marked(published)) is not None:
+                return _delivered(published, marked.data, marked.format, (), marked)
         shown: CommandHeader = published
     else:
         shown = _without_responses(published)
@@ -100,23 +109,30 @@ def delivered_header(published: CommandHeader, wanted: WantedHeader) -> Delivere
     return _delivered(published, _resolved(shown, data, format), format, dropped)
 
 
-def _delivered(published: CommandHeader, data: bytes, format: bytes, dropped: NameValues) -> DeliveredHeader:
+def _delivered(
+    published: CommandHeader,
+    data: bytes,
+    format: bytes,
+    dropped: NameValues,
+    written: WrittenCommand | None = None,
+) -> DeliveredHeader:
     return DeliveredHeader(
         format=format,
         coded_char_set_id=published.coded_char_set_id,
         encoding=published.encoding,
         data=data,
         dropped=dropped,
+        written=written,
     )
 
 
 def _stays(published: WrittenCommand, wanted: WantedHeader) -> bool:
-    """Whether a subscriber gets a header that this process wrote without a change."""
+    """Whether a subscriber gets a header that this process wrote without a change, except IsRetainedPub."""
     command = published.command
     assert isinstance(command, Publish)
     return (
         published.dialect is wanted.dialect
-        and not (wanted.marks_retained or wanted.point or wanted.user_data)
+        and not (wanted.point or wanted.user_data)
         and wanted.stream_name is None
         and wanted.return_address is None
         and not int(command.publication_options) & _NOT_DELIVERED_NUMBER
@@ -127,6 +143,27 @@ def _stays(published: WrittenCommand, wanted: WantedHeader) -> bool:
         and command.subscription_point is None
         and command.subscription_user_data is None
     )
+
+
+def _marked(published: WrittenCommand) -> WrittenCommand | None:
+    """A header that `_stays` with IsRetainedPub; None where it says more than topic, options and properties."""
+    command = published.command
+    assert isinstance(command, Publish)
+    folders = published.property_folders
+    says_more = command.publication_time is not None or command.sequence_number is not None or bool(command.data)
+    if says_more or len(command.topics) != 1 or len(folders) > 1:
+        return None
+    options, template = _template(int(command.publication_options), published.dialect)
+    data = template.header(command.topics[0], folder=folders[0].raw.decode() if folders else "")
+    marked = Publish(topics=command.topics, publication_options=options)
+    return WrittenCommand(marked, published.dialect, data, folders)
+
+
+@lru_cache(maxsize=16)
+def _template(options: int, dialect: Dialect) -> tuple[PublicationOption, PublicationTemplate]:
+    """The options with IsRetainedPub, and what writes a header with them."""
+    marked = PublicationOption(options) | PublicationOption.IS_RETAINED_PUBLICATION
+    return marked, PublicationTemplate(Publish(topics=("topic",), publication_options=marked), dialect)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

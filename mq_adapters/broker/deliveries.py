@@ -26,6 +26,7 @@ from mq_adapters.message import (
     MQPER_NOT_PERSISTENT,
     MQPER_PERSISTENCE_AS_Q_DEF,
     MQPER_PERSISTENT,
+    KnownHeader,
     MessageDescriptor,
 )
 from mq_adapters.reasons import QueueManagerError
@@ -54,12 +55,16 @@ PlanKey = tuple[bytes, bytes, int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Copy:
-    """The copy of one recipient. `header` replaces the published header; None: the published bytes stay."""
+    """The copy of one recipient. `header` replaces the published header; None: the published bytes stay.
+
+    `written` is the new header as its writer knows it (Message.written).
+    """
 
     identity: Identity
     queue: Queue
     descriptor: MessageDescriptor
     header: bytes | None
+    written: KnownHeader | None
     delivery: Delivery
 
 
@@ -225,6 +230,7 @@ class DeliveryMaker:
             queue=queue,
             descriptor=descriptor,
             header=None if header.data is published.data else header.data,
+            written=header.written,
             delivery=_delivery(published, header, queue, subscription, descriptor, is_retained=occasion.is_retained),
         )
 

@@ -69,6 +69,7 @@ class Distributor:
                     header = copy.header
                     changed = header + body[length:]
                 sent = Message(copy.descriptor, changed, origin)
+                sent.written = copy.written
             try:
                 put(unit, copy.queue, sent)
             except QueueManagerError as error:

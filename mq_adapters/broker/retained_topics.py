@@ -69,7 +69,9 @@ class TopicIndex(Generic[Value]):
 
     def matching(self, pattern: str, scheme: Scheme) -> Iterator[tuple[str, Value]]:
         """Every topic that a pattern of the topic or the character scheme matches, with its value."""
-        return (found for found in self.steps(pattern, scheme) if found is not None)
+        for found in self.steps(pattern, scheme):
+            if found is not None:
+                yield found
 
     def steps(self, pattern: str, scheme: Scheme) -> Iterator[tuple[str, Value] | None]:
         """Like `matching`, in small steps; None: a step found no topic. The index may change between two steps.
@@ -107,11 +109,14 @@ class TopicIndex(Generic[Value]):
         prefix, is_exact = literal_prefix(pattern)
         if is_exact:
             value = self.get(prefix)
-            return iter(()) if value is None else iter(((prefix, value),))
+            if value is not None:
+                yield prefix, value
+            return
         *names, beginning = prefix.split("/")
         level = _down(self._root, names)
         found = _everything(level, beginning) if level is not None else iter(())
-        return (each if each and matches(pattern, each[0], Scheme.CHARACTER) else None for each in found)
+        for each in found:
+            yield each if each and matches(pattern, each[0], Scheme.CHARACTER) else None
 
 
 def _following(level: "_TopicLevel[Value]", wanted: str, at: int) -> "Iterator[tuple[_TopicLevel[Value], int]]":

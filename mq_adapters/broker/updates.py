@@ -15,6 +15,7 @@ value is a msgpack list: version, numbers of the subscriptions, whether it is Re
 body of the command. After a restart the command begins anew, so a subscriber without an answer may get a copy twice.
 """
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -41,11 +42,13 @@ from mq_adapters.reasons import ReasonCode, StoreError
 from mq_adapters.system_queues import CONTROL_QUEUE
 
 _VERSION: Final = 1
-#: The most copies that one turn makes ready, at up to 100 microseconds each; and its most steps in the index.
-_READY_IN_A_TURN: Final = 3
+#: The most copies that a command brings in its own unit of work.
+_COPIES_AT_ONCE: Final = 3
+#: Seconds for which one turn makes copies ready, and at least one; and its most steps in the index.
+_MOST_S: Final = 0.0005
 _STEPS_IN_A_TURN: Final = 200
 #: The most copies that one unit of work puts, at some 20 microseconds each; and its most bytes of bodies.
-_COPIES_IN_A_UNIT: Final = 15
+_COPIES_IN_A_UNIT: Final = 40
 _BYTES_IN_A_UNIT: Final = 64 * 1024
 #: A command is a large one if it brings more copies than that, or takes more steps than a turn has.
 _MOST_COPIES_OF_A_SMALL_ONE: Final = 64
@@ -186,7 +189,7 @@ class Updates:
         is_small = len(looked_at) <= _STEPS_IN_A_TURN and len(found) <= _MOST_COPIES_OF_A_SMALL_ONE
         if is_small:
             update.steps = iter(found)
-            if len(found) <= _READY_IN_A_TURN:
+            if len(found) <= _COPIES_AT_ONCE:
                 self._carry_out(unit, update)
                 return
         update.key = self._engine.number().to_bytes(8, "big")
@@ -347,14 +350,15 @@ class Updates:
 
     def _make_ready(self, update: _Update) -> None:
         """Makes copies of the next publications ready, as many as a turn may take."""
-        made = 0
+        ends_s = time.perf_counter() + _MOST_S
         for place, found in enumerate(update.steps, 1):
             if found is not None and self._is_due_to(update, found):
                 message = self._retained.publication(found.kept).message
                 update.ready.append((found, self._distributor.plan_retained(message, found.subscription)))
                 update.ready_bytes += len(message.body)
-                made += 1
-            if place >= _STEPS_IN_A_TURN or made >= _READY_IN_A_TURN or update.ready_bytes >= _BYTES_IN_A_UNIT:
+                if update.is_due or time.perf_counter() > ends_s:
+                    return
+            if place >= _STEPS_IN_A_TURN:
                 return
         update.has_ended = True
 
@@ -415,7 +419,7 @@ class Updates:
             return
         warnings = done.warnings if update.is_parsed else (*done.warnings, _NOT_PARSED)
         if done.is_requested and update.is_parsed and not update.copies:
-            topics = (("Topic", subscription.topic) for subscription in done.to_update)
+            topics = [("Topic", subscription.topic) for subscription in done.to_update]
             refusal = CommandRefusal(Reason.MQRCCF_NO_RETAINED_MSG, *topics)
             self._responder.refuse(unit, message, received, refusal, CONTROL_QUEUE)
             return

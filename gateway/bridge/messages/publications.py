@@ -17,8 +17,9 @@ from mappings.commands.command import Command, Publish, read_command
 from mappings.commands.options import PublicationOption
 from mappings.errors import MappingError
 from mappings.headers.chain import HeaderChain
+from mappings.table import Dialect
 from mappings.topics.topics import TopicError, check_mqtt_topic_name
-from mq_adapters.command_header import CommandHeader, chain_of
+from mq_adapters.command_header import CommandHeader, WrittenCommand, chain_of
 from mq_adapters.message import MQAT_BROKER, KnownHeader, Message
 from mq_adapters.weighted_cache import WeightedCache
 
@@ -31,6 +32,8 @@ _BYTES_OF_HEADER_BYTE: Final = 5
 _LONGEST_KEPT_HEADER: Final = 1_024
 _PUT_APPL_NAME_CHARACTERS: Final = 28
 _PACKET_IDENTIFIER_BYTES: Final = 2
+#: A header of the broker's own without a folder usr carries nothing.
+_NOTHING_CARRIED: Final = Carried()
 
 
 #: Header, and from its MQMD: format, CodedCharSetId, Encoding, and whether its topics have the prefix of a stream.
@@ -133,10 +136,15 @@ class Publications:
         return not is_own
 
     def _read(self, message: Message, *, has_prefix: bool) -> Publication | None:
-        try:
-            command, chain = _command_of(message)
-        except MappingError:
-            return None
+        written = KnownHeader.of(message)
+        if isinstance(written, WrittenCommand) and not written.property_folders and written.dialect is Dialect.MQRFH2:
+            command, body_offset, carried = written.command, len(written.data), _NOTHING_CARRIED
+        else:
+            try:
+                command, chain = _command_of(written, message)
+            except MappingError:
+                return None
+            body_offset, carried = chain.body_offset, read_carried(chain)
         if not isinstance(command, Publish):
             return None
         topics, destination = command.topics, EMBEDDED
@@ -147,8 +155,8 @@ class Publications:
         return Publication(
             tuple(topic for topic in topics if _is_topic_name(topic)),
             command.publication_options,
-            chain.body_offset,
-            read_carried(chain),
+            body_offset,
+            carried,
             destination,
         )
 
@@ -162,9 +170,8 @@ def _context_bytes(key: tuple[Publication, bytes], _context: Arrival) -> int:
     return 2 * (_ENTRY_BYTES + _BYTES_OF_HEADER_BYTE * key[0].body_offset)
 
 
-def _command_of(message: Message) -> tuple[Command, HeaderChain]:
-    """The command of a copy that carries its publisher's header unchanged; or else what its bytes say."""
-    written = KnownHeader.of(message)
+def _command_of(written: KnownHeader | None, message: Message) -> tuple[Command, HeaderChain]:
+    """The command of a header that this process wrote; or else what its bytes say."""
     if isinstance(written, CommandHeader):
         return written.command, written.chain
     chain = chain_of(message)

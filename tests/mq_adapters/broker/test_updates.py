@@ -1,6 +1,6 @@
 """What is retained, sent a little in each turn of the event loop: what comes, in which order, and after a crash.
 
-A unit of work has at most 15 copies. The loop is a list of calls, and each commit is done at once.
+A unit of work has at most 15 copies; a turn makes one ready. The loop is a list of calls, and a commit takes no time.
 """
 
 import random
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mq_adapters.broker import updates
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded import queue_administration
 from mq_adapters.embedded.engine import Engine
@@ -17,6 +18,12 @@ from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.system_queues import DEFAULT_STREAM
 
 UNIT = 15
+
+
+@pytest.fixture(autouse=True)
+def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(updates, "_COPIES_IN_A_UNIT", UNIT)
+    monkeypatch.setattr(updates, "_MOST_S", 0.0)
 
 
 class OnALoop:
@@ -185,7 +192,7 @@ def test_commands_are_carried_out_in_turn(loop_station):
         station.register("a/#", subscriber)
     while not station.listener.copies:
         station.turn()
-    for _ in range(30):
+    for _ in range(9 * (UNIT + 1)):
         station.turn()
     assert [len(station.received(subscriber)) > 0 for subscriber in range(1, 11)] == [True] * 10
     station.run()
@@ -199,7 +206,7 @@ def test_of_the_large_commands_a_few_take_turns_and_all_are_answered(loop_statio
     for subscriber in range(1, 11):
         station.register("a/#", subscriber)
         station.register("#", subscriber)
-    for _ in range(40):
+    for _ in range(5 * (UNIT + 1)):
         station.turn()
     assert sum(len(station.received(subscriber)) > 0 for subscriber in range(1, 11)) == 4
     station.run()
