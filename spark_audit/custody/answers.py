@@ -385,7 +385,8 @@ class Answers:
 
 def _is_unsure(subscribed: Subscribed, topic_filter: str) -> bool:
     """Whether a session that gives a filter up may have had it or not, because a SUBSCRIBE for it is under way."""
-    was_unsure = subscribed.unsure.pop(topic_filter, False) is None
+    was_unsure = topic_filter in subscribed.unsure
+    subscribed.unsure.pop(topic_filter, None)
     if any(asked == topic_filter for _, asked in subscribed.asked):
         subscribed.unsure[topic_filter] = None
         return True
