@@ -24,6 +24,7 @@ from benchmarks import (
     one_to_one,
     qos1_offline,
     queues,
+    retained,
     subscriptions,
     ways,
 )
@@ -45,6 +46,7 @@ _TIMED: Final[dict[str, Callable[[float], Report]]] = {
         channel,
         channel_ibm_mq,
         subscriptions,
+        retained,
         matching,
         ways,
         headers,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import attacks, channel, channel_ibm_mq, headers, idle, qos1_offline, ways
+from benchmarks import attacks, channel, channel_ibm_mq, headers, idle, qos1_offline, retained, ways
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.disk_pauses import DiskPauses
 from benchmarks.figures import Measure, Row, ratio_notes
@@ -230,6 +230,24 @@ def test_idle_connections_are_measured_over_each_transport(listener: str, transp
     row = idle.measure_gateway(listener, connections=20, active=5, seconds=0.1)
     assert row.case == transport
     assert row.value("rate") > 0
+
+
+@needs_linux
+def test_every_retained_message_is_waited_for() -> None:
+    with Gateway() as gateway:
+        rows = list(retained.measure(gateway, 250))
+    assert [row.case for row in rows] == ["QoS 0", "QoS 1", "QoS 1, a session that stays"]
+    assert all(0 < row.value("SUBACK") < 250 / row.value("rate") * 1e3 for row in rows)
+
+
+def test_a_retained_message_that_does_not_come_ends_the_run() -> None:
+    ours, theirs = socket.socketpair()
+    with ours:
+        theirs.sendall(bytes.fromhex("9003000101") + b"\x30\x09\x00\x06kept/0x" + b"\x30\x09\x00\x06kept/0x")
+        theirs.shutdown(socket.SHUT_WR)
+        with pytest.raises(BenchmarkError, match="1 of 2 messages"):
+            retained._receive_all(ours, 0, 2)
+    theirs.close()
 
 
 @needs_linux
