@@ -241,6 +241,9 @@ def main() -> int:
     first, *others = arguments.given
     if first.isdecimal() and not set(others) <= SUBJECTS.keys():
         parser.error(f"the subjects are {', '.join(SUBJECTS)}")
+    missing = [] if first.isdecimal() else [name for name in arguments.given if not Path(name).is_file()]
+    if missing:
+        parser.error(f"{missing[0]} is neither a number of seconds nor a file of findings")
     with Build(is_compiled=False) as sources, Build(is_compiled=True) as built:
         comparison = Comparison(sources, built)
         if not first.isdecimal():

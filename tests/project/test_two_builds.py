@@ -4,6 +4,7 @@ In the short form some hundred inputs a subject; in full many more. `make fuzz` 
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from gateway import compiled
 from tests.compiled_build import require_build
 from tests.fuzz.gateway_readers import CORPUS
 from tests.fuzz.subjects import SUBJECTS
-from tests.fuzz.two_builds import Build, Comparison, campaign, read_again
+from tests.fuzz.two_builds import Build, Comparison, campaign, main, read_again
 
 #: Batches of each subject.
 BATCHES = {"short": 2, "full": 200}
@@ -44,6 +45,17 @@ def test_both_builds_agree(builds: tuple[Build, Build], subject: str, proof_scal
 @pytest.mark.parametrize("file", sorted((CORPUS / "two_builds").iterdir()), ids=lambda file: file.name)
 def test_what_was_once_a_difference_is_none(builds: tuple[Build, Build], file: Path) -> None:
     assert not read_again(Comparison(*builds), file)
+
+
+@pytest.mark.parametrize(("given", "said"), [(["soon"], "soon is neither"), (["1", "soon"], "the subjects are")])
+def test_a_wrong_argument_is_named(
+    given: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    require_build()
+    monkeypatch.setattr(sys, "argv", ["two_builds", *given])
+    with pytest.raises(SystemExit):
+        main()
+    assert said in capsys.readouterr().err
 
 
 def make_numbers_of_truths() -> None:
