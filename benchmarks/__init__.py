@@ -7,6 +7,11 @@ the figures were measured, figures.py prints them.
 What is measured in this process is compiled wherever a gateway would be: the modules of both are the same.
 """
 
+import sys
+
 from gateway import compiled
 
-compiled.use()
+try:
+    compiled.use()
+except compiled.NotCompiled as error:
+    sys.exit(f"python -m benchmarks: {error}")

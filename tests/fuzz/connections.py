@@ -16,7 +16,7 @@ sys.path.insert(0, str(PROJECT))
 with atheris.instrument_imports(include=["gateway.mqtt"]):
     from gateway.mqtt.events import DisconnectReceived, PublishReceived, Violated
     from tests.fuzz.campaign import run
-    from tests.fuzz.mqtt_peer import CONNECTS, Peer, pieces_of, seeds
+    from tests.fuzz.mqtt_peer import Peer, seeds, whole_and_cut
 
 LONGEST_BYTES = 1_024
 
@@ -37,12 +37,7 @@ def read_everything(given: bytes) -> None:
     """One input of the fuzzer."""
     if len(given) < 2:
         return
-    selector, seed = given[0], given[1]
-    data = CONNECTS[selector % 4] + given[2:]
-    whole, cut = Peer(selector), Peer(selector)
-    whole.receive(data)
-    for piece in pieces_of(data, seed):
-        cut.receive(piece)
+    whole, cut = whole_and_cut(given)
     check(whole)
     check(cut)
     assert whole.outcome() == cut.outcome()

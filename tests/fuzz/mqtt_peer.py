@@ -101,3 +101,14 @@ def seeds() -> Iterator[tuple[str, bytes]]:
     for number, stream in enumerate(SEEDS):
         for selector in (*range(4), 131):
             yield f"stream-{number}-{selector}", bytes((selector, number)) + bytes.fromhex(stream)
+
+
+def whole_and_cut(given: bytes) -> tuple[Peer, Peer]:
+    """One peer that gets an input of two bytes or more in one piece, and one that gets it in random pieces."""
+    selector, seed = given[0], given[1]
+    data = CONNECTS[selector % 4] + given[2:]
+    whole, cut = Peer(selector), Peer(selector)
+    whole.receive(data)
+    for piece in pieces_of(data, seed):
+        cut.receive(piece)
+    return whole, cut

@@ -42,7 +42,7 @@ from mq_adapters.plausible_clock import PlausibleClock
 from tests.fuzz import clients, header_vectors, mqtt_peer, queue_managers, worlds
 from tests.fuzz.canonical import attempted, raised, without_types
 from tests.fuzz.choices import COLUMN_VALUES, Choices
-from tests.fuzz.mqtt_peer import CONNECTS, Peer, pieces_of
+from tests.fuzz.mqtt_peer import whole_and_cut
 from tests.mq_adapters.test_mqmd import VECTOR
 
 Reader = Callable[[bytes], object]
@@ -100,12 +100,7 @@ def connection(given: bytes) -> object:
     """An MQTT connection, as `connections.py` has it: whole, and cut."""
     if len(given) < 2:
         return None
-    selector, seed = given[0], given[1]
-    data = CONNECTS[selector % 4] + given[2:]
-    whole, cut = Peer(selector), Peer(selector)
-    whole.receive(data)
-    for piece in pieces_of(data, seed):
-        cut.receive(piece)
+    whole, cut = whole_and_cut(given)
     return whole.all_outcome(), cut.all_outcome()
 
 

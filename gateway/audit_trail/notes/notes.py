@@ -32,7 +32,7 @@ _NO_APPLICATION: Final = ApplicationIdentity("", "")
 _COPIED: Final = int(NoteKind.COPIED)
 #: How the note of a copy tells MQPER_NOT_PERSISTENT and MQPER_PERSISTENT; a message that was put is one of them.
 _PERSISTENCE: Final = ((1,), (2,))
-#: And that it is persistent, and stays in memory.
+#: The same of a persistent copy that stays in memory: it does not survive a restart.
 _STAYS_IN_MEMORY: Final = (1, True)
 
 
