@@ -182,7 +182,21 @@ def test_the_longest_message_is_counted_over_its_frames_and_anew_for_the_next() 
         await running.bridge.until(lambda: running.bridge.received == bytes(512))
         writer.write(client_frame(BINARY, bytes(200), final=False) + client_frame(0x0, bytes(57)))
         assert await read_frame(reader) == (CLOSE, struct.pack(">H", 1009))
-        assert running.bridge.received == bytes(712)
+        assert 712 <= len(running.bridge.received) <= 768  # on a busy machine, slices of the last frame come too
+        writer.close()
+
+    run(scenario, {**WEBSOCKET, "maximum_message_bytes": 256}, answers=False)
+
+
+def test_a_frame_that_comes_in_slices_is_handed_on_up_to_the_longest_message() -> None:
+    async def scenario(running: Running) -> None:
+        reader, writer = await raw_websocket(running)
+        frame = client_frame(BINARY, bytes(257))
+        writer.write(frame[:-1])
+        await running.bridge.until(lambda: running.bridge.received == bytes(256))
+        writer.write(frame[-1:])
+        assert await read_frame(reader) == (CLOSE, struct.pack(">H", 1009))
+        assert running.bridge.received == bytes(256)
         writer.close()
 
     run(scenario, {**WEBSOCKET, "maximum_message_bytes": 256}, answers=False)
