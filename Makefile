@@ -14,14 +14,14 @@ spark := SPARK_LOCAL_IP=127.0.0.1 JAVA_HOME="$$(cat .venv/java-home)"
 # Some thousand processes of Python start in a run of the tests: none is to compile the same modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test prove fuzz bench lint format docs pictures audit setup compile sbom lock image-digests clean
+.PHONY: help run test prove fuzz bench lint format docs pictures audit setup compile wheel sbom lock image-digests clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## start the gateway on 127.0.0.1:1883, data in ./var (ARGS="--listen 127.0.0.1:1884")
+run: ## start the gateway on 127.0.0.1:1883, data in ./var, and compile for its next start (ARGS="--listen 127.0.0.1:1884")
 	@$(environment) run
-	@exec .venv/bin/rfhbridge run $(ARGS)
+	@exec deploy/setup/compiled.sh beside .venv/bin/rfhbridge run $(ARGS)
 
 test: setup ## run every test, long proofs in a short form (ARGS="tests/mappings -k topic")
 	@$(spark) .venv/bin/python -m pytest $(workers) $(ARGS)
@@ -83,9 +83,15 @@ beside_others := $(addprefix setup-,clients java-classes mqtt-js ibm-mq-stand-in
 $(beside_others): setup-%:
 	@deploy/setup/$*.sh
 
-compile: ## compile what takes most of a message's time; `make run` takes it from its next start on
-	@$(environment) test
+compile: ## compile what takes most of a message's time now; `make run` takes it from its next start on
+	@$(environment) run
 	@deploy/setup/compiled.sh must
+
+wheel: ## write a wheel for this interpreter and kind of machine, with what is compiled: dist/*.whl
+	@$(environment) run
+	@deploy/setup/compiled.sh must
+	@RFHBRIDGE_COMPILED=1 .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+	@ls -t dist/*.whl | head -n 1
 
 sbom: ## write the software bill of materials and all licences: build/sbom.json, build/licences.txt
 	@$(environment) audit

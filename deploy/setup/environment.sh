@@ -124,6 +124,12 @@ install_all() {
     rm -f .venv/unfinished
 }
 
+is_ready() {
+    environment_works && ! was_moved && ! something_is_missing "$@"
+}
+
+# An environment that is ready needs no turn: a gateway starts again while something is compiled beside it.
+is_ready "$@" && exit
 await_turn
 if was_moved || ! environment_works; then
     make_environment

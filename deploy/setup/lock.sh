@@ -22,6 +22,7 @@ lock audit pyproject.toml requirements/audit.in --extra audit --constraints requ
 lock fuzz requirements/fuzz.in
 lock ibm requirements/ibm.in
 lock test pyproject.toml requirements/test.in --constraints requirements/build.txt --constraints requirements/audit.txt
+lock compile requirements/compile.in --constraints requirements/build.txt --constraints requirements/test.txt
 lock docs pyproject.toml requirements/docs.in --constraints requirements/build.txt --constraints requirements/test.txt
 lock sbom requirements/sbom.in --constraints requirements/build.txt --constraints requirements/test.txt \
     --constraints requirements/docs.txt

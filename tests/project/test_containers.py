@@ -113,7 +113,8 @@ def test_the_container_installs_locked_requirements_alone(dockerfile: str) -> No
 def test_what_the_dockerfile_copies_is_not_ignored(root: Path) -> None:
     let_through = {line[1:] for line in (root / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     packages = {"rfhbridge", "gateway", "mappings", "mq_adapters", "spark_audit"}
-    assert {*packages, "requirements", "pyproject.toml"} <= let_through
+    scripts = {"deploy/setup/compiled.py", "deploy/setup/wheel_hook.py"}
+    assert {*packages, *scripts, "requirements", "pyproject.toml"} <= let_through
     assert all((root / name).exists() for name in let_through)
 
 

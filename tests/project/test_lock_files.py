@@ -9,7 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-LOCK_FILES = ["build", "run", "audit", "test", "docs", "ibm", "sbom"]
+LOCK_FILES = sorted(file.stem for file in Path(__file__).parents[2].glob("requirements/*.txt"))
 
 
 def _locked_requirements(root: Path, name: str) -> list[tuple[Requirement, list[str]]]:

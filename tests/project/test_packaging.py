@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from collections.abc import Iterator
 from importlib import import_module
@@ -15,10 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging import tags
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.compiled_build import require_build
+
 PACKAGES = ["rfhbridge", "gateway", "mappings", "mq_adapters", "spark_audit"]
+HOOK = "deploy/setup/wheel_hook.py"
 DATA_SUFFIXES = {".toml", ".html", ".css", ".json", ".md", ".typed"}
 
 
@@ -26,19 +31,40 @@ DATA_SUFFIXES = {".toml", ".html", ".css", ".json", ".md", ".typed"}
 EXAMPLE = re.compile(r"```python\n(.*?)```\s*```text\n(.*?)```", re.DOTALL)
 
 
+#: Prints it for a gateway that must be compiled, in the environment of that folder.
+FILE_OF_A_COMPILED_MODULE = """
+import os, sys
+sys.prefix = sys.argv[1]
+os.environ["RFHBRIDGE_COMPILED"] = "1"
+from gateway import compiled
+compiled.use()
+from gateway.mqtt import framing
+print(framing.__file__, end="")
+"""
+
+
 @pytest.fixture(scope="module")
-def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel that this work tree makes."""
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):
-        shutil.copy(root / name, source)
+def source(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a wheel of this work tree is made from."""
+    folder = tmp_path_factory.mktemp("wheel") / "source"
+    (folder / HOOK).parent.mkdir(parents=True)
+    for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore", HOOK):
+        shutil.copy(root / name, folder / name)
     for package in PACKAGES:
-        shutil.copytree(root / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(root / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def make_wheel(source: Path, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=source, check=True, capture_output=True)
-    (wheel,) = folder.glob("rfhbridge-*.whl")
+    return subprocess.run(build, cwd=source, env=os.environ | environment, check=False, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path) -> Path:
+    """The wheel that this work tree makes."""
+    assert make_wheel(source, source.parent).returncode == 0
+    (wheel,) = source.parent.glob("rfhbridge-*.whl")
     return wheel
 
 
@@ -131,3 +157,33 @@ def test_an_example_of_the_library_prints_what_its_page_shows(installed: Path, r
 
 def test_the_installed_library_is_the_command_too(installed: Path, tmp_path: Path) -> None:
     assert _run(installed, tmp_path, "-m", "rfhbridge", "--help").startswith("Usage: rfhbridge ")
+
+
+# -- a wheel with what is compiled -------------------------------------------------------------------------------------
+
+
+def test_a_wheel_with_what_is_compiled_is_taken_where_it_is_installed(source: Path, tmp_path: Path) -> None:
+    require_build()
+    assert make_wheel(source, tmp_path, RFHBRIDGE_COMPILED="1").returncode == 0
+    (wheel,) = tmp_path.glob("rfhbridge-*.whl")
+    tag = next(iter(tags.cpython_tags(platforms=[sysconfig.get_platform().replace("-", "_")])))
+    assert wheel.name.endswith(f"-{tag}.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "installed")
+    environment = tmp_path / "environment"
+    (data,) = (tmp_path / "installed").glob("rfhbridge-*.data/data")
+    data.rename(environment)  # pip does the same: the scheme `data` is the environment itself
+    file = _run(tmp_path / "installed", tmp_path, "-c", FILE_OF_A_COMPILED_MODULE, str(environment))
+    assert Path(file).is_relative_to(environment / "compiled")
+
+
+def test_a_wheel_that_must_be_compiled_and_cannot_says_what_to_do(source: Path, tmp_path: Path) -> None:
+    other = tmp_path / "source"
+    shutil.copytree(source, other)
+    (other / "gateway" / "more.py").touch()
+    ended = make_wheel(other, tmp_path, RFHBRIDGE_COMPILED="1")
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == (
+        "RFHBRIDGE_COMPILED=1, and there is no build of these sources: make compile"
+    )
+    assert list(tmp_path.glob("*.whl")) == []

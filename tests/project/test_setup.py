@@ -1,5 +1,6 @@
 """The set-up scripts: which Python and which Java they take, and what they say when there is none."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -92,6 +93,15 @@ def test_pip_may_break_off_twice(clone: Path, tmp_path: Path, failures: int, cal
     assert (clone / "calls").read_text().split() == ["pip"] * calls
     assert (clone / ".venv/installed/run").exists() == (status == 0)
     assert not (clone / ".venv/unfinished").exists()
+
+
+def test_an_environment_that_is_ready_does_not_wait_for_what_is_made_beside_it(clone: Path, tmp_path: Path) -> None:
+    python = _write_program(tmp_path / "python", PYTHON_WITH_PIP.format(failures=0))
+    assert _run(clone, "environment.sh", "run", PYTHON=str(python)).returncode == 0
+    with (clone / "pyproject.toml").open() as project:
+        fcntl.flock(project, fcntl.LOCK_EX)
+        run = _run(clone, "environment.sh", "run", PYTHON=str(python))
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
 def test_java_home_is_taken_first(clone: Path, tmp_path: Path) -> None:

@@ -1,0 +1,177 @@
+"""`make run` compiles for the gateway's next start, while the machine has time, and never in the gateway's way."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PATIENCE_S = 60.0
+
+#: Stands for .venv/bin/python: it has mypyc if a file says so, knows the name of the build, and notes other calls.
+PYTHON = """#!/bin/sh
+case "$*" in
+    *"import mypyc"*) [ -e has_mypyc ] ;;
+    *"compiled.build().name"*) echo build-of-these-sources ;;
+    *sysconfig*) echo /usr/include ;;
+    *"-m pip install"*)
+        echo pip >>calls
+        [ ! -e fails ] && mkdir -p "$(echo "$*" | sed 's/.*--target \\([^ ]*\\).*/\\1/')" ;;
+    *) echo "$*" | sed 's/beside.py [0-9]*/beside.py PID/' >>calls; [ ! -e fails ] ;;
+esac
+"""
+
+
+@pytest.fixture
+def clone(root: Path, tmp_path: Path) -> Path:
+    """A folder with the scripts, an environment whose Python is a stand-in, and a compiler that compiles everything."""
+    folder = tmp_path / "clone"
+    shutil.copytree(root / "deploy" / "setup", folder / "deploy" / "setup")
+    shutil.copytree(root / "requirements", folder / "requirements")
+    shutil.copy(root / "pyproject.toml", folder)
+    write_program(folder / ".venv" / "bin" / "python", PYTHON)
+    write_program(folder / "tools" / "gcc", "#!/bin/sh\n")
+    return folder
+
+
+def write_program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+def compiled_sh(clone: Path, *arguments: str, path: str = "", **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [str(clone / "deploy" / "setup" / "compiled.sh"), *arguments],
+        env={"PATH": path or f"{clone / 'tools'}:/usr/bin:/bin", **environment},
+        cwd=clone,
+        timeout=PATIENCE_S,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+
+def beside(clone: Path, path: str = "", **environment: str) -> "subprocess.CompletedProcess[str]":
+    """A gateway that prints a line and ends with 7."""
+    return compiled_sh(clone, "beside", "sh", "-c", "echo the gateway; exit 7", path=path, **environment)
+
+
+def calls(clone: Path, expected: int) -> list[str]:
+    """What the stand-in was asked for, when there were so many calls: the build begins in a process of its own."""
+    until = time.monotonic() + PATIENCE_S
+    noted = clone / "calls"
+    while time.monotonic() < until and (len(noted.read_text().splitlines()) if noted.exists() else 0) < expected:
+        time.sleep(0.01)
+    return noted.read_text().splitlines() if noted.exists() else []
+
+
+ANNOUNCED = (
+    "set-up: compiling for the gateway's next start, while the machine has time (.venv/compiled/log says how it goes)\n"
+)
+NEEDS_COMPILER = (
+    "set-up: a C compiler and the headers of Python are needed (apt-get install gcc libc6-dev python3-dev):"
+    " the gateway runs its sources, which are slower\n"
+)
+
+
+def test_the_gateway_starts_at_once_and_the_build_begins_beside_it(clone: Path) -> None:
+    ran = beside(clone)
+    assert (ran.stdout, ran.stderr, ran.returncode) == (f"{ANNOUNCED}the gateway\n", "", 7)
+    assert calls(clone, 1) == ["deploy/setup/beside.py PID deploy/setup/compiled.sh"]
+
+
+@pytest.mark.parametrize("said", ["0", "1"])
+def test_nothing_is_built_beside_a_gateway_whose_operator_has_decided(clone: Path, said: str) -> None:
+    ran = beside(clone, RFHBRIDGE_COMPILED=said)
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("the gateway\n", "", 7)
+    assert not clone.joinpath("calls").exists()
+
+
+def test_what_is_built_already_is_not_built_again(clone: Path) -> None:
+    clone.joinpath(".venv/compiled/build-of-these-sources").mkdir(parents=True)
+    assert beside(clone).stdout == "the gateway\n"
+    assert not clone.joinpath("calls").exists()
+
+
+def test_what_could_not_be_compiled_is_tried_again_only_when_asked_for(clone: Path) -> None:
+    clone.joinpath("fails").touch()
+    clone.joinpath("has_mypyc").touch()
+    assert compiled_sh(clone).returncode == 0
+    assert compiled_sh(clone, "must").returncode == 1
+    assert beside(clone).stdout == "the gateway\n"
+    assert calls(clone, 2) == ["deploy/setup/compiled.py"] * 2
+
+
+def test_a_missing_compiler_is_told_once_and_nothing_is_installed(clone: Path, tmp_path: Path) -> None:
+    tools = tmp_path / "without_gcc"
+    tools.mkdir()
+    for name in ("sh", "dirname", "cat", "mkdir", "sed", "awk"):
+        tools.joinpath(name).symlink_to(shutil.which(name) or name)
+    write_program(tools / "apt-get", "#!/bin/sh\necho apt-get >>calls\n")
+    assert beside(clone, str(tools)).stdout == f"{NEEDS_COMPILER}the gateway\n"
+    assert beside(clone, str(tools)).stdout == "the gateway\n"
+    assert not clone.joinpath("calls").exists()
+
+
+def test_a_machine_with_little_memory_is_left_alone(clone: Path) -> None:
+    write_program(clone / "tools" / "awk", "#!/bin/sh\necho 1400000\n")
+    assert beside(clone).stdout == "the gateway\n"
+    assert not clone.joinpath("calls").exists()
+
+
+def test_mypyc_is_installed_in_a_folder_of_its_own_and_only_as_a_whole(clone: Path) -> None:
+    clone.joinpath("fails").touch()
+    ran = compiled_sh(clone)
+    assert (ran.stdout.count("pip could not install mypyc"), ran.returncode) == (1, 0)
+    clone.joinpath(".venv/mypyc/half.unfinished").mkdir(parents=True)
+    clone.joinpath("fails").unlink()
+    for _ in range(2):
+        assert compiled_sh(clone).returncode == 0
+    assert calls(clone, 4) == ["pip", "pip", "deploy/setup/compiled.py", "deploy/setup/compiled.py"]
+    assert [folder.suffix for folder in clone.joinpath(".venv/mypyc").iterdir()] == [""]
+
+
+# -- beside.py ---------------------------------------------------------------------------------------------------------
+
+SHOW = "import os; print(os.sched_getscheduler(0), os.nice(0), open('/proc/self/oom_score_adj').read(), end='')"
+
+
+def test_what_runs_beside_a_gateway_waits_for_idle_time_and_goes_first_where_memory_is_short(root: Path) -> None:
+    command = [sys.executable, str(root / "deploy/setup/beside.py"), str(os.getpid()), sys.executable, "-c", SHOW]
+    ran = subprocess.run(command, timeout=PATIENCE_S, check=False, capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr, ran.returncode) == (f"{os.SCHED_IDLE} 19 1000\n", "", 0)
+
+
+def test_its_exit_code_is_that_of_the_command_and_it_does_not_begin_beside_nobody(root: Path) -> None:
+    with subprocess.Popen(["true"]) as gone:
+        pass
+    for process_id, exit_code in ((os.getpid(), 7), (gone.pid, 0)):
+        command = [sys.executable, str(root / "deploy/setup/beside.py"), str(process_id), "sh", "-c", "exit 7"]
+        assert subprocess.run(command, timeout=PATIENCE_S, check=False).returncode == exit_code
+
+
+def test_it_ends_with_the_gateway_and_so_does_all_that_it_has_started(root: Path) -> None:
+    with subprocess.Popen(["sleep", "600"]) as gateway:
+        command = [sys.executable, str(root / "deploy/setup/beside.py"), str(gateway.pid)]
+        script = "sleep 600 & echo $!; wait"
+        with subprocess.Popen([*command, "sh", "-c", script], stdout=subprocess.PIPE, text=True) as build:
+            assert build.stdout is not None
+            grandchild = int(build.stdout.readline())
+            gateway.kill()
+            assert build.wait(PATIENCE_S) == -signal.SIGKILL
+        until = time.monotonic() + PATIENCE_S
+        while is_running(grandchild) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not is_running(grandchild)
+
+
+def is_running(process_id: int) -> bool:
+    try:
+        return ") Z " not in Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return False
