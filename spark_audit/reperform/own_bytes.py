@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from spark_audit.record import ConversionKind
+from spark_audit.reperform.code_page import UnknownCodePage
 from spark_audit.reperform.comparison import Finding, Rule, UnreadableBytes, findings
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.meaning import Meaning, read_meaning
@@ -61,7 +62,7 @@ def differences_from_bytes(record: Mapping[str, Any], facts: Facts) -> list[Find
                 if told != read and not _is_hashed(told)
             ),
         )
-    except (UnreadableBytes, ValueError, LookupError):
+    except (UnreadableBytes, UnknownCodePage, ValueError, LookupError):
         return []
 
 

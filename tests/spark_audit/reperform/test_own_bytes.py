@@ -62,6 +62,7 @@ RIGHT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "delivery from a target": (FROM_TARGET, OF_PUBLISH | {"source_client": "pump", "source_exchange": 7}),
     "delivery by alias": (DELIVERY | {"output": BY_ALIAS, "protocol_level": 5, "payload_bytes": 2}, {"qos": 0}),
     "copy": (COPY, {}),
+    "copy in a code page that nobody knows": (COPY | {"output_ccsid": 4711, "topic": "a/c"}, {}),
     "will": (WILL, {"persistent": True}),
     "SUBSCRIBE": (REGISTER, {}),
     "SUBSCRIBE of a group": (SHARED, {}),
