@@ -18,7 +18,7 @@ from spark_audit.controls.control import Severity
 from spark_audit.controls.reperformance import PERFORMED
 from spark_audit.engines.engine import Engine
 from spark_audit.facts.conversions import WITHOUT_KEY
-from spark_audit.facts.reader import Reading
+from spark_audit.facts.reading import Reading
 from spark_audit.increments.given import check_names, give
 from spark_audit.judgement import Judgement, make_tables
 from spark_audit.period import Period

@@ -73,7 +73,7 @@ def _audit_nothing(spark: "SparkSession") -> None:
     from spark_audit.audit_input import AuditInput
     from spark_audit.controls.catalogue import CONTROLS
     from spark_audit.engines.spark import SparkEngine
-    from spark_audit.facts.reader import Reading
+    from spark_audit.facts.reading import Reading
     from spark_audit.judgement import Judgement, make_tables
     from spark_audit.report import figures
 

@@ -10,7 +10,7 @@ Publish it takes the header only if something stands there beside the topic: Ret
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -104,6 +104,11 @@ class Command:
     def other(self, name: str) -> str | None:
         """A parameter that has different names in the two formats; None if it is not there."""
         return next((value for said, value in self.others if said in _OTHERS[name]), None)
+
+
+def may_be_told(kind: str, names: Container[str]) -> bool:
+    """Whether a record of a kind with these fields may have a value in the columns TOLD."""
+    return kind == Kind.PUT or kind in _LISTED or kind in _LISTS or "event" in names
 
 
 def told_of(record: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 from spark_audit.engines.engine import MakeTable, Row, write_partitioned
 from spark_audit.facts.files import ARROW, write_facts
 from spark_audit.facts.pieces import Piece
-from spark_audit.facts.reader import Reading
+from spark_audit.facts.reading import Reading
 from spark_audit.facts.tables import TABLES, schema_of
 
 #: Text that one process is worth.

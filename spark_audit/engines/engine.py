@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from spark_audit.facts.pieces import Piece
-from spark_audit.facts.reader import Reading
+from spark_audit.facts.reading import Reading
 
 Row = dict[str, Any]
 #: Makes rows of rows; any process may call it.

@@ -23,7 +23,8 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from spark_audit.engines.engine import MakeTable, Row, write_partitioned
 from spark_audit.facts.files import PARQUET, write_facts
 from spark_audit.facts.pieces import Piece
-from spark_audit.facts.reader import FactReader, Reading
+from spark_audit.facts.reader import FactReader
+from spark_audit.facts.reading import Reading
 from spark_audit.facts.tables import TABLES, schema_of
 
 _FACT: Final = "fact"

@@ -46,7 +46,7 @@ _NUMBERS: Final = (
 )
 _LISTS: Final = ("topic_filters", "dropped_fields")
 _IDENTIFIER: Final = "packet_identifier"
-_ASKED: Final = (*_TEXTS, *_NUMBERS, "is_retained", *(name for name in COMPARED if name != _IDENTIFIER))
+_ASKED: Final = (*_TEXTS, *_NUMBERS, "is_retained", *[name for name in COMPARED if name != _IDENTIFIER])
 #: Commands that may make the CorrelId a part of a client's identity.
 _WITH_IDENTITY: Final = ("RegSub", "ReqUpdate", "DeregSub")
 WITHOUT_KEY: Final = "the headers are encrypted: name the key with --personal-key"

@@ -29,7 +29,10 @@ _LINE_SHOWN: Final = 200
 
 
 class Line(NamedTuple):
-    """A line and where it stands; `text` is its beginning where it is no record. `actual_hash` is that of its bytes."""
+    """A line and where it stands; `text` is its beginning where it is no record. `actual_hash` is that of its bytes.
+
+    `size_bytes` is what it takes, about.
+    """
 
     trail: str
     segment: str
@@ -38,6 +41,7 @@ class Line(NamedTuple):
     record: Record | None
     actual_hash: str
     text: str | None
+    size_bytes: int = 0
 
 
 class _Shape(NamedTuple):
@@ -49,7 +53,7 @@ class _Shape(NamedTuple):
 
 
 #: Shapes of the records so far: a trail has some dozens.
-_SHAPES: Final[dict[tuple[object, ...], _Shape]] = {}
+_SHAPES: Final[dict[tuple[tuple[str, ...], tuple[type, ...]], _Shape]] = {}
 _MOST_SHAPES: Final = 5_000
 
 
@@ -61,7 +65,7 @@ def parsed(data: bytes) -> Record | None:
         return None
     if type(record) is not dict:
         return None
-    key = (*record, *map(type, record.values()))
+    key = tuple(record), tuple(map(type, record.values()))
     shape = _SHAPES.get(key)
     if shape is None:
         if len(_SHAPES) >= _MOST_SHAPES:

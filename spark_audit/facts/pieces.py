@@ -50,7 +50,7 @@ class SegmentPiece:
         for place, data in enumerate(self._raw()):
             record = parsed(data)
             text = shown(data) if record is None else None
-            yield Line(self.trail, segment, self.start, place, record, hash_of(data), text)
+            yield Line(self.trail, segment, self.start, place, record, hash_of(data), text, len(data))
 
     def last_line(self) -> bytes:
         """The bytes of the last line, b"" if there is none. Raises OSError."""
@@ -146,11 +146,12 @@ class ParquetPiece:
             there = set(file.schema_arrow.names)
             fields = [name for name in _FIELD_NAMES if name in there]
             for batch in file.iter_batches(batch_size=_ROWS, columns=[*fields, *_PLACED]):
+                size_bytes = batch.nbytes // max(1, batch.num_rows)
                 for row in batch.to_pylist():
-                    if (line := self._line(row, fields)) is not None:
+                    if (line := self._line(row, fields, size_bytes)) is not None:
                         yield line
 
-    def _line(self, row: dict[str, object], fields: list[str]) -> Line | None:
+    def _line(self, row: dict[str, object], fields: list[str], size_bytes: int) -> Line | None:
         trail, segment, block, place, is_record, actual_hash, text = (row[name] for name in _PLACED)
         ends = self.segments.get(str(trail))
         stem = str(segment).partition(".")[0]
@@ -158,4 +159,4 @@ class ParquetPiece:
             return None
         record = {name: row[name] for name in fields if row[name] is not None} if is_record else None
         name = str(trail) if self.is_named else ""
-        return Line(name, segment, block, place, record, actual_hash, text)  # type: ignore[arg-type]
+        return Line(name, segment, block, place, record, actual_hash, text, size_bytes)  # type: ignore[arg-type]

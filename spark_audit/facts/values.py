@@ -6,9 +6,9 @@ must hold a record would slip past every other control.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from spark_audit.facts.lines import Record
 from spark_audit.record import EVENTS, FIELDS, KINDS, Kind
@@ -37,6 +37,8 @@ _HEX: Final = {
     for row in FIELDS
     if row.digits and row.name not in _HASHES
 }
+_DIGITS: Final = {row.name: row.digits for row in FIELDS}
+_HEX_DIGITS: Final = b"0123456789abcdef"
 _NEEDED: Final = {row.kind.value: row.required for row in KINDS}
 
 
@@ -47,16 +49,49 @@ class _Plan(NamedTuple):
     worded: tuple[tuple[str, frozenset[str]], ...]
     hex_digits: tuple[tuple[str, Callable[[str], object]], ...]
     missing: tuple[str, ...]
+    #: Names that it must have, and of which no value is wrong.
+    needed: tuple[str, ...]
 
 
 @lru_cache(maxsize=5_000)
 def _plan_of(kind: str, names: tuple[str, ...]) -> _Plan:
+    checked = {*_BOUNDS, *_WORDS, *_HEX}
     return _Plan(
         bounded=tuple((name, *_BOUNDS[name]) for name in names if name in _BOUNDS),
         worded=tuple((name, _WORDS[name]) for name in names if name in _WORDS),
         hex_digits=tuple((name, _HEX[name]) for name in names if name in _HEX),
         missing=tuple(name for name in _NEEDED.get(kind, ()) if name not in names),
+        needed=tuple(name for name in _NEEDED.get(kind, ()) if name in names and name not in checked),
     )
+
+
+def may_be_wrong(kind: str, columns: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether something may be wrong with records of one kind that have the same fields.
+
+    `columns` are the values of each field. If so, `wrong_values` finds it in the records.
+    """
+    plan = _plan_of(kind, tuple(columns))
+    if plan.missing:
+        return True
+    try:
+        for name, lowest, highest in plan.bounded:
+            values = columns[name]
+            if min(values) < lowest or max(values) > highest:
+                return True
+        for name, words in plan.worded:
+            if not words.issuperset(columns[name]):
+                return True
+        for name, _ in plan.hex_digits:
+            values = columns[name]
+            if set(map(len, values)) != {_DIGITS[name]} or not _is_hex("".join(values)):
+                return True
+    except TypeError:  # a null, which is the same as if it were left out
+        return True
+    return any(None in columns[name] for name in plan.needed)
+
+
+def _is_hex(text: str) -> bool:
+    return not text.encode(errors="replace").translate(None, _HEX_DIGITS)
 
 
 def wrong_values(record: Record) -> str:
@@ -76,6 +111,11 @@ def wrong_values(record: Record) -> str:
 
 def _shown(value: object) -> str:
     return str(value)[:_VALUE_SHOWN]
+
+
+def may_be_unexplained(kind: str, names: Container[str]) -> bool:
+    """Whether `unexplained` may find something in records of a kind with these fields."""
+    return kind in _NEED_A_CODE or kind == Kind.DROPPED or "dropped_fields" in names
 
 
 def unexplained(record: Record) -> Iterator[str]:

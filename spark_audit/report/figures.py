@@ -10,7 +10,7 @@ from typing import Final
 
 from spark_audit.controls.control import in_trail
 from spark_audit.engines.engine import Engine
-from spark_audit.facts.reader import PUBACK, PUBCOMP
+from spark_audit.facts.words import PUBACK, PUBCOMP
 from spark_audit.record import Kind
 from spark_audit.report.latency import latencies
 from spark_audit.result import (

@@ -112,7 +112,7 @@ def _tells_gap(record: dict[str, object], position: Position) -> bool:
 
 
 def _restoration(record: dict[str, object], gateway: str) -> Restoration:
-    at_us, *missing = (value if isinstance(value := record.get(name), int) else 0 for name in _NUMBERS)
+    at_us, *missing = [value if isinstance(value := record.get(name), int) else 0 for name in _NUMBERS]
     first, last, first_batch, last_batch = missing
     return Restoration(
         record=str(record.get("hash")),

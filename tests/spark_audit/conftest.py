@@ -25,7 +25,7 @@ from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.controls.control import Control
 from spark_audit.engines.duck import DuckEngine
 from spark_audit.engines.engine import Engine
-from spark_audit.facts.reader import Reading
+from spark_audit.facts.reading import Reading
 from spark_audit.judgement import keep_doubtful, make_tables
 from spark_audit.policy import Policy
 from spark_audit.read import trail_files

@@ -13,7 +13,7 @@ from spark_audit.controls import integrity
 from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.controls.control import Rule, Severity
 from spark_audit.engines.duck import DuckEngine
-from spark_audit.facts.reader import Reading
+from spark_audit.facts.reading import Reading
 from spark_audit.judgement import Judgement, make_tables
 from spark_audit.policy import Policy, PolicyError
 from spark_audit.policy_scope import PolicyScope

@@ -14,7 +14,7 @@ from spark_audit.audit_input import input_of_trails
 from spark_audit.facts.files import ARROW, PARQUET, write_facts
 from spark_audit.facts.lines import Line
 from spark_audit.facts.pieces import Piece
-from spark_audit.facts.reader import Reading
+from spark_audit.facts.reading import Reading
 from spark_audit.read import trail_files
 from tests.spark_audit.conftest import TrailBuilder
 

@@ -10,7 +10,7 @@ from spark_audit.audit import audit
 from spark_audit.audit_input import AuditInput, input_of_trails
 from spark_audit.engines.duck import DuckEngine
 from spark_audit.engines.engine import Engine
-from spark_audit.facts.reader import Reading
+from spark_audit.facts.reading import Reading
 from spark_audit.increments.given import NamedBefore, check_names, give
 from spark_audit.increments.state import Rules, State
 from spark_audit.increments.trails import files_since, heads_of, input_since, state_behind
