@@ -42,6 +42,7 @@ fuzz: ## fuzz headers, MQTT connections, the bridge and the gateway's rim, compa
 bench: ## measure speed, and the audit of ten million records (ARGS="--seconds 30 latency", ARGS="--records 1000000 audit")
 	@$(environment) audit test
 	@deploy/setup/java.sh
+	@deploy/setup/load-generator.sh
 	@$(spark) .venv/bin/python -m benchmarks $(ARGS)
 
 lint: ## check style, format, types and the floors
@@ -78,7 +79,7 @@ setup: ## set up everything for tests and work on the code
 	@$(MAKE) -j 2 $(beside_others)
 
 # What tests need beside, each in a folder of its own; the one that takes longest comes first.
-beside_others := $(addprefix setup-,clients java-classes mqtt-js ibm-mq-stand-in mosquitto-clients softhsm crash-points compiled)
+beside_others := $(addprefix setup-,clients java-classes mqtt-js ibm-mq-stand-in mosquitto-clients softhsm crash-points load-generator compiled)
 .PHONY: $(beside_others)
 $(beside_others): setup-%:
 	@deploy/setup/$*.sh

@@ -99,7 +99,7 @@ def measure(attack: str, seconds: float, number: int = 1, place: Place = DISK) -
             after_mib = resident_mib(gateway.process_id)
             if attacker.poll() is not None:
                 raise BenchmarkError(f"the attack {attack} ended before it was measured: {_last_words(attacker)}")
-    before, beside = normal.outcome, during.outcome
+    before, beside = normal.outcome.acknowledgement, during.outcome.acknowledgement
     aim_ms = _TIMES * before.p99_ms + _MORE_MS
     return Row(
         subject=f"{gateway.name}, data in {place.name}" if place.folder else gateway.name,
@@ -124,7 +124,7 @@ def _well_behaved(gateway: Gateway, seconds: float) -> _Felt:
     task = Task(port=gateway.port, seconds=seconds, connections=_CONNECTIONS, window=_WINDOW, rate=_RATE)
     waited_s = waited_for_core_s(gateway.process_id)
     with DiskPauses(gateway.folder) as disk:
-        outcome = generate("paced", task)
+        outcome = generate(task)
     waited_s = waited_for_core_s(gateway.process_id) - waited_s
     return _Felt(outcome=outcome, disk_pause_ms=disk.longest_ms, waited_for_core_ms=1_000 * waited_s)
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.load.task import Percentiles
+
 #: Below this a figure needs two digits after the point, above it thousands are grouped.
 _GROUPED_FROM = 100
 
@@ -65,6 +67,18 @@ class Report:
             ],
             "notes": list(self.notes),
         }
+
+
+def latency_measures(name: str, latencies: Percentiles) -> tuple[Measure, ...]:
+    """All percentiles, and the longest."""
+    values = {
+        "p50": latencies.p50_ms,
+        "p90": latencies.p90_ms,
+        "p99": latencies.p99_ms,
+        "p99.9": latencies.p99_9_ms,
+        "max": latencies.max_ms,
+    }
+    return tuple(Measure(name=f"{name} {which}", value=value, unit="ms") for which, value in values.items())
 
 
 def ratio_notes(rows: tuple[Row, ...], name: str) -> Iterator[str]:

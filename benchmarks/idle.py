@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from benchmarks.bare_tls import BareTls
-from benchmarks.figures import Measure, Report, Row
+from benchmarks.figures import Measure, Report, Row, latency_measures
 from benchmarks.load.task import Task, generate
 from benchmarks.load.transports import over_secure_websocket, over_tcp, over_tls, over_websocket
 from benchmarks.servers import IN_MEMORY, Gateway, Mosquitto, Server, peers, resident_mib
@@ -110,16 +110,14 @@ def measure(
             open_clients.enter_context(open_connection(port, f"idle-{number}"))
         after_mib = resident_mib(server.process_id)
         outcome = generate(
-            "paced",
-            Task(port=server.port, seconds=seconds, connections=active, window=_WINDOW, rate=_ACTIVE_RATE),
+            Task(port=server.port, seconds=seconds, connections=active, window=_WINDOW, rate=_ACTIVE_RATE)
         )
     return Row(
         subject=server.name,
         case=case,
         measures=(
             *_memory(before_mib, after_mib, connections),
-            Measure(name="PUBACK p50", value=outcome.p50_ms, unit="ms"),
-            Measure(name="PUBACK p99", value=outcome.p99_ms, unit="ms"),
+            *latency_measures("PUBACK", outcome.acknowledgement),
             Measure(name="rate", value=outcome.rate, unit="messages/s"),
         ),
     )

@@ -5,7 +5,7 @@ There is one offline subscriber again, so that the gateway stores every message 
 
 from typing import Final
 
-from benchmarks.figures import Measure, Report, Row, ratio_notes
+from benchmarks.figures import Measure, Report, Row, latency_measures, ratio_notes
 from benchmarks.load.task import Task, generate
 from benchmarks.load.wire import connect, disconnect, subscribe
 from benchmarks.servers import IN_MEMORY, Gateway, Mosquitto, Server, peers
@@ -17,8 +17,8 @@ CONNECTIONS: Final = 20
 _WINDOW: Final = 200
 
 _CASES: Final = {
-    "one publisher, window 1": ("window", 1, 1, 0),
-    f"{RATE:,}/s over {CONNECTIONS} connections": ("paced", CONNECTIONS, _WINDOW, RATE),
+    "one publisher, window 1": (1, 1, 0),
+    f"{RATE:,}/s over {CONNECTIONS} connections": (CONNECTIONS, _WINDOW, RATE),
 }
 
 
@@ -44,19 +44,18 @@ def run(seconds: float) -> Report:
 
 
 def measure(server: Server, case: str, seconds: float) -> Row:
-    generator, connections, window, rate = _CASES[case]
+    connections, window, rate = _CASES[case]
     subscriber = connect(server.port, "offline-subscriber", clean_session=False)
     subscribe(subscriber, "bench/#", 1)
     disconnect(subscriber)
     task = Task(port=server.port, seconds=seconds, connections=connections, window=window, rate=rate)
-    outcome = generate(generator, task)
-    late = (Measure(name="sent late p50", value=outcome.late_p50_ms, unit="ms"),) if rate else ()
+    outcome = generate(task)
+    late = (Measure(name="sent late p50", value=outcome.late.p50_ms, unit="ms"),) if rate else ()
     return Row(
         subject=server.name,
         case=case,
         measures=(
-            Measure(name="PUBACK p50", value=outcome.p50_ms, unit="ms"),
-            Measure(name="PUBACK p99", value=outcome.p99_ms, unit="ms"),
+            *latency_measures("PUBACK", outcome.acknowledgement),
             *late,
             Measure(name="rate", value=outcome.rate, unit="messages/s"),
         ),

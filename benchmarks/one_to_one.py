@@ -5,7 +5,7 @@ The gateway stores QoS 1 and 2 durably on the way, in and out; mosquitto passes 
 
 from typing import Final
 
-from benchmarks.figures import Measure, Report, Row, ratio_notes
+from benchmarks.figures import Measure, Report, Row, latency_measures, ratio_notes
 from benchmarks.load.task import Task, generate
 from benchmarks.servers import IN_MEMORY, Gateway, Mosquitto, Server, cpu_s, peers
 
@@ -33,16 +33,15 @@ def run(seconds: float) -> Report:
 
 def measure(server: Server, qos: int, seconds: float) -> Row:
     before_s = cpu_s(server.process_id)
-    task = Task(port=server.port, seconds=seconds, window=WINDOW, payload_bytes=PAYLOAD_BYTES, qos=qos)
-    outcome = generate("pair", task)
+    task = Task(port=server.port, seconds=seconds, window=WINDOW, payload_bytes=PAYLOAD_BYTES, qos=qos, subscribers=1)
+    outcome = generate(task)
     used_s = cpu_s(server.process_id) - before_s
     return Row(
         subject=server.name,
         case=f"QoS {qos}",
         measures=(
             Measure(name="rate", value=outcome.rate, unit="messages/s"),
-            Measure(name="way p50", value=outcome.p50_ms, unit="ms"),
-            Measure(name="way p99", value=outcome.p99_ms, unit="ms"),
+            *latency_measures("way", outcome.way),
             Measure(name="CPU", value=used_s / outcome.messages * 1e6, unit="us/message"),
         ),
     )

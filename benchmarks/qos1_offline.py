@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Final
 
-from benchmarks.figures import Measure, Report, Row, ratio_notes
+from benchmarks.figures import Measure, Report, Row, latency_measures, ratio_notes
 from benchmarks.load.task import Outcome, Task, generate
-from benchmarks.load.wire import BenchmarkError, connect, disconnect, publish_ring, subscribe
+from benchmarks.load.wire import BenchmarkError, connect, disconnect, subscribe
 from benchmarks.servers import AUTOSAVED, IN_MEMORY, Gateway, Mosquitto, Server, Sink, cpu_s, peers
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.system_queues import AUDIT_QUEUE
@@ -22,7 +22,7 @@ CONNECTIONS: Final = 20
 WINDOW: Final = 100
 PAYLOAD_BYTES: Final = 64
 _SUBSCRIBER_QUEUE: Final = "RFHBRIDGE.SUBSCRIBER"
-_SINK_SECONDS: Final = 2.0
+_SINK_SECONDS: Final = 1.0
 #: How long the exporter may take after the load to write the rest of the trail, seconds.
 _TRAIL_WAIT_S: Final = 300.0
 _TRAIL_POLL_S: Final = 0.2
@@ -52,10 +52,8 @@ def run(seconds: float) -> Report:
 
 def generator_capacity() -> float:
     """Messages/s of the generator when the server costs almost nothing; it must not be what the figures show."""
-    task = _task(0, _SINK_SECONDS)
-    packet_bytes = publish_ring(f"{task.topic}/0", PAYLOAD_BYTES, 1, WINDOW).packet_bytes
-    with Sink(packet_bytes, WINDOW) as sink:
-        return generate("window", _task(sink.port, _SINK_SECONDS, connections=10)).rate
+    with Sink() as sink:
+        return generate(_task(sink.port, _SINK_SECONDS)).rate
 
 
 def measure_gateway(seconds: float) -> tuple[Row, str]:
@@ -93,7 +91,7 @@ def measure(server: Server, seconds: float) -> tuple[Outcome, float]:
     subscribe(subscriber, "bench/#", 1)
     disconnect(subscriber)
     before_s = cpu_s(server.process_id)
-    outcome = generate("window", _task(server.port, seconds))
+    outcome = generate(_task(server.port, seconds))
     return outcome, cpu_s(server.process_id) - before_s
 
 
@@ -112,12 +110,11 @@ def wait_for_trail(gateway: Gateway) -> tuple[float, float]:
     return used_s, time.monotonic() - started
 
 
-def _task(port: int, seconds: float, connections: int = CONNECTIONS) -> Task:
-    return Task(port=port, seconds=seconds, connections=connections, window=WINDOW, payload_bytes=PAYLOAD_BYTES, qos=1)
+def _task(port: int, seconds: float) -> Task:
+    return Task(port=port, seconds=seconds, connections=CONNECTIONS, window=WINDOW, payload_bytes=PAYLOAD_BYTES, qos=1)
 
 
 def _measures(outcome: Outcome, used_s: float) -> Iterator[Measure]:
     yield Measure(name="rate", value=outcome.rate, unit="messages/s")
-    yield Measure(name="PUBACK p50", value=outcome.p50_ms, unit="ms")
-    yield Measure(name="PUBACK p99", value=outcome.p99_ms, unit="ms")
+    yield from latency_measures("PUBACK", outcome.acknowledgement)
     yield Measure(name="CPU", value=used_s / outcome.messages * 1e6, unit="us/message")

@@ -4,6 +4,7 @@ CPU time and memory are read from /proc, so this part needs Linux.
 """
 
 import getpass
+import json
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from types import MappingProxyType, TracebackType
 from typing import Final, Protocol, Self
 
 from benchmarks.certificate import write_certificate
+from benchmarks.load.task import generator
 from benchmarks.load.wire import BenchmarkError
 
 _READY: Final = re.compile(r"listens on \S+:(\d+)")
@@ -206,15 +208,14 @@ class Mosquitto:
 
 
 class Sink:
-    """benchmarks/load/sink.py for packets of one length."""
+    """A server that only answers (benchmarks/load/sink.c)."""
 
-    def __init__(self, packet_bytes: int, window: int) -> None:
+    def __init__(self) -> None:
         self.name = "sink"
-        command = [sys.executable, "-m", "benchmarks.load.sink", str(packet_bytes), str(window)]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(generator("sink"), stdout=subprocess.PIPE, text=True)
         self.process_id = self._process.pid
         assert self._process.stdout is not None
-        self.port = int(self._process.stdout.readline())
+        self.port: int = json.loads(self._process.stdout.readline())["port"]
 
     def __enter__(self) -> Self:
         return self

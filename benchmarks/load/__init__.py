@@ -1,1 +1,1 @@
-"""Load on a server: generators, each a process of its own, and what attacks it."""
+"""Load on a server: the generator in C and what starts it, idle connections, and what attacks it."""

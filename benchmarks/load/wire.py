@@ -1,4 +1,4 @@
-"""What the load generators share: a blocking handshake, and packets made once and sent from a ring of bytes."""
+"""What attackers and idle connections share: a blocking handshake, and the packets of a client."""
 
 import socket
 from typing import Final
@@ -73,36 +73,3 @@ def receive_exactly(client: socket.socket, size: int) -> bytes:
             raise BenchmarkError(f"the server closed the connection after {len(data)} of {size} bytes")
         data += more
     return data
-
-
-class Ring:
-    """Equally long packets with the identifiers 1..window, over and over.
-
-    A server acknowledges in packet order (MQTT 3.1.1 section 4.6), so the identifiers of a window can go round: the
-    next packets to send, or the next acknowledgements to expect, are one slice.
-    """
-
-    __slots__ = ("_packets", "_place", "_window", "packet_bytes")
-
-    def __init__(self, one_of_each: list[bytes]) -> None:
-        self._window = len(one_of_each)
-        self._packets = b"".join(one_of_each) * 2
-        self.packet_bytes = len(one_of_each[0])
-        self._place = 0
-
-    def take(self, count: int) -> bytes:
-        """The next packets, at most a window of them."""
-        start, size = self._place, self.packet_bytes
-        self._place = (start + count) % self._window
-        return self._packets[start * size : (start + count) * size]
-
-
-def publish_ring(topic: str, payload_bytes: int, qos: int, window: int) -> Ring:
-    """PUBLISH packets; at QoS 0 they have no identifier and are all the same."""
-    payload = b"x" * payload_bytes
-    identifiers = range(1, window + 1) if qos else [0] * window
-    return Ring([packets.publish(topic, payload, qos=qos, packet_identifier=number) for number in identifiers])
-
-
-def puback_ring(window: int) -> Ring:
-    return Ring([packets.puback(number) for number in range(1, window + 1)])

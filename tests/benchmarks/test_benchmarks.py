@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-import socket
 import subprocess
 import sys
 from itertools import chain, repeat
@@ -16,16 +15,13 @@ from benchmarks import attacks, channel, channel_ibm_mq, headers, idle, qos1_off
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.disk_pauses import DiskPauses
 from benchmarks.figures import Measure, Row, ratio_notes
-from benchmarks.load.latencies import Latencies, percentiles_ms
-from benchmarks.load.task import Task, generate
-from benchmarks.load.window import WindowPublisher
-from benchmarks.load.wire import BenchmarkError, Ring, publish_ring
 from benchmarks.machine import built_with
-from benchmarks.servers import Gateway, Sink, cpu_s, resident_mib
+from benchmarks.servers import Gateway, cpu_s, resident_mib
 from gateway.bridge.commands.requests import OwnCommands
 from gateway.mqtt.wire import encode_text
 from mappings.table import Dialect
 from mq_adapters.command_header import WrittenCommand
+from tests.benchmarks.load_generator import needs_generator
 from tests.ibm_mq_stand_in.process import BINDINGS, VARIABLE, Binding, needs_stand_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,40 +119,6 @@ def test_every_benchmark_stands_in_the_readme() -> None:
     assert [name for name in BENCHMARKS if f"| `{name}` |" not in table] == []
 
 
-def test_a_generator_with_a_rate_says_how_late_it_was_itself() -> None:
-    packet_bytes = publish_ring("bench/sensor/0", 64, 1, 10).packet_bytes
-    with Sink(packet_bytes, 10) as sink:
-        outcome = generate("paced", Task(port=sink.port, seconds=0.1, connections=2, window=10, rate=200))
-    assert outcome.messages == 20
-    assert 0 < outcome.late_p50_ms <= outcome.p50_ms
-
-
-def test_a_ring_goes_round_with_its_identifiers() -> None:
-    ring = Ring([b"a1", b"b2", b"c3"])
-    assert [ring.take(2), ring.take(2), ring.take(3)] == [b"a1b2", b"c3a1", b"b2c3a1"]
-
-
-def test_a_publish_of_the_ring_is_the_one_of_the_specification() -> None:
-    ring = publish_ring("a/b", 2, 1, 2)
-    assert ring.take(1) == bytes.fromhex("32 09 0003 612f62 0001 7878")
-    assert ring.take(1) == bytes.fromhex("32 09 0003 612f62 0002 7878")
-
-
-def test_percentiles_weigh_each_latency_by_its_messages() -> None:
-    samples = [(0.004, 1), (0.001, 98), (0.002, 1)]
-    assert percentiles_ms(samples, (0.5, 0.99, 1.0)) == pytest.approx([1, 2, 4])
-    assert percentiles_ms([], (0.5,)) == [0]
-
-
-def test_latencies_are_taken_in_the_order_of_sending() -> None:
-    latencies = Latencies()
-    latencies.sent(10.0, 2)
-    latencies.sent(11.0, 2)
-    latencies.answered(12.0, 3)
-    latencies.answered(15.0, 1)
-    assert latencies.samples == [(2.0, 2), (1.0, 1), (4.0, 1)]
-
-
 def test_ratios_compare_the_first_subject_of_a_case_with_the_others() -> None:
     rows = tuple(
         Row(subject=subject, measures=(Measure(name="rate", value=rate, unit="messages/s"),))
@@ -165,64 +127,20 @@ def test_ratios_compare_the_first_subject_of_a_case_with_the_others() -> None:
     assert list(ratio_notes(rows, "rate")) == ["ours has 1.50 times the rate of theirs."]
 
 
-@pytest.mark.parametrize("answer", [b"\x40\x02\x00\x02", b"\x50\x02\x00\x01", b""])
-def test_an_answer_that_is_not_the_next_puback_fails(answer: bytes) -> None:
-    ours, servers = socket.socketpair()
-    with ours, servers:
-        publisher = WindowPublisher(ours, "t", Task(port=0, seconds=1, window=2))
-        publisher.publish(2, 0.0)
-        servers.sendall(answer)
-        servers.shutdown(socket.SHUT_WR)
-        with pytest.raises(BenchmarkError):
-            publisher.receive()
-
-
-def test_a_puback_that_comes_in_two_pieces_counts_once() -> None:
-    ours, servers = socket.socketpair()
-    with ours, servers:
-        publisher = WindowPublisher(ours, "t", Task(port=0, seconds=1, window=2))
-        publisher.publish(2, 0.0)
-        servers.sendall(b"\x40\x02\x00\x01\x40\x02")
-        first = publisher.receive()
-        servers.sendall(b"\x00\x02")
-        assert (first, publisher.receive(), publisher.in_flight) == (1, 1, 0)
-
-
-def test_the_load_generator_counts_what_a_sink_acknowledges() -> None:
-    packet_bytes = publish_ring("bench/sensor/0", 64, 1, 10).packet_bytes
-    with Sink(packet_bytes, 10) as sink:
-        outcome = generate("window", Task(port=sink.port, seconds=0.1, connections=2, window=10))
-    assert outcome.messages >= 2 * 10
-    assert 0 < outcome.p50_ms <= outcome.p99_ms
-
-
-def test_a_generator_without_a_server_says_so() -> None:
-    with pytest.raises(BenchmarkError, match=r"window failed: .*refused"):
-        generate("window", Task(port=1, seconds=0.1))
-
-
 @needs_linux
 def test_cpu_time_and_memory_of_a_process_are_read() -> None:
     assert cpu_s(os.getpid()) > 0
     assert 1 < resident_mib(os.getpid()) < 10_000
 
 
-@needs_linux
+@needs_generator
 def test_everything_that_the_gateway_acknowledges_is_on_the_queue() -> None:
     row, note = qos1_offline.measure_gateway(0.2)
     assert row.value("rate") > 0
     assert "all are there" in note
 
 
-@needs_linux
-@pytest.mark.parametrize("qos", [0, 1, 2])
-def test_a_pair_gets_every_message_through_the_gateway(qos: int) -> None:
-    with Gateway() as gateway:
-        outcome = generate("pair", Task(port=gateway.port, seconds=0.1, window=10, qos=qos))
-    assert outcome.messages >= 10
-
-
-@needs_linux
+@needs_generator
 @pytest.mark.parametrize(
     ("listener", "transport"), [("", "TCP"), ("tls", "TLS"), ("secure-websocket", "secure WebSocket")]
 )
@@ -232,7 +150,7 @@ def test_idle_connections_are_measured_over_each_transport(listener: str, transp
     assert row.value("rate") > 0
 
 
-@needs_linux
+@needs_generator
 def test_every_retained_message_is_waited_for() -> None:
     with Gateway() as gateway:
         rows = list(retained.measure(gateway, 250))
@@ -240,22 +158,12 @@ def test_every_retained_message_is_waited_for() -> None:
     assert all(0 < row.value("SUBACK") < 250 / row.value("rate") * 1e3 for row in rows)
 
 
-def test_a_retained_message_that_does_not_come_ends_the_run() -> None:
-    ours, theirs = socket.socketpair()
-    with ours:
-        theirs.sendall(bytes.fromhex("9003000101") + b"\x30\x09\x00\x06kept/0x" + b"\x30\x09\x00\x06kept/0x")
-        theirs.shutdown(socket.SHUT_WR)
-        with pytest.raises(BenchmarkError, match="1 of 2 messages"):
-            retained._receive_all(ours, 0, 2)
-    theirs.close()
-
-
 @needs_linux
 def test_the_memory_that_openssl_takes_is_measured_beside_them() -> None:
     assert 5 < idle.measure_openssl(connections=100).value("each") < 50
 
 
-@needs_linux
+@needs_generator
 @pytest.mark.parametrize("attack", ["handshakes", "exploding_matcher", "levels", "retained_copies", "login_siege"])
 def test_an_attack_goes_on_while_others_are_measured(attack: str) -> None:
     row = attacks.measure(attack, 0.1, 3)
@@ -267,7 +175,7 @@ def test_an_attack_goes_on_while_others_are_measured(attack: str) -> None:
     assert row.value("waited for a core") >= 0
 
 
-@needs_linux
+@needs_generator
 def test_an_attack_is_measured_with_the_data_in_memory_too() -> None:
     row = attacks.measure("noise", 0.1, 1, attacks.MEMORY)
     assert row.subject == "rfhbridge, data in memory"

@@ -141,22 +141,32 @@ PYTHON_HEADERS = "a C compiler and Python's headers are needed (apt-get install 
 
 
 @pytest.mark.parametrize(
-    ("name", "tests", "needed", "skipped"),
+    ("name", "sources", "needed", "skipped"),
     [
-        ("ibm-mq-stand-in", "ibm_mq_stand_in", PYTHON_HEADERS, "the tests of IBM MQ over the stand-in are skipped"),
+        (
+            "ibm-mq-stand-in",
+            "tests/ibm_mq_stand_in/library",
+            PYTHON_HEADERS,
+            "the tests of IBM MQ over the stand-in are skipped",
+        ),
         (
             "crash-points",
-            "crash_matrix",
+            "tests/crash_matrix/library",
             "a C compiler is needed (apt-get install gcc libc6-dev)",
             "the crash matrix is skipped",
+        ),
+        (
+            "load-generator",
+            "benchmarks/load",
+            "a C compiler is needed (apt-get install gcc libc6-dev)",
+            "nothing that needs the load generator is measured",
         ),
     ],
 )
 def test_without_a_compiler_what_is_built_in_c_is_left_out_and_says_why(
-    root: Path, clone: Path, name: str, tests: str, needed: str, skipped: str
+    root: Path, clone: Path, name: str, sources: str, needed: str, skipped: str
 ) -> None:
-    library = f"tests/{tests}/library"
-    shutil.copytree(root / library, clone / library)
+    shutil.copytree(root / sources, clone / sources)
     tools = ["sh", "dirname", "cat", "cksum", "rm", "mkdir", "id", "uname"]
     for tool in tools:
         (clone / "bin" / tool).parent.mkdir(exist_ok=True)
