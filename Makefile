@@ -39,7 +39,7 @@ fuzz: ## fuzz headers, MQTT connections, the bridge and the gateway's rim, compa
 	@deploy/setup/compiled.sh
 	@nice -n 19 .venv/bin/python -m tests.fuzz.two_builds $(ARGS)
 
-bench: ## measure speed, and the audit of ten million records (ARGS="--seconds 30 latency", ARGS="--records 1000000 audit")
+bench: ## measure speed, and the audit of ten million records (ARGS="--seconds 30 latency", ARGS="--records 1000000 audit", ARGS="--against main")
 	@$(environment) audit test
 	@deploy/setup/java.sh
 	@deploy/setup/load-generator.sh

@@ -24,6 +24,8 @@ from benchmarks.certificate import write_certificate
 from benchmarks.load.task import generator
 from benchmarks.load.wire import BenchmarkError
 
+#: The gateway is measured without mosquitto where this variable is set.
+ALONE: Final = "RFHBRIDGE_BENCHMARK_ALONE"
 _READY: Final = re.compile(r"listens on \S+:(\d+)")
 _START_WAIT_S: Final = 60.0
 _STOP_WAIT_S: Final = 60.0
@@ -238,8 +240,8 @@ def mosquitto_version(program: str) -> str:
 
 
 def peers(*ways: Persistence) -> list[Persistence]:
-    """The ways to run mosquitto, or none where it is not installed."""
-    return list(ways) if mosquitto_program() else []
+    """The ways to run mosquitto, or none where it is not installed or not wanted."""
+    return list(ways) if mosquitto_program() and not os.environ.get(ALONE) else []
 
 
 def free_port() -> int:
