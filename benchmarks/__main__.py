@@ -25,7 +25,9 @@ from benchmarks import (
     one_to_one,
     qos1_offline,
     queues,
+    rates,
     retained,
+    sizes,
     subscriptions,
     ways,
 )
@@ -41,6 +43,8 @@ _TIMED: Final[dict[str, Callable[[float], Report]]] = {
         export,
         one_to_one,
         latency,
+        rates,
+        sizes,
         idle,
         attacks,
         queues,

@@ -31,10 +31,14 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What was measured of one subject (a server with its settings, or a call) in one case."""
+    """What was measured of one subject (a server with its settings, or a call) in one case.
+
+    `durable`: what was on the disk before the subject answered, where it is a server.
+    """
 
     subject: str
     case: str = ""
+    durable: str = ""
     measures: tuple[Measure, ...]
 
     def value(self, name: str) -> float:
@@ -59,6 +63,7 @@ class Report:
                 {
                     "subject": row.subject,
                     "case": row.case,
+                    "durable": row.durable,
                     "measures": [
                         {"name": measure.name, "value": measure.value, "unit": measure.unit} for measure in row.measures
                     ],

@@ -7,8 +7,8 @@ from typing import Final
 
 from benchmarks.figures import Measure, Report, Row, latency_measures, ratio_notes
 from benchmarks.load.task import Task, generate
-from benchmarks.load.wire import connect, disconnect, subscribe
-from benchmarks.servers import IN_MEMORY, Gateway, Mosquitto, Server, peers
+from benchmarks.load.wire import leave_subscription
+from benchmarks.servers import IN_MEMORY, KEPT_BEFORE_PUBACK, Gateway, Mosquitto, Server, peers
 
 NAME: Final = "latency"
 RATE: Final = 20_000
@@ -45,15 +45,14 @@ def run(seconds: float) -> Report:
 
 def measure(server: Server, case: str, seconds: float) -> Row:
     connections, window, rate = _CASES[case]
-    subscriber = connect(server.port, "offline-subscriber", clean_session=False)
-    subscribe(subscriber, "bench/#", 1)
-    disconnect(subscriber)
+    leave_subscription(server.port)
     task = Task(port=server.port, seconds=seconds, connections=connections, window=window, rate=rate)
     outcome = generate(task)
     late = (Measure(name="sent late p50", value=outcome.late.p50_ms, unit="ms"),) if rate else ()
     return Row(
         subject=server.name,
         case=case,
+        durable=server.durable or KEPT_BEFORE_PUBACK,
         measures=(
             *latency_measures("PUBACK", outcome.acknowledgement),
             *late,

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import subprocess
 import sysconfig
 import tempfile
 import time
@@ -12,6 +13,7 @@ from statistics import median
 
 from gateway import compiled
 
+_ROOT = Path(__file__).resolve().parents[1]
 _CPU_INFO = Path("/proc/cpuinfo")
 _MEMORY_INFO = Path("/proc/meminfo")
 _SYNCS = 50
@@ -21,7 +23,7 @@ _SYNC_BYTES = 4_096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Where, when and with which interpreter.
+    """Where, when, of which commit, and with which interpreter.
 
     `python_built` names the compiler, and whether profile-guided (PGO) and link-time optimisation (LTO) were on; both
     make CPython faster. `compiled`: whether a build of `make compile` is what is measured. `sync_ms` is the median of
@@ -31,6 +33,7 @@ class Machine:
     """
 
     date: str
+    commit: str
     processor: str
     cores: int
     memory_gib: float
@@ -46,7 +49,8 @@ class Machine:
 
     def __str__(self) -> str:
         return (
-            f"{self.date}, {self.processor}, {self.cores} cores, {self.memory_gib:.0f} GiB, {self.system}, "
+            f"{self.date}, commit {self.commit}, {self.processor}, {self.cores} cores, {self.memory_gib:.0f} GiB, "
+            f"{self.system}, "
             f"{self.python} ({self.python_built}), gateway {'compiled' if self.compiled else 'not compiled'}, "
             f"fdatasync {self.sync_ms:.2f} ms, load {self.load:.1f} before"
         )
@@ -56,6 +60,7 @@ def this_machine() -> Machine:
     """Looks at the machine; takes well under a second."""
     return Machine(
         date=datetime.now(UTC).date().isoformat(),
+        commit=_commit(),
         processor=_field(_CPU_INFO, "model name") or platform.processor() or platform.machine(),
         cores=len(os.sched_getaffinity(0)),
         memory_gib=float((_field(_MEMORY_INFO, "MemTotal") or "0 kB").split()[0]) / 1024**2,
@@ -73,6 +78,20 @@ def built_with(compiler: str, configure_arguments: str) -> str:
     pgo = "PGO" if "--enable-optimizations" in configure_arguments else "no PGO"
     lto = "LTO" if "--with-lto" in configure_arguments and "--with-lto=no" not in configure_arguments else "no LTO"
     return f"{compiler}, {pgo}, {lto}"
+
+
+def _commit() -> str:
+    """The commit here, and whether the working tree has changes; "unknown" without a history."""
+    named = [_git("rev-parse", "--short=8", "HEAD"), "with changes" if _git("status", "--porcelain") else ""]
+    return " ".join(filter(None, named)) or "unknown"
+
+
+def _git(*arguments: str) -> str:
+    try:
+        run = subprocess.run(["git", *arguments], cwd=_ROOT, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return ""
+    return run.stdout.strip()
 
 
 def _field(path: Path, name: str) -> str:

@@ -12,8 +12,8 @@ from typing import Final
 
 from benchmarks.figures import Measure, Report, Row, latency_measures, ratio_notes
 from benchmarks.load.task import Outcome, Task, generate
-from benchmarks.load.wire import BenchmarkError, connect, disconnect, subscribe
-from benchmarks.servers import AUTOSAVED, IN_MEMORY, Gateway, Mosquitto, Server, Sink, cpu_s, peers
+from benchmarks.load.wire import BenchmarkError, leave_subscription
+from benchmarks.servers import AUTOSAVED, IN_MEMORY, KEPT_BEFORE_PUBACK, Gateway, Mosquitto, Server, Sink, cpu_s, peers
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.system_queues import AUDIT_QUEUE
 
@@ -67,6 +67,7 @@ def measure_gateway(seconds: float) -> tuple[Row, str]:
             waiting = engine.queue(AUDIT_QUEUE).depth
     row = Row(
         subject=gateway.name,
+        durable=KEPT_BEFORE_PUBACK,
         measures=(
             *_measures(outcome, used_s),
             Measure(name="CPU of the exporter", value=exporter_s / outcome.messages * 1e6, unit="us/message"),
@@ -82,14 +83,12 @@ def measure_gateway(seconds: float) -> tuple[Row, str]:
 def measure_mosquitto(server: Mosquitto, seconds: float) -> Row:
     with server:
         outcome, used_s = measure(server, seconds)
-    return Row(subject=server.name, measures=tuple(_measures(outcome, used_s)))
+    return Row(subject=server.name, durable=server.durable, measures=tuple(_measures(outcome, used_s)))
 
 
 def measure(server: Server, seconds: float) -> tuple[Outcome, float]:
     """The load's outcome, and the CPU seconds that the server used for it."""
-    subscriber = connect(server.port, "offline-subscriber", clean_session=False)
-    subscribe(subscriber, "bench/#", 1)
-    disconnect(subscriber)
+    leave_subscription(server.port)
     before_s = cpu_s(server.process_id)
     outcome = generate(_task(server.port, seconds))
     return outcome, cpu_s(server.process_id) - before_s

@@ -15,11 +15,11 @@ _TOPICS_A_SECOND: Final = 2_000
 _PAYLOAD_BYTES: Final = 64
 _WINDOW: Final = 100
 
-#: QoS of the subscription, and whether the session ends with its connection.
+#: QoS of the subscription, whether the session ends with its connection, and what the gateway has on the disk.
 _CASES: Final = {
-    "QoS 0": (0, True),
-    "QoS 1": (1, True),
-    "QoS 1, a session that stays": (1, False),
+    "QoS 0": (0, True, "what is retained"),
+    "QoS 1": (1, True, "what is retained"),
+    "QoS 1, a session that stays": (1, False, "what is retained, the subscription, and the session's copies"),
 }
 
 
@@ -44,13 +44,14 @@ def measure(server: Server, topics: int) -> Iterator[Row]:
     """Retains the messages, then subscribes to all of them in each case. BenchmarkError where one is missing."""
     kept = Task(port=server.port, count=topics, window=_WINDOW, payload_bytes=_PAYLOAD_BYTES, topic="kept")
     retain(kept)
-    for case, (qos, ends) in _CASES.items():
+    for case, (qos, ends, durable) in _CASES.items():
         before_s = cpu_s(server.process_id)
         arrival = receive_retained(replace(kept, qos=qos, clean=ends))
         used_s = cpu_s(server.process_id) - before_s
         yield Row(
             subject=server.name,
             case=case,
+            durable=server.durable or durable,
             measures=(
                 Measure(name="SUBACK", value=arrival.suback_ms, unit="ms"),
                 Measure(name="rate", value=topics / arrival.elapsed_s, unit="messages/s"),

@@ -26,6 +26,8 @@ from benchmarks.load.wire import BenchmarkError
 
 #: The gateway is measured without mosquitto where this variable is set.
 ALONE: Final = "RFHBRIDGE_BENCHMARK_ALONE"
+#: What the gateway has on the disk for a session that stays.
+KEPT_BEFORE_PUBACK: Final = "the subscriber's copy and the audit note, synced before PUBACK"
 _READY: Final = re.compile(r"listens on \S+:(\d+)")
 _START_WAIT_S: Final = 60.0
 _STOP_WAIT_S: Final = 60.0
@@ -41,6 +43,8 @@ class Server(Protocol):
     name: str
     port: int
     process_id: int
+    #: What is on the disk before it answers; of the gateway the benchmark knows it, because it depends on the session.
+    durable: str
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -80,6 +84,7 @@ class Gateway:
         `parent`: where that folder is made, if not where temporary files are.
         """
         self.name = "rfhbridge"
+        self.durable = ""
         self.folder = Path(tempfile.mkdtemp(prefix="rfhbench", dir=parent))
         self.data = self.folder / "data"
         self._log = self.folder / "log"
@@ -157,14 +162,16 @@ class Persistence:
     """A way to run mosquitto: lines of its configuration; `{folder}` stands for its temporary folder."""
 
     name: str
+    durable: str
     lines: tuple[str, ...]
 
 
-IN_MEMORY: Final = Persistence(name="in memory", lines=("persistence false",))
+IN_MEMORY: Final = Persistence(name="in memory", durable="nothing", lines=("persistence false",))
 #: mosquitto never syncs a message; this writes its whole database every so often, where the default is 1,800 s.
 AUTOSAVE_S: Final = 5
 AUTOSAVED: Final = Persistence(
     name=f"autosave every {AUTOSAVE_S} s",
+    durable=f"nothing; all messages go to the disk every {AUTOSAVE_S} s, without a sync",
     lines=("persistence true", "persistence_location {folder}/", f"autosave_interval {AUTOSAVE_S}"),
 )
 
@@ -187,6 +194,7 @@ class Mosquitto:
         program = mosquitto_program()
         assert program is not None
         self.name = f"mosquitto {mosquitto_version(program)}, {persistence.name}"
+        self.durable = persistence.durable
         self.port = free_port()
         self._folder = Path(tempfile.mkdtemp(prefix="rfhbench"))
         configuration = self._folder / "mosquitto.conf"
@@ -214,6 +222,7 @@ class Sink:
 
     def __init__(self) -> None:
         self.name = "sink"
+        self.durable = "nothing"
         self._process = subprocess.Popen(generator("sink"), stdout=subprocess.PIPE, text=True)
         self.process_id = self._process.pid
         assert self._process.stdout is not None

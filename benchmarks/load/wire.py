@@ -36,6 +36,13 @@ def subscribe(client: socket.socket, topic_filter: str, qos: int) -> None:
         raise BenchmarkError(f"SUBSCRIBE of {topic_filter!r} was answered with {answer.hex()}")
 
 
+def leave_subscription(port: int) -> None:
+    """A session that stays, with a subscription of QoS 1 to everything that benchmarks publish, and no connection."""
+    subscriber = connect(port, "offline-subscriber", clean_session=False)
+    subscribe(subscriber, "bench/#", 1)
+    disconnect(subscriber)
+
+
 def disconnect(client: socket.socket) -> None:
     """DISCONNECT, and wait until the server has closed the connection too."""
     client.sendall(b"\xe0\x00")

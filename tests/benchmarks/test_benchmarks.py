@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from itertools import chain, repeat
@@ -11,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks import attacks, channel, channel_ibm_mq, headers, idle, qos1_offline, retained, ways
+from benchmarks import attacks, channel, channel_ibm_mq, headers, idle, qos1_offline, rates, retained, sizes, ways
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.disk_pauses import DiskPauses
 from benchmarks.figures import Measure, Row, ratio_notes
 from benchmarks.machine import built_with
-from benchmarks.servers import Gateway, cpu_s, resident_mib
+from benchmarks.servers import KEPT_BEFORE_PUBACK, Gateway, cpu_s, resident_mib
 from gateway.bridge.commands.requests import OwnCommands
 from gateway.mqtt.wire import encode_text
 from mappings.table import Dialect
@@ -60,6 +61,7 @@ def test_figures_are_printed_and_written_with_the_machine(tmp_path: Path) -> Non
     command = [sys.executable, "-m", "benchmarks", "--seconds", "0.05", "--json", str(tmp_path / "figures.json")]
     printed = subprocess.run([*command, headers.NAME], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     figures = json.loads((tmp_path / "figures.json").read_text())
+    assert re.fullmatch(r"([0-9a-f]{8,}( with changes)?|unknown)", figures["machine"]["commit"])
     assert figures["machine"]["cores"] == len(os.sched_getaffinity(0))
     (report,) = figures["reports"]
     assert [row["subject"] for row in report["rows"]][:2] == ["rfhbridge, MQRFH2", "rfhbridge, MQRFH"]
@@ -148,6 +150,17 @@ def test_idle_connections_are_measured_over_each_transport(listener: str, transp
     row = idle.measure_gateway(listener, connections=20, active=5, seconds=0.1)
     assert row.case == transport
     assert row.value("rate") > 0
+
+
+@needs_generator
+def test_each_rate_and_each_size_is_measured_for_itself() -> None:
+    with Gateway() as gateway:
+        of_rate = rates.measure(gateway, 500, 0.2)
+    with Gateway() as gateway:
+        of_size = sizes.measure(gateway, 4_096, 0.2)
+    assert (of_rate.case, of_size.case) == ("500/s", "4,096 B")
+    assert of_size.value("payload") == pytest.approx(of_size.value("rate") / 256)
+    assert of_rate.durable == of_size.durable == KEPT_BEFORE_PUBACK
 
 
 @needs_generator
