@@ -20,7 +20,7 @@ from benchmarks.servers import resident_mib
 from mappings.commands.command import Dialect, Publish, RegisterSubscriber, write_command
 from mappings.commands.options import RegistrationOption
 from mq_adapters.broker.broker import Broker
-from mq_adapters.delivery_listener import Delivery
+from mq_adapters.delivery_listener import Unheard
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
@@ -44,11 +44,8 @@ _QUEUE: Final = "BENCHMARK.SUBSCRIBER"
 _FORMATS: Final = {Dialect.MQRFH: b"MQHRF   ", Dialect.MQRFH2: b"MQHRF2  "}
 
 
-class Deaf:
-    """A listener for whom nothing is noted."""
-
-    def copied(self, unit: UnitOfWork, publication: Message, copy: Message, delivery: Delivery) -> None:
-        return
+class Deaf(Unheard):
+    """A listener for whom nothing is noted, and nothing may go wrong."""
 
     def refused(self, unit: UnitOfWork, command: Message, verb: str, reason_code: int) -> None:
         raise AssertionError(f"{verb} was refused with {reason_code}")

@@ -12,7 +12,19 @@ from typing import Any
 
 import pytest
 
-from benchmarks import attacks, channel, channel_ibm_mq, headers, idle, qos1_offline, rates, retained, sizes, ways
+from benchmarks import (
+    attacks,
+    channel,
+    channel_ibm_mq,
+    headers,
+    idle,
+    qos1_offline,
+    rates,
+    retained,
+    sizes,
+    subscriptions,
+    ways,
+)
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.disk_pauses import DiskPauses
 from benchmarks.figures import Measure, Row, ratio_notes
@@ -203,6 +215,12 @@ def test_the_longest_pause_of_the_disk_is_told(monkeypatch: pytest.MonkeyPatch, 
         while disk.longest_ms < 5:
             continue
     assert disk.longest_ms == pytest.approx(8)
+
+
+@needs_linux
+def test_a_broker_is_measured_with_some_subscriptions() -> None:
+    row = subscriptions.measure(100, 0.02)
+    assert min(measure.value for measure in row.measures if measure.unit.endswith("/s")) > 0
 
 
 @needs_linux
