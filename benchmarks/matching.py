@@ -41,7 +41,7 @@ def _added(index: PatternIndex[str], topic_filter: str) -> None:
     """Adds a filter, unless it has a new shape and there are as many as the limit allows."""
     shape, shapes = index.shape(topic_filter, Scheme.TOPIC), index.shapes
     most = int(Limit.FILTER_SHAPES_IN_ALL.value.default)
-    if shape is None or shape in shapes or shapes.weight + shape.weight <= most:
+    if shape is None or shape.is_ordinary or shape in shapes or shapes.unusual_weight + shape.weight <= most:
         index.add(topic_filter, Scheme.TOPIC, topic_filter)
 
 

@@ -46,11 +46,11 @@ SUBSCRIPTION_CHARACTERS: Final = LimitRow(
 )
 FILTER_SHAPES_IN_ALL: Final = LimitRow(
     key="maximum_filter_shapes_in_all",
-    default=512,
+    default=384,
     unit="shapes",
     meaning="shapes of topic filters in all; a shape is the number of levels, the places of + and whether # ends the"
-    " filter, and counts once for each eight levels begun; a known shape is always taken; the last quarter is kept for"
-    " users that have brought 8 or less",
+    " filter, and counts once for each eight levels begun; a known shape is always taken, and so is one of up to eight"
+    " levels with at most one +; the last quarter is kept for users that have brought 8 or less",
     answers=SUBSCRIBE,
     told="there are too many shapes of topic filters: use one with the + of another filter",
     where="bridge.sessions.filter_shapes",

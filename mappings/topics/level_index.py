@@ -13,8 +13,8 @@ patterns with wildcards in arbitrary places among n is partial match, for which 
 that is much faster than n steps. Whoever wants a bound has to limit something, and shapes are the right thing: those of
 honest patterns are few (a fleet has some twenty, however many devices it has), and a further pattern of a known shape
 costs nothing. The caller limits shapes (gateway/bridge/sessions/filter_shapes.py): `shape` names that of a pattern,
-and `Shapes` has those of the index with their weight. The weight is the bound, for every topic and every choice of
-patterns:
+and `Shapes` has those of the index with their weight. Ordinary shapes have few levels and at most one `+`. Together
+they weigh 127, so nobody needs to limit them. The weight is the bound, for every topic and every choice of patterns:
 
 - Long levels, equal beginnings, distinct ends, long chains: the steps do not depend on them.
 - `#` at each level: each number of levels in front of `#` is a shape.
@@ -64,6 +64,8 @@ _FIRST_LEVEL: Final = 0xFFFFFFFF
 _LEVELS_OF_A_STEP: Final = 8
 #: The weight of the shapes that are looked up by steps.
 MOST_STEPS: Final = 512
+#: A pattern of up to so many levels with at most one `+` has an ordinary shape.
+_ORDINARY_LEVELS: Final = 8
 #: Numbers of levels for which the steps are remembered.
 _REMEMBERED_STEPS: Final = 256
 #: To compare a pattern level by level takes as long as so many steps.
@@ -133,6 +135,12 @@ def _parts(pattern: str) -> _Parts | None:
         return None
     mask = b"".join([_NO_NUMBER if level == "+" else _WHOLE_NUMBER for level in levels])
     return _Parts(kind, levels, int.from_bytes(mask, "little"))
+
+
+def _is_ordinary(parts: _Parts) -> bool:
+    """A last `#` does not count, nor a `+` in front of it: `a/#` of MQTT is `a/*` in MQRFH, which is `a/+/#` here."""
+    levels = parts.levels[:-1] if parts.kind == _OPEN and parts.levels[-1:] == ["+"] else parts.levels
+    return parts.kind != _INNER and len(levels) <= _ORDINARY_LEVELS and levels.count("+") <= 1
 
 
 def _blocks(levels: list[str]) -> Iterator[list[str]]:
@@ -291,8 +299,9 @@ class LevelIndex(Generic[Value]):
 
     def _shape(self, parts: _Parts, rank: int = 0) -> Shape:
         """`rank`: the place among patterns that are compared one by one; 0: it needs no comparison."""
-        steps = max(1, -(-len(parts.levels) // _LEVELS_OF_A_STEP)) + (_STEPS_OF_A_COMPARISON if rank else 0)
-        return Shape(self._scheme, (parts.kind, len(parts.levels), parts.mask, rank), steps)
+        count = len(parts.levels)
+        steps = max(1, -(-count // _LEVELS_OF_A_STEP)) + (_STEPS_OF_A_COMPARISON if rank else 0)
+        return Shape(self._scheme, (parts.kind, count, parts.mask, rank), steps, _is_ordinary(parts))
 
     def _is_crowded(self, parts: _Parts, pattern: str) -> bool:
         """Whether a pattern is among those past the steps, or would be."""

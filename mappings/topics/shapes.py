@@ -16,11 +16,15 @@ _FEW: Final = 4
 
 
 class Shape(NamedTuple):
-    """One shape. `places` says which, in the words of its scheme's index; `weight` is the time of its step."""
+    """One shape. `places` says which, in the words of its scheme's index; `weight` is the time of its step.
+
+    `is_ordinary`: it is one of a few that honest patterns have. Nobody needs to limit these.
+    """
 
     scheme: Scheme
     places: tuple[int, ...]
     weight: int
+    is_ordinary: bool = False
 
 
 class Shapes:
@@ -28,8 +32,8 @@ class Shapes:
 
     def __init__(self) -> None:
         self._patterns: dict[Shape, int] = {}
-        #: The weight of all of them.
-        self.weight = 0
+        #: The weight of all of them, and of those that are not ordinary.
+        self.weight = self.unusual_weight = 0
 
     def __contains__(self, shape: object) -> bool:
         return shape in self._patterns
@@ -46,7 +50,7 @@ class Shapes:
         before = self._patterns.get(shape, 0)
         self._patterns[shape] = before + 1
         if not before:
-            self.weight += shape.weight
+            self._weigh(shape, shape.weight)
 
     def remove(self, shape: Shape) -> None:
         """A pattern of the shape is gone. There must have been one."""
@@ -55,7 +59,12 @@ class Shapes:
             self._patterns[shape] = left
         else:
             del self._patterns[shape]
-            self.weight -= shape.weight
+            self._weigh(shape, -shape.weight)
+
+    def _weigh(self, shape: Shape, weight: int) -> None:
+        self.weight += weight
+        if not shape.is_ordinary:
+            self.unusual_weight += weight
 
 
 Values = tuple[Value, ...] | dict[Value, None]

@@ -3,10 +3,12 @@
 To find the subscriptions of a new topic takes a step for each shape of the filters (mappings/topics/level_index.py). So
 the limit on shapes bounds the work of a PUBLISH, whatever filters and topics clients choose. A shape is the number of a
 filter's levels, the places of its `+`, and whether `#` ends it. A filter without a wildcard has none. Filters of a
-known shape are always taken, so honest clients feel nothing: a fleet of any size has some twenty shapes.
+known shape are always taken, and so are those of an ordinary shape: up to eight levels and at most one `+`. So honest
+clients feel nothing, however many strangers bring what shapes there may be: a fleet of any size has some twenty shapes,
+and most of them are ordinary.
 
-A new shape is charged to the user who brings it, and for a client without a user to the prefix of its address, as long
-as the broker has a filter of that shape. The broker's index knows the shapes that there are now, with those of MQ
+Another new shape is charged to the user who brings it, and for a client without a user to the prefix of its address, as
+long as the broker has a filter of that shape. The broker's index knows the shapes that there are now, with those of MQ
 applications and of a store from before the limit. Nothing has to be given back here when a filter or a session ends:
 what is gone from the index is forgotten when the next new shape comes.
 
@@ -112,16 +114,20 @@ class FilterShapes:
         shapes = self._known.shapes
         for session in sessions:
             for shape in filter(None, map(self._known.of, session.emitted.get(EMBEDDED.key, ()))):
-                self._brought.setdefault((shapes, shape), _payer(session))
+                self._charge(shapes, shape, _payer(session))
         for user, others, shape in self._known.of_applications():
-            self._brought.setdefault((others, shape), _User(user))
+            self._charge(others, shape, _User(user))
         for each in dict.fromkeys((shapes, *(others for others, _ in self._brought))):
-            if each.weight > self._most:
+            if each.unusual_weight > self._most:
                 _log.warning(
                     "filter shapes past the limit shapes=%s limit=%s: subscriptions stay, and new topics take longer",
-                    each.weight,
+                    each.unusual_weight,
                     self._most,
                 )
+
+    def _charge(self, shapes: Shapes, shape: Shape, payer: _Payer) -> None:
+        if not shape.is_ordinary:
+            self._brought.setdefault((shapes, shape), payer)
 
     def tick(self) -> None:
         """By now each filter that was allowed is in the index, or was refused."""
@@ -140,7 +146,7 @@ class FilterShapes:
         return found is None
 
     def _refuses(self, payer: _Payer, shapes: Shapes, wanted: Iterable[Shape]) -> LimitReached | None:
-        new = {(shapes, each) for each in wanted if each not in shapes} - self._lately
+        new = {(shapes, each) for each in wanted if not each.is_ordinary and each not in shapes} - self._lately
         if not new:
             return None
         self._forget_gone()
@@ -150,7 +156,7 @@ class FilterShapes:
             return reached(Limit.FILTER_SHAPES_PER_USER)
         kept = 0 if of_user <= NEWCOMER else self._most // _KEPT_FOR_NEWCOMERS
         under_way = _weight(place for place in self._lately if place[0] is shapes and place[1] not in shapes)
-        if shapes.weight + under_way + weight > self._most - kept:
+        if shapes.unusual_weight + under_way + weight > self._most - kept:
             return reached(Limit.FILTER_SHAPES_IN_ALL)
         self._brought.update(dict.fromkeys(new, payer))
         self._lately |= new

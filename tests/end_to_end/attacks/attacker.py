@@ -150,12 +150,18 @@ class Attacker:
 class Crowd:
     """Many connections that do the same."""
 
-    def __init__(self, port: int, count: int, first: Callable[[int], bytes] = lambda _: b"") -> None:
-        """`first` makes what each sends as soon as it is connected, from its number."""
+    def __init__(
+        self,
+        port: int,
+        count: int,
+        first: Callable[[int], bytes] = lambda _: b"",
+        source: Callable[[int], str] = lambda _: "127.0.0.1",
+    ) -> None:
+        """`first` makes what each sends as soon as it is connected, `source` its address, both from its number."""
         self.members: list[Attacker] = []
         try:
             for place in range(count):
-                self.members.append(Attacker(port))
+                self.members.append(Attacker(port, source(place)))
                 self.members[-1].send(first(place))
         except BaseException:
             self.__exit__()

@@ -65,11 +65,19 @@ def test_the_same_filters_again_and_again_cost_nothing_more(attacked: Gateway, s
 
 
 def test_a_storm_of_subscriptions_leaves_others_room(attacked: Gateway, scale: Scale) -> None:
-    """In full 100,000 filters, some 1,300 a second where others publish. They go with their sessions."""
+    """In full 100,000 filters, some 1,300 a second where others publish. They go with their sessions.
+
+    Each session comes from a network of its own, for one network may have the filters of 16 clients.
+    """
     sessions = scale(6, 200)
     with (
         watched(attacked, memory_mib=80 + sessions * 2.5) as watch,
-        Crowd(attacked.port, sessions, lambda place: connect(f"storm-{place}")) as crowd,
+        Crowd(
+            attacked.port,
+            sessions,
+            lambda place: connect(f"storm-{place}"),
+            source=lambda place: f"127.{place + 1}.1.1",
+        ) as crowd,
     ):
         crowd.read_until(lambda member: len(member.received) >= 4)
         crowd.send(lambda place: subscribe(f"storm/{place}/{each}/+" for each in range(FILTERS_OF_A_SESSION)))
