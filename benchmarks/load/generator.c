@@ -11,8 +11,8 @@
 
 #include "failure.h"
 #include "histogram.h"
-#include "publishers.h"
 #include "retained.h"
+#include "run.h"
 #include "sink.h"
 #include "task.h"
 

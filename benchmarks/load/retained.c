@@ -9,8 +9,6 @@
 #include "failure.h"
 #include "histogram.h"
 
-#define TOPIC_BYTES 256u
-
 static void write_topic(char *topic, const struct task *task, uint64_t number)
 {
     if (snprintf(topic, TOPIC_BYTES, "%s/%" PRIu64, task->topic, number) >= (int)TOPIC_BYTES)

@@ -6,6 +6,9 @@
 
 #include "connection.h"
 
+/* The longest topic that load has, and a NUL. */
+#define TOPIC_BYTES 256u
+
 struct task {
     struct peer peer;
     unsigned connections; /* publishers */
