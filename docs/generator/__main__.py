@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from docs.generator.pages import PAGES, page_text
+from docs.generator.pages import PAGES, chart_texts, page_text
 
 FOLDER = Path(__file__).resolve().parents[1] / "reference"
 
 
 def main() -> None:
-    for name in PAGES:
-        path, text = FOLDER / name, page_text(name)
+    for name, text in ({name: page_text(name) for name in PAGES} | chart_texts()).items():
+        path = FOLDER / name
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
             print(f"written: docs/reference/{name}")

@@ -15,6 +15,7 @@ from docs.generator import (
     metrics,
     mq,
     mqtt,
+    performance,
     records,
     risks,
 )
@@ -55,8 +56,18 @@ PAGES: Final = {
         lines=detection.lines,
     ),
     "library-api.md": Page(title="Library API", source="the docstrings of rfhbridge", lines=library.lines),
+    "performance.md": Page(
+        title="Performance",
+        source="docs/reference/performance.json, which `make bench` writes",
+        lines=performance.lines,
+    ),
     "http-api.md": Page(title="HTTP API", source="gateway/operations/openapi.json", lines=http_api.lines),
 }
+
+
+def chart_texts() -> dict[str, str]:
+    """The charts of the pages, by the names of their files."""
+    return performance.charts()
 
 
 def page_text(name: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.generator.pages import PAGES, page_text
+from docs.generator.pages import PAGES, chart_texts, page_text
 
 #: What a browser fetches of its own accord, by element: the attributes that name it.
 FETCHED = {
@@ -119,6 +119,12 @@ def test_a_link_and_a_file_of_our_own_are_no_load_from_another_host(tmp_path: Pa
 @pytest.mark.parametrize("name", PAGES)
 def test_generated_page_says_what_the_code_says(root: Path, name: str) -> None:
     assert (root / "docs/reference" / name).read_text() == page_text(name), "stale: run `make docs`"
+
+
+def test_generated_charts_show_what_was_measured_and_load_nothing(root: Path) -> None:
+    for name, text in chart_texts().items():
+        assert (root / "docs/reference" / name).read_text() == text, "stale: run `make docs`"
+        assert _foreign(root / "docs/reference" / name) == []
 
 
 def _sources(root: Path) -> Iterator[Path]:
