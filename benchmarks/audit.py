@@ -21,6 +21,7 @@ from benchmarks.figures import Measure, Report, Row
 from benchmarks.load.wire import BenchmarkError
 from benchmarks.process_watch import ProcessWatch
 from benchmarks.trail.made import make_trail
+from gateway import compiled
 
 NAME: Final = "audit"
 RECORDS: Final = 10_000_000
@@ -115,7 +116,7 @@ def _notes(result: dict[str, Any], made_s: float) -> tuple[str, ...]:
 
 def ended(module: str, *arguments: str) -> Ended:
     """Runs a module as a process. BenchmarkError with its last line where it fails."""
-    environment = dict(os.environ)
+    environment = os.environ | compiled.for_processes()
     if "JAVA_HOME" not in environment and _JAVA_HOME_NOTE.is_file():
         environment["JAVA_HOME"] = _JAVA_HOME_NOTE.read_text().strip()
     command = [sys.executable, "-m", module, *arguments]

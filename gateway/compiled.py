@@ -1,29 +1,27 @@
-"""Compiled modules in place of their sources: `make compile` builds them with mypyc, `rfhbridge run` takes them.
+"""Compiled modules in place of their sources: `make compile` builds them with mypyc, a gateway and an audit take them.
 
 A build lies in a folder that is named after the interpreter and all sources. So a build of other sources is never
 taken, and the sources run as they are until there is one of them. RFHBRIDGE_COMPILED=0 runs the sources in any case;
-with RFHBRIDGE_COMPILED=1 a gateway does not start without a build.
+with RFHBRIDGE_COMPILED=1 neither a gateway nor an audit starts without a build.
 """
 
 import hashlib
 import os
 import sys
-import sysconfig
 import tomllib
-from collections.abc import Iterator, Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_file_location
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Final
+
+from spark_audit.compiled_modules import BUILD_VARIABLE, SUFFIX, Finder, is_used
+
+__all__ = ["NotCompiled", "build", "builds", "for_processes", "is_used", "modules", "use"]
 
 #: "0": never; "1": always; otherwise where there is a build.
 VARIABLE: Final = "RFHBRIDGE_COMPILED"
 TABLE: Final = Path(__file__).with_name("compiled.toml")
 #: A compiled module takes constants and layouts of others into itself, so a change of any source needs another build.
 PACKAGES: Final = ("gateway", "mappings", "mq_adapters", "spark_audit")
-_SUFFIX: Final = sysconfig.get_config_var("EXT_SUFFIX")
 _DIGITS: Final = 24
 
 
@@ -44,7 +42,7 @@ def builds() -> Path:
 
 def build() -> Path:
     """Where the build of these sources for this interpreter lies, or would lie."""
-    digest = hashlib.sha256(repr((sys.version, _SUFFIX, TABLE.read_bytes())).encode())
+    digest = hashlib.sha256(repr((sys.version, SUFFIX, TABLE.read_bytes())).encode())
     root = Path(__file__).parents[1]
     for package in PACKAGES:
         for name in sorted(_sources(root / package)):
@@ -62,42 +60,37 @@ def use() -> bool:
     """
     if is_used():
         return True
-    wanted = os.environ.get(VARIABLE, "")
-    if wanted == "0":
+    found = _wanted_build() if sys.modules.keys().isdisjoint(modules()) else None
+    if found is None:
+        _require_none()
         return False
-    if builds().is_dir() and sys.modules.keys().isdisjoint(modules()):
-        finder = _Finder(build())
-        if finder.is_complete:
-            sys.meta_path.insert(0, finder)
-            return True
-    if wanted == "1":
+    sys.meta_path.insert(0, Finder(found))
+    return True
+
+
+def for_processes() -> dict[str, str]:
+    """What the environment of an audit's processes gets, so that they take a build; nothing where there is none.
+
+    Raises NotCompiled as `use` does.
+    """
+    found = _wanted_build()
+    if found is None:
+        _require_none()
+        return {}
+    return {BUILD_VARIABLE: str(found)}
+
+
+def _wanted_build() -> Path | None:
+    """The build of these sources; None where none is whole, or the operator wants none."""
+    if os.environ.get(VARIABLE) == "0" or not builds().is_dir():
+        return None
+    folder = build()
+    return folder if Finder(folder).has(modules()) else None
+
+
+def _require_none() -> None:
+    if os.environ.get(VARIABLE) == "1":
         raise NotCompiled(f"{VARIABLE}=1, and there is no build of these sources (make compile builds one)")
-    return False
-
-
-def is_used() -> bool:
-    """Whether this process takes compiled modules."""
-    return any(isinstance(finder, _Finder) for finder in sys.meta_path)
-
-
-class _Finder(MetaPathFinder):
-    """Finds the modules of a build, and the library behind them."""
-
-    def __init__(self, folder: Path) -> None:
-        self._files = {
-            str(file.relative_to(folder)).removesuffix(_SUFFIX).replace(os.sep, "."): file
-            for file in folder.rglob(f"*{_SUFFIX}")
-        }
-
-    @property
-    def is_complete(self) -> bool:
-        return self._files.keys() >= set(modules())
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        file = self._files.get(fullname)
-        return None if file is None else spec_from_file_location(fullname, file)
 
 
 def _sources(folder: Path) -> Iterator[str]:

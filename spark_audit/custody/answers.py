@@ -28,7 +28,8 @@ from spark_audit.personal import NAME_PREFIX
 from spark_audit.reperform.mqtt import FIRST_LEVEL_WITH_PROPERTIES, PUBLISH
 
 Record = Mapping[str, Any]
-_Who = tuple[str, int]
+#: Client and session as a record tells them: one of an earlier version may lack them.
+_Who = tuple[Any, Any]
 _PUBACK, _PUBREC, _SUBACK, _UNSUBACK = 4, 5, 9, 11
 #: Later than any time of a record.
 _LATE: Final = 2**63
@@ -127,7 +128,8 @@ class Answers:
             self._parted.append((record["at_us"] or 0, who, exchanges[-1]))
         clean_start, is_clean = json.loads(record["listed"] or "[null, null]")
         if event in ("opened", "resumed"):
-            yield from (_found(record, wrong) for wrong in self._wrong_connack(record, bool(clean_start)))
+            for wrong in self._wrong_connack(record, bool(clean_start)):
+                yield _found(record, wrong)
             self._connected_us[who[0]] = record["at_us"] or 0
             if (record["protocol_level"] or 0) >= FIRST_LEVEL_WITH_PROPERTIES:
                 self._spoke_5.add(who)
@@ -191,7 +193,7 @@ class Answers:
         """The gateway decided on filters."""
         listed, refused = json.loads(record["listed"])
         topic_filters = listed or ()
-        rules = {str(place): rule or "" for place, rule in (pair for pair in refused or () if pair and len(pair) == 2)}
+        rules = {str(place): rule or "" for place, rule in [pair for pair in refused or () if pair and len(pair) == 2]}
         who, level = _who(record), self._level(_who(record))
         if record["packet_type"] == _UNSUBACK and (level or 0) < FIRST_LEVEL_WITH_PROPERTIES:
             codes: list[int | None] = [None] * len(topic_filters)

@@ -23,7 +23,8 @@ from spark_audit.record import Kind
 from spark_audit.reperform.mqtt import EXACTLY_ONCE
 
 Record = Mapping[str, Any]
-_Who = tuple[str, int]
+#: Client and session as a record tells them: one of an earlier version may lack them.
+_Who = tuple[Any, Any]
 _NAMES: Final = {4: "PUBACK", 5: "PUBREC", 7: "PUBCOMP"}
 _PUBACK, _PUBREC, _PUBCOMP = _NAMES
 #: Records of acts of a client, which it can do only while it is connected.

@@ -118,19 +118,13 @@ class Copies:
         self._persistences.clear()
         for source, copies in self._orphans.items():
             if self.tells_all and self.is_whole:
-                yield from (
-                    Finding(
-                        Custody.COPIES,
-                        copy["sequence"],
-                        message(copy["message_id"]),
-                        f"a copy of message {source}, which is no publication of this commit",
-                    )
-                    for copy in copies
-                )
+                what = f"a copy of message {source}, which is no publication of this commit"
+                for copy in copies:
+                    yield Finding(Custody.COPIES, copy["sequence"], message(copy["message_id"]), what)
         self._orphans.clear()
 
     def _judged(self, begun: Distribution, expected: Expected) -> Iterator[Finding]:
-        made = Counter(lane_of(copy["queue"], copy["correlation_id"]) for copy in begun.copies)
+        made = Counter([lane_of(copy["queue"], copy["correlation_id"]) for copy in begun.copies])
         if begun.letters:
             yield from self._surplus_letters(begun, expected, made)
         for lane, number in made.items():

@@ -116,7 +116,7 @@ class Deliveries:
         answers = self._granted.setdefault(correlation_id, {})
         granted = answers.get(topic)
         if granted is None:
-            matching = (qos for each, qos in filters.items() if topic_matches(each, topic, Scheme.MQTT))
+            matching = [qos for each, qos in filters.items() if topic_matches(each, topic, Scheme.MQTT)]
             granted = max(matching, default=-1)
             if len(answers) < _MOST_ANSWERS:
                 answers[topic] = granted

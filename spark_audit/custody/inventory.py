@@ -159,7 +159,8 @@ class Inventory:
             is_listed = (place, topic, kept.message_id) in self._listed
             if self._retained_before.get((place, topic)) == kept and not is_listed:
                 missing.append(f"topic {topic} with message {kept.message_id} is not among the retained publications")
-        yield from (Finding(Custody.INVENTORY, record["sequence"], "inventory, complete", each) for each in missing)
+        for what in missing:
+            yield Finding(Custody.INVENTORY, record["sequence"], "inventory, complete", what)
 
     def _due_registrations(self) -> Iterator[Subscription]:
         """The subscriptions of MQTT clients, none of which ends without a record."""

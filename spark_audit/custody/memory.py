@@ -220,7 +220,6 @@ class _Reader:
         return self._object(*rest)
 
     def _object(self, name: str, number: int, *values: Any) -> Any:
-        made = self._objects[number] = object.__new__(_CLASSES[name])
-        for each, value in zip(_FIELDS[name], values, strict=True):
-            object.__setattr__(made, each, self.value(value))
+        fields_of_it = dict(zip(_FIELDS[name], map(self.value, values), strict=True))
+        made = self._objects[number] = _CLASSES[name](**fields_of_it)
         return made

@@ -88,7 +88,9 @@ class Sessions:
 
     def present(self) -> Iterator[tuple[str, int]]:
         """Client and number of each session that has not ended."""
-        return ((client, each.epoch) for client, each in self._of.items() if not each.has_ended)
+        for client, each in self._of.items():
+            if not each.has_ended:
+                yield client, each.epoch
 
     @staticmethod
     def _was_opened(session: Session | None, epoch: int) -> bool:

@@ -1,7 +1,7 @@
 """Line after line in the order in which they stand: each one's own hash, its link to the line before, its numbers."""
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeGuard
 
 from spark_audit.record import RECORD_VERSION, ZERO_HASH, Kind, line_hashes, parsed_record
 from spark_audit.trail.digest import Digest
@@ -81,7 +81,7 @@ class LineChain:
             self.restoration_count += 1
             if len(self.restorations) < MOST_RESTORATIONS:
                 self.restorations.append(_restoration(record, gateway))
-        if not isinstance(gateway, str) or not isinstance(sequence, int) or not isinstance(batch, int):
+        if not isinstance(gateway, str) or not _is_number(sequence) or not _is_number(batch):
             self._report(Finding.FOREIGN_LINE, place, "gateway, sequence or batch is missing")
             return
         position = self.positions.get(gateway)
@@ -102,6 +102,11 @@ class LineChain:
     def _report(self, finding: Finding, place: _Place, what: str) -> None:
         segment, number, offset = place
         self.findings.add(finding, segment, what, line=number, offset=offset)
+
+
+def _is_number(value: object) -> TypeGuard[int]:
+    """Whether a value is a number. To Python a truth value is one, to an audit it is none."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _tells_gap(record: dict[str, object], position: Position) -> bool:

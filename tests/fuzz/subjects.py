@@ -39,7 +39,7 @@ from mq_adapters.embedded.store.rows import RowReader, checked_state, rows_of
 from mq_adapters.message import Message, MessageDescriptor, unpack_descriptor
 from mq_adapters.mqmd import read_delivered_mqmd, read_mqmd, write_mqmd, write_native_mqmd
 from mq_adapters.plausible_clock import PlausibleClock
-from tests.fuzz import clients, header_vectors, mqtt_peer, queue_managers, worlds
+from tests.fuzz import clients, header_vectors, mqtt_peer, queue_managers, trails, worlds
 from tests.fuzz.canonical import attempted, raised, without_types
 from tests.fuzz.choices import COLUMN_VALUES, Choices
 from tests.fuzz.mqtt_peer import whole_and_cut
@@ -479,5 +479,6 @@ SUBJECTS: Final[dict[str, Subject]] = {
         begin=lambda: worlds.applications(Dialect.MQRFH), seeds=lambda: list(_put_messages()), batch=25
     ),
     "queues": Subject(begin=queue_managers.queues, seeds=_chosen("queues", 60, 200), batch=25),
+    "trails": Subject(begin=trails.audited, seeds=_chosen("trails", 60, 40), batch=50),
     "store": Subject(begin=worlds.store, seeds=_chosen("store", 60, 16), batch=25),
 }

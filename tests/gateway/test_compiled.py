@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from gateway import compiled
+from spark_audit.compiled_modules import BUILD_VARIABLE, Finder
 
 MODULES = ["gateway.mqtt.framing_of_nobody", "mappings.template_of_nobody"]
 
@@ -86,7 +87,7 @@ def test_a_whole_build_is_taken_once(folder: Path) -> None:
     assert compiled.is_used()
     found = [importlib.util.find_spec(MODULES[0])]
     assert [str(spec.origin).startswith(str(folder)) for spec in found if spec] == [True]
-    assert sum(type(finder).__name__ == "_Finder" for finder in sys.meta_path) == 1
+    assert sum(isinstance(finder, Finder) for finder in sys.meta_path) == 1
 
 
 @pytest.mark.parametrize("filled", [[], MODULES[:1]], ids=["no build", "a part of one"])
@@ -101,6 +102,20 @@ def test_without_a_whole_build_the_sources_run(
     assert not compiled.is_used()
 
 
+def test_the_processes_of_an_audit_are_told_of_a_whole_build(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert compiled.for_processes() == {}
+    fill(folder, MODULES[:1])
+    assert compiled.for_processes() == {}
+    monkeypatch.setenv(compiled.VARIABLE, "1")
+    with pytest.raises(compiled.NotCompiled, match="make compile builds one"):
+        compiled.for_processes()
+    fill(folder, MODULES)
+    assert compiled.for_processes() == {BUILD_VARIABLE: str(folder)}
+    assert not compiled.is_used()
+    monkeypatch.setenv(compiled.VARIABLE, "0")
+    assert compiled.for_processes() == {}
+
+
 def test_a_build_of_other_sources_is_never_taken(folder: Path) -> None:
     fill(folder.with_name("0" * len(folder.name)), MODULES)
     assert not compiled.use()
@@ -112,6 +127,10 @@ def test_no_build_is_taken_where_a_source_of_it_is_loaded_or_the_operator_wants_
     fill(folder, MODULES)
     monkeypatch.setitem(sys.modules, MODULES[1], ModuleType(MODULES[1]))
     assert not compiled.use()
+    monkeypatch.setenv(compiled.VARIABLE, "1")
+    with pytest.raises(compiled.NotCompiled):
+        compiled.use()
+    monkeypatch.delenv(compiled.VARIABLE)
     monkeypatch.delitem(sys.modules, MODULES[1])
     monkeypatch.setenv(compiled.VARIABLE, "0")
     assert not compiled.use()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway import compiled
+from spark_audit import compiled_modules
 
 SOURCE = "def doubled(numbers: list[int]) -> int:\n    return sum([2 * number for number in numbers])\n"
 AS_LIST = (
@@ -36,6 +37,7 @@ def project(tmp_path: Path) -> Path:
         folder.joinpath(package).mkdir(parents=True)
         folder.joinpath(package, "__init__.py").touch()
     shutil.copy(Path(compiled.__file__), folder / "gateway")
+    shutil.copy(Path(compiled_modules.__file__), folder / "spark_audit")
     folder.joinpath("gateway", compiled.TABLE.name).write_text('modules = ["mappings.small"]\n', encoding="utf-8")
     folder.joinpath("mappings", "small.py").write_text(SOURCE, encoding="utf-8")
     return folder

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from gateway import log
+from gateway import compiled, log
 from gateway.cli.application import INTERRUPTED, AuditExitCode, CommandFailed
 from spark_audit.options import RECEIPT, words_of
 
@@ -57,7 +57,11 @@ def duckdb_environment() -> dict[str, str]:
 
 
 def _safe_environment() -> dict[str, str]:
-    return os.environ | {_SAFE_PATH: "1"}
+    """The environment of any audit, with the build that its processes take. Raises CommandFailed."""
+    try:
+        return os.environ | {_SAFE_PATH: "1"} | compiled.for_processes()
+    except compiled.NotCompiled as error:
+        raise CommandFailed(str(error)) from None
 
 
 def spark_command(name: str, values: Mapping[str, object]) -> list[str]:
