@@ -69,15 +69,14 @@ def use() -> bool:
 
 
 def for_processes() -> dict[str, str]:
-    """What the environment of an audit's processes gets, so that they take a build; nothing where there is none.
+    """What the environment of an audit's processes gets: the build that they take, "" where there is none.
 
-    Raises NotCompiled as `use` does.
+    So a build that somebody named before is never taken. Raises NotCompiled as `use` does.
     """
     found = _wanted_build()
     if found is None:
         _require_none()
-        return {}
-    return {BUILD_VARIABLE: str(found)}
+    return {BUILD_VARIABLE: str(found or "")}
 
 
 def _wanted_build() -> Path | None:

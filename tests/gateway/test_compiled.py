@@ -103,9 +103,9 @@ def test_without_a_whole_build_the_sources_run(
 
 
 def test_the_processes_of_an_audit_are_told_of_a_whole_build(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert compiled.for_processes() == {}
+    assert compiled.for_processes() == {BUILD_VARIABLE: ""}
     fill(folder, MODULES[:1])
-    assert compiled.for_processes() == {}
+    assert compiled.for_processes() == {BUILD_VARIABLE: ""}
     monkeypatch.setenv(compiled.VARIABLE, "1")
     with pytest.raises(compiled.NotCompiled, match="make compile builds one"):
         compiled.for_processes()
@@ -113,7 +113,7 @@ def test_the_processes_of_an_audit_are_told_of_a_whole_build(folder: Path, monke
     assert compiled.for_processes() == {BUILD_VARIABLE: str(folder)}
     assert not compiled.is_used()
     monkeypatch.setenv(compiled.VARIABLE, "0")
-    assert compiled.for_processes() == {}
+    assert compiled.for_processes() == {BUILD_VARIABLE: ""}
 
 
 def test_a_build_of_other_sources_is_never_taken(folder: Path) -> None:
