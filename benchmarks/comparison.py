@@ -92,7 +92,7 @@ class Difference:
 
 def commit_of(revision: str, repository: Path = ROOT) -> str:
     """The full name of a commit. UnknownRevision where there is none."""
-    found = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    found = _git(repository, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if found.returncode:
         raise UnknownRevision(f"{revision} is no commit of this repository")
     return found.stdout.strip()

@@ -166,11 +166,12 @@ def test_a_worktree_is_measured_by_its_own_code(tmp_path: Path) -> None:
     (tmp_path / "benchmarks/__main__.py").write_text(
         "import json, os, sys, pathlib, gateway\n"
         "measures = [{'name': 'rate', 'value': 2.0, 'unit': os.environ['RFHBRIDGE_COMPILED']}]\n"
-        "rows = [{'subject': sys.argv[-1], 'case': gateway.__file__, 'measures': measures}]\n"
+        "subject = sys.argv[-1] + os.environ['PYTHONPATH']\n"
+        "rows = [{'subject': subject, 'case': gateway.__file__, 'measures': measures}]\n"
         "pathlib.Path(sys.argv[2]).write_text(json.dumps({'reports': [{'name': 'headers', 'rows': rows}]}))\n"
     )
     values = comparison.measured(tmp_path, ["--seconds", "1"])
-    assert values == {Key("headers", "1", str(tmp_path / "gateway/__init__.py"), "rate", "0"): 2.0}
+    assert values == {Key("headers", f"1{tmp_path}", str(tmp_path / "gateway/__init__.py"), "rate", "0"): 2.0}
     (tmp_path / "benchmarks/__main__.py").write_text("import sys\nsys.exit('headers: no luck')\n")
     with pytest.raises(BenchmarkError, match=f"{tmp_path.name}: headers: no luck"):
         comparison.measured(tmp_path, [])
