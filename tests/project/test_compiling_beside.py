@@ -2,10 +2,10 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -63,11 +63,9 @@ def beside(clone: Path, path: str = "", **environment: str) -> "subprocess.Compl
 
 def calls(clone: Path, expected: int) -> list[str]:
     """What the stand-in was asked for, when there were so many calls: the build begins in a process of its own."""
-    until = time.monotonic() + PATIENCE_S
     noted = clone / "calls"
-    while time.monotonic() < until and (len(noted.read_text().splitlines()) if noted.exists() else 0) < expected:
-        time.sleep(0.01)
-    return noted.read_text().splitlines() if noted.exists() else []
+    wait_until(lambda: noted.exists() and len(noted.read_text().splitlines()) >= expected)
+    return noted.read_text().splitlines()
 
 
 ANNOUNCED = (
@@ -163,15 +161,39 @@ def test_it_ends_with_the_gateway_and_so_does_all_that_it_has_started(root: Path
             assert build.stdout is not None
             grandchild = int(build.stdout.readline())
             gateway.kill()
-            assert build.wait(PATIENCE_S) == -signal.SIGKILL
-        until = time.monotonic() + PATIENCE_S
-        while is_running(grandchild) and time.monotonic() < until:
-            time.sleep(0.01)
-        assert not is_running(grandchild)
+            assert build.wait(PATIENCE_S) != 0
+        wait_until(lambda: not is_running(grandchild))
+
+
+def test_beside_a_busy_gateway_it_rests_most_of_the_time_and_goes_on(root: Path) -> None:
+    busy = [sys.executable, "-c", "while True: pass"]
+    with subprocess.Popen(busy) as gateway:
+        command = [sys.executable, str(root / "deploy/setup/beside.py"), str(gateway.pid)]
+        script = "sleep 600 & echo $!; wait"
+        with subprocess.Popen([*command, "sh", "-c", script], stdout=subprocess.PIPE, text=True) as build:
+            assert build.stdout is not None
+            grandchild = int(build.stdout.readline())
+            for state in ("T", "S", "T"):
+                wait_until(lambda state=state: state_of(grandchild) == state)  # type: ignore[misc]
+            gateway.kill()
+            build.wait(PATIENCE_S)
+        wait_until(lambda: not is_running(grandchild))
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not is_true():
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def is_running(process_id: int) -> bool:
+    return state_of(process_id) not in ("", "Z")
+
+
+def state_of(process_id: int) -> str:
+    """Its state as ps shows it; "" where it has gone."""
     try:
-        return ") Z " not in Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8")
+        return Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8").rpartition(") ")[2][0]
     except FileNotFoundError:
-        return False
+        return ""
