@@ -18,11 +18,11 @@ RUN pip install --require-hashes --no-deps -r requirements/build.txt \
 COPY . .
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . \
     && /opt/rfhbridge/bin/pip install --no-deps /wheels/*.whl
-# The line `gateway started` says whether the image has what is compiled.
-RUN { apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev \
+# With --build-arg COMPILED=no the image runs the sources, which are slower.
+ARG COMPILED=yes
+RUN [ "$COMPILED" = no ] || { apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev \
     && pip install --require-hashes --no-deps --target /mypyc -r requirements/build.txt -r requirements/compile.txt \
-    && PYTHONPATH=/mypyc /opt/rfhbridge/bin/python deploy/setup/compiled.py; } \
-    || echo "Nothing is compiled: this image runs the sources, which are slower"
+    && PYTHONPATH=/mypyc /opt/rfhbridge/bin/python deploy/setup/compiled.py; }
 
 FROM build AS build-ibm-mq
 RUN sed -n '/^ibmmq==/,/[^\\]$/p' requirements/ibm.txt >/tmp/ibmmq.txt \

@@ -38,7 +38,7 @@ MIXED: Final = ("exact",) * 6 + ("one +",) * 3 + ("#",)
 
 
 def _added(index: PatternIndex[str], topic_filter: str) -> None:
-    """Adds a filter, unless it has a new shape and there are as many as the limit allows."""
+    """Adds a filter, unless it has a new shape that counts, and there are as many of these as the limit allows."""
     shape, shapes = index.shape(topic_filter, Scheme.TOPIC), index.shapes
     most = int(Limit.FILTER_SHAPES_IN_ALL.value.default)
     if shape is None or shape.is_ordinary or shape in shapes or shapes.unusual_weight + shape.weight <= most:

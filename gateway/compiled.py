@@ -42,7 +42,7 @@ def builds() -> Path:
 
 def build() -> Path:
     """Where the build of these sources for this interpreter lies, or would lie."""
-    digest = hashlib.sha256(repr((sys.version, SUFFIX, TABLE.read_bytes())).encode())
+    digest = hashlib.sha256(repr((sys.version, SUFFIX, _library_of_c(), TABLE.read_bytes())).encode())
     root = Path(__file__).parents[1]
     for package in PACKAGES:
         for name in sorted(_sources(root / package)):
@@ -50,6 +50,14 @@ def build() -> Path:
             digest.update(f"{os.path.relpath(name, root)} {len(content)} ".encode())
             digest.update(content)
     return builds() / digest.hexdigest()[:_DIGITS]
+
+
+def _library_of_c() -> str | None:
+    """A build for one version of glibc may not load beside an older one."""
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION")
+    except (AttributeError, ValueError):  # another library of C
+        return None
 
 
 def use() -> bool:

@@ -32,6 +32,8 @@ def main() -> None:
         other = os.pidfd_open(int(process_id))
     except ProcessLookupError:
         return
+    except (AttributeError, OSError) as error:
+        sys.exit(f"nothing is built beside a gateway without pidfd_open of Linux 5.3: {error}")
     sys.exit(_run_beside(other, int(process_id), command))
 
 

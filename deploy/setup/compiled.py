@@ -1,7 +1,10 @@
 """Compiles the modules of gateway/compiled.toml with mypyc, for the sources as they are now and for this interpreter.
 
-Run by deploy/setup/compiled.sh in the project's folder. Exit code 1, and lines that say why, where a source cannot be
-compiled. A build is complete or not there.
+usage: python deploy/setup/compiled.py [JOBS]
+
+Run by deploy/setup/compiled.sh in the project's folder. JOBS: how many files of C are compiled at a time; without it,
+as many as there are cores. Exit code 3, and lines that say why, where mypyc refuses a source. A build is complete or
+not there, and it is of sources that did not change meanwhile.
 """
 
 import contextlib
@@ -15,7 +18,7 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from mypyc.build import mypycify
 from setuptools import Extension
@@ -28,22 +31,28 @@ from gateway import compiled
 KEPT: Final = 2
 #: mypyc makes a list of what the source makes one by one. With a million messages that stops a gateway.
 _AS_LIST: Final = "Treating generator comprehension as list"
+#: The exit code where mypyc refuses a source: it would refuse it again.
+_REFUSED: Final = 3
 
 
 def main() -> None:
     target = compiled.build()
     if target.exists():
         return
+    jobs = int(sys.argv[1]) if sys.argv[1:] else len(os.sched_getaffinity(0))
     target.parent.mkdir(exist_ok=True)
     for unfinished in target.parent.glob(".building-*"):  # of a build that was killed
         shutil.rmtree(unfinished)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".building-") as name:
         folder = Path(name)
         extensions = _to_c(folder)
-        _to_machine_code(extensions, folder / "objects", folder / "modules")
+        os.environ["TMPDIR"] = name  # what a compiler that is killed leaves goes with the folder
+        _to_machine_code(extensions, folder / "objects", folder / "modules", jobs)
+        if compiled.build() != target:
+            sys.exit("a source changed while it was compiled: try again")
         (folder / "modules").rename(target)
-    others = sorted(compiled.builds().glob("[!.]*"), key=lambda each: each.stat().st_mtime)
-    for old in [each for each in others if each != target][:-KEPT]:
+    others = [each for each in compiled.builds().glob("[!.]*") if each.is_dir() and each != target]
+    for old in sorted(others, key=lambda each: each.stat().st_mtime)[:-KEPT]:
         shutil.rmtree(old)
 
 
@@ -69,19 +78,24 @@ def _to_c(folder: Path) -> list[Extension]:
                 multi_file=True,
             )
         except SystemExit:
-            sys.exit(said.getvalue())
+            _refuse(said.getvalue())
     if lists := [line for line in said.getvalue().splitlines() if _AS_LIST in line]:
-        sys.exit("\n".join(lists))
+        _refuse("\n".join(lists))
     return extensions
 
 
-def _to_machine_code(extensions: list[Extension], objects: Path, modules: Path) -> None:
-    """Each file of C by itself, as many at a time as there are cores."""
+def _refuse(reason: str) -> NoReturn:
+    print(reason, file=sys.__stderr__)  # standard error may be redirected
+    sys.exit(_REFUSED)
+
+
+def _to_machine_code(extensions: list[Extension], objects: Path, modules: Path, jobs: int) -> None:
+    """Each file of C by itself, so many at a time."""
     compiler = new_compiler()
     customize_compiler(compiler)
 
-    def compile_one(job: tuple[Extension, str]) -> list[str]:
-        extension, source = job
+    def compile_one(part: tuple[Extension, str]) -> list[str]:
+        extension, source = part
         folders = [sysconfig.get_path("include"), *extension.include_dirs]
         options = extension.extra_compile_args
         made: list[str] = compiler.compile(
@@ -89,10 +103,10 @@ def _to_machine_code(extensions: list[Extension], objects: Path, modules: Path) 
         )
         return made
 
-    jobs = [(extension, source) for extension in extensions for source in extension.sources]
+    parts = [(extension, source) for extension in extensions for source in extension.sources]
     of_extension: dict[str, list[str]] = {extension.name: [] for extension in extensions}
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-        for (extension, _), made in zip(jobs, threads.map(compile_one, jobs), strict=True):
+    with ThreadPoolExecutor(jobs) as threads:
+        for (extension, _), made in zip(parts, threads.map(compile_one, parts), strict=True):
             of_extension[extension.name] += made
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     for name, made in of_extension.items():

@@ -7,8 +7,8 @@
 #        deploy/setup/compiled.sh beside COMMAND...
 #
 # The build goes to .venv/compiled. A second call does nothing until a source changes. With `beside`, COMMAND runs at
-# once. The build for its next start is made while the machine has time, and ends with COMMAND. It installs nothing in
-# the system.
+# once. The build for its next start is made in the time that it leaves, and ends with it. Nothing is installed in the
+# system then. A call without `beside` ends such a build, and makes it at once.
 set -eu
 cd "$(dirname "$0")/../.."
 . deploy/setup/debian.sh
@@ -17,8 +17,14 @@ cd "$(dirname "$0")/../.."
 python=.venv/bin/python
 builds=.venv/compiled
 unavailable=$builds/unavailable
-# What mypyc and one compiler of C for each of two cores take at most is 950 MiB.
+# The name of the build that mypyc has refused, and the process group that builds beside a gateway.
+refused=$builds/refused
+background=$builds/background
+needs_compiler="a C compiler and the headers of Python are needed (apt-get install gcc libc6-dev python3-dev)"
+# Beside a gateway two compilers of C run at a time. Together with mypyc they take 950 MiB at most.
+jobs_beside=2
 needed_kib=1500000
+exit_refused=3
 
 can_build() {
     command -v gcc >/dev/null 2>&1 || return 1
@@ -44,7 +50,7 @@ require_mypyc() {
         rm -rf .venv/mypyc
         "$python" -m pip install --quiet --disable-pip-version-check --no-input --no-deps --require-hashes \
             --target "$mypyc.unfinished" -r requirements/build.txt -r requirements/compile.txt || return
-        mv "$mypyc.unfinished" "$mypyc"
+        mv "$mypyc.unfinished" "$mypyc" || return
     fi
     PYTHONPATH=$PWD/$mypyc
     export PYTHONPATH
@@ -58,45 +64,86 @@ give_up() {
     exit
 }
 
-build() {
-    await_turn_beside_others
-    require_compiler || give_up "$needs_compiler"
-    require_mypyc || give_up "pip could not install mypyc; the lines above say why (the first time it needs the network)"
-    "$python" deploy/setup/compiled.py || {
-        build_name >$builds/failed
-        give_up "mypyc could not compile the sources for this Python; the lines above say why"
-    }
-    rm -f "$unavailable"
-}
-
-needs_compiler="a C compiler and the headers of Python are needed (apt-get install gcc libc6-dev python3-dev)"
-
 build_name() {
     "$python" -c 'from gateway import compiled; print(compiled.build().name)'
 }
 
-# Succeeds where a build is missing that can be made beside a gateway. Says once why it cannot.
+# build [JOBS]
+build() {
+    require_compiler || give_up "$needs_compiler"
+    require_mypyc || give_up "pip could not install mypyc; the lines above say why (the first time it needs the network)"
+    status=0
+    "$python" deploy/setup/compiled.py "$@" || status=$?
+    case $status in
+    0) rm -f "$unavailable" ;;
+    "$exit_refused")
+        build_name >$refused
+        give_up "mypyc could not compile the sources for this Python; the lines above say why"
+        ;;
+    *) give_up "the build broke off with exit code $status; the lines above say why" ;;
+    esac
+}
+
+# Succeeds where a build is missing that can be made beside a gateway. Says why it cannot, if somebody can do something.
 may_build_beside() {
     case ${RFHBRIDGE_COMPILED:-} in 0 | 1) return 1 ;; esac
+    mkdir -p $builds 2>/dev/null && [ -w $builds ] || return
     name=$(build_name) || return
     [ ! -d "$builds/$name" ] || return
-    [ "$(cat $builds/failed 2>/dev/null)" != "$name" ] || return
+    flock -n "$0" true || return    # another gateway of this folder builds already
+    if [ "$(cat $refused 2>/dev/null)" = "$name" ]; then
+        echo "set-up: mypyc could not compile these sources; make compile says why: the gateway runs its sources"
+        return 1
+    fi
     if ! can_build; then
         [ "$(cat $unavailable 2>/dev/null)" = "$needs_compiler" ] || (give_up "$needs_compiler")
         return 1
     fi
-    # Not Linux: nothing ends the build with the gateway.
-    [ "$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo 2>/dev/null || echo 0)" -gt "$needed_kib" ]
+    [ "$(free_kib)" -gt "$needed_kib" ]
+}
+
+# What this machine has left, or this container; 0 where nobody tells.
+free_kib() {
+    free=$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo 2>/dev/null)
+    most=$(cat /sys/fs/cgroup/memory.max 2>/dev/null || echo max)
+    if [ "$most" != max ]; then
+        left=$(((most - $(cat /sys/fs/cgroup/memory.current)) / 1024))
+        [ "$left" -ge "${free:-0}" ] || free=$left
+    fi
+    echo "${free:-0}"
+}
+
+# A build that waits for idle time must not let somebody wait who wants it now.
+end_build_beside() {
+    group=$(cat $background 2>/dev/null) || return 0
+    if grep -q compiled.sh "/proc/$group/cmdline" 2>/dev/null; then
+        kill -s KILL -- "-$group" 2>/dev/null || true
+    fi
+    rm -f $background
 }
 
 mode=${1:-}
-mkdir -p $builds
-if [ "$mode" = beside ]; then
+case $mode in
+beside)
     shift
     if may_build_beside; then
-        echo "set-up: compiling for the gateway's next start, while the machine has time ($builds/log says how it goes)"
-        ("$python" deploy/setup/beside.py $$ deploy/setup/compiled.sh </dev/null >$builds/log 2>&1 &)
+        echo "set-up: compiling for the gateway's next start, in the time that it leaves ($builds/log says how it goes)"
+        ("$python" deploy/setup/beside.py $$ deploy/setup/compiled.sh in-background </dev/null >$builds/log 2>&1 &)
     fi
     exec "$@"
-fi
-build
+    ;;
+in-background)
+    mkdir -p $builds
+    exec 8<"$0"
+    flock -n 8 || exit 0
+    echo $$ >$background
+    build $jobs_beside
+    rm -f $background
+    ;;
+*)
+    mkdir -p $builds
+    end_build_beside
+    await_turn_beside_others
+    build
+    ;;
+esac

@@ -52,7 +52,7 @@ FILTER_SHAPES_IN_ALL: Final = LimitRow(
     " filter, and counts once for each eight levels begun; a known shape is always taken, and so is one of up to eight"
     " levels with at most one +; the last quarter is kept for users that have brought 8 or less",
     answers=SUBSCRIBE,
-    told="there are too many shapes of topic filters: use one with the + of another filter",
+    told="there are too many shapes of topic filters: use at most one + and eight levels, or the + of another filter",
     where="bridge.sessions.filter_shapes",
     scope=Scope.ALL,
 )
@@ -60,6 +60,6 @@ FILTER_SHAPES_PER_USER: Final = FILTER_SHAPES_IN_ALL._replace(
     key="maximum_filter_shapes_per_user",
     default=64,
     meaning="shapes of topic filters that one user or MQ application has brought, or the clients without a user in one"
-    " network (IPv4: one /24, IPv6: one /48); the RegSub of an application is refused with 2102",
+    " network (IPv4: one /24, IPv6: one /48), counted as above; the RegSub of an application is refused with 2102",
     scope=Scope.USER,
 )

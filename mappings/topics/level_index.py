@@ -62,8 +62,8 @@ _WHOLE_NUMBER: Final = b"\xff" * _NUMBER_BYTES
 _FIRST_LEVEL: Final = 0xFFFFFFFF
 #: Levels whose numbers are compared in the time that a step takes anyway.
 _LEVELS_OF_A_STEP: Final = 8
-#: The weight of the shapes that are looked up by steps.
-MOST_STEPS: Final = 512
+#: The weight of the shapes that are looked up by steps, beside the ordinary ones.
+MOST_STEPS: Final = 384
 #: A pattern of up to so many levels with at most one `+` has an ordinary shape.
 _ORDINARY_LEVELS: Final = 8
 #: Numbers of levels for which the steps are remembered.
@@ -138,7 +138,7 @@ def _parts(pattern: str) -> _Parts | None:
 
 
 def _is_ordinary(parts: _Parts) -> bool:
-    """A last `#` does not count, nor a `+` in front of it: `a/#` of MQTT is `a/*` in MQRFH, which is `a/+/#` here."""
+    """A last `#` does not count. A `+` in front of it does not count either: `a/#` of MQTT is `a/+/#` with MQRFH."""
     levels = parts.levels[:-1] if parts.kind == _OPEN and parts.levels[-1:] == ["+"] else parts.levels
     return parts.kind != _INNER and len(levels) <= _ORDINARY_LEVELS and levels.count("+") <= 1
 
@@ -308,7 +308,9 @@ class LevelIndex(Generic[Value]):
         if pattern in self._crowd:
             return True
         shape = self._shape(parts)
-        return shape not in self._stepped and self._stepped.weight + shape.weight > MOST_STEPS
+        if shape.is_ordinary or shape in self._stepped:
+            return False
+        return self._stepped.unusual_weight + shape.weight > MOST_STEPS
 
     def _add(self, parts: _Parts, value: Value) -> None:
         tables = self._open if parts.kind == _OPEN else self._closed

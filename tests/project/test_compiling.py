@@ -1,6 +1,7 @@
 """What `make compile` builds of a small project: a whole build that runs, or none, and a reason."""
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -17,8 +18,8 @@ AS_LIST = (
 )
 WRONG = "def doubled(number: int) -> str:\n    return 2 * number\n"
 BUILD = (
-    "import runpy, sys; sys.prefix = sys.argv[1]; sys.path.insert(0, '.'); "
-    "runpy.run_path(sys.argv[2], run_name='__main__')"
+    "import runpy, sys; sys.prefix = sys.argv.pop(1); sys.path.insert(0, '.'); sys.argv.pop(0); "
+    "runpy.run_path(sys.argv[0], run_name='__main__')"
 )
 RUN = (
     "import sys; sys.prefix = sys.argv[1]; sys.path.insert(0, '.'); from gateway.compiled import use; print(use()); "
@@ -52,7 +53,11 @@ def python(program: str, project: Path, *arguments: str) -> "subprocess.Complete
 
 def built(project: Path, root: Path) -> "subprocess.CompletedProcess[str]":
     project.with_name("environment").mkdir(exist_ok=True)
-    return python(BUILD, project, str(root / "deploy" / "setup" / "compiled.py"))
+    return python(BUILD, project, build_script(root))
+
+
+def build_script(root: Path) -> str:
+    return str(root / "deploy" / "setup" / "compiled.py")
 
 
 def builds(project: Path) -> list[str]:
@@ -75,6 +80,33 @@ def test_a_build_is_taken_until_a_source_changes_and_what_a_killed_one_left_goes
     assert ran.stdout.endswith("small.py\n")
 
 
+def test_of_other_builds_the_newest_stay_and_files_beside_them_do_not_count(project: Path, root: Path) -> None:
+    folder = project.with_name("environment") / "compiled"
+    for place, name in enumerate(["oldest", "log", "older", "newer"]):
+        (folder / name).mkdir(parents=True) if name != "log" else (folder / name).touch()
+        os.utime(folder / name, (place, place))
+    ended = built(project, root)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert len(builds(project)) == 4
+    assert {"log", "older", "newer"} < set(builds(project))
+
+
+def test_a_source_that_changes_while_it_is_compiled_leaves_no_build(project: Path, root: Path) -> None:
+    table = project / "gateway" / "compiled.toml"
+    changing = (
+        "import sys, threading, time, pathlib\n"
+        "def change():\n"
+        "    folder = pathlib.Path(sys.prefix, 'compiled')\n"
+        "    while not list(folder.glob('.building-*/c')): time.sleep(0.001)\n"
+        f"    pathlib.Path({str(table)!r}).write_text('modules = []')\n"
+        "threading.Thread(target=change).start()\n"
+    )
+    project.with_name("environment").mkdir()
+    ended = python(BUILD.replace("runpy.run_path", f"exec({changing!r}); runpy.run_path"), project, build_script(root))
+    assert (ended.returncode, ended.stderr) == (1, "a source changed while it was compiled: try again\n")
+    assert builds(project) == []
+
+
 @pytest.mark.parametrize(
     ("source", "complaint"),
     [(AS_LIST, "mappings/small.py:2: warning: Treating generator"), (WRONG, "mappings/small.py:2: error: ")],
@@ -85,7 +117,7 @@ def test_a_source_that_cannot_be_compiled_well_leaves_no_build_and_its_line_is_n
 ) -> None:
     project.joinpath("mappings", "small.py").write_text(source, encoding="utf-8")
     ended = built(project, root)
-    assert ended.returncode == 1
+    assert ended.returncode == 3
     assert complaint in ended.stderr
     assert "Traceback" not in ended.stderr
     assert builds(project) == []

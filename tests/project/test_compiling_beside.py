@@ -1,7 +1,9 @@
 """`make run` compiles for the gateway's next start, while the machine has time, and never in the gateway's way."""
 
+import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -21,7 +23,10 @@ case "$*" in
     *"-m pip install"*)
         echo pip >>calls
         [ ! -e fails ] && mkdir -p "$(echo "$*" | sed 's/.*--target \\([^ ]*\\).*/\\1/')" ;;
-    *) echo "$*" | sed 's/beside.py [0-9]*/beside.py PID/' >>calls; [ ! -e fails ] ;;
+    *)
+        echo "$*" | sed 's/beside.py [0-9]*/beside.py PID/' >>calls
+        [ ! -e refuses ] || exit 3
+        [ ! -e fails ] ;;
 esac
 """
 
@@ -69,8 +74,9 @@ def calls(clone: Path, expected: int) -> list[str]:
 
 
 ANNOUNCED = (
-    "set-up: compiling for the gateway's next start, while the machine has time (.venv/compiled/log says how it goes)\n"
+    "set-up: compiling for the gateway's next start, in the time that it leaves (.venv/compiled/log says how it goes)\n"
 )
+REFUSED = "set-up: mypyc could not compile these sources; make compile says why: the gateway runs its sources\n"
 NEEDS_COMPILER = (
     "set-up: a C compiler and the headers of Python are needed (apt-get install gcc libc6-dev python3-dev):"
     " the gateway runs its sources, which are slower\n"
@@ -80,7 +86,7 @@ NEEDS_COMPILER = (
 def test_the_gateway_starts_at_once_and_the_build_begins_beside_it(clone: Path) -> None:
     ran = beside(clone)
     assert (ran.stdout, ran.stderr, ran.returncode) == (f"{ANNOUNCED}the gateway\n", "", 7)
-    assert calls(clone, 1) == ["deploy/setup/beside.py PID deploy/setup/compiled.sh"]
+    assert calls(clone, 1) == ["deploy/setup/beside.py PID deploy/setup/compiled.sh in-background"]
 
 
 @pytest.mark.parametrize("said", ["0", "1"])
@@ -99,16 +105,20 @@ def test_what_is_built_already_is_not_built_again(clone: Path) -> None:
 def test_what_could_not_be_compiled_is_tried_again_only_when_asked_for(clone: Path) -> None:
     clone.joinpath("fails").touch()
     clone.joinpath("has_mypyc").touch()
-    assert compiled_sh(clone).returncode == 0
+    assert compiled_sh(clone).stdout.startswith(
+        "set-up: the build broke off with exit code 1; the lines above say why: "
+    )
+    assert beside(clone).stdout == f"{ANNOUNCED}the gateway\n"
+    clone.joinpath("refuses").touch()
     assert compiled_sh(clone, "must").returncode == 1
-    assert beside(clone).stdout == "the gateway\n"
-    assert calls(clone, 2) == ["deploy/setup/compiled.py"] * 2
+    assert beside(clone).stdout == f"{REFUSED}the gateway\n"
+    assert calls(clone, 3)[::2] == ["deploy/setup/compiled.py"] * 2
 
 
 def test_a_missing_compiler_is_told_once_and_nothing_is_installed(clone: Path, tmp_path: Path) -> None:
     tools = tmp_path / "without_gcc"
     tools.mkdir()
-    for name in ("sh", "dirname", "cat", "mkdir", "sed", "awk"):
+    for name in ("sh", "dirname", "cat", "mkdir", "sed", "awk", "flock", "true"):
         tools.joinpath(name).symlink_to(shutil.which(name) or name)
     write_program(tools / "apt-get", "#!/bin/sh\necho apt-get >>calls\n")
     assert beside(clone, str(tools)).stdout == f"{NEEDS_COMPILER}the gateway\n"
@@ -120,6 +130,33 @@ def test_a_machine_with_little_memory_is_left_alone(clone: Path) -> None:
     write_program(clone / "tools" / "awk", "#!/bin/sh\necho 1400000\n")
     assert beside(clone).stdout == "the gateway\n"
     assert not clone.joinpath("calls").exists()
+
+
+def test_a_gateway_starts_where_nothing_can_be_written(clone: Path) -> None:
+    clone.joinpath(".venv").rename(clone / "environment")
+    clone.joinpath(".venv").symlink_to("/proc/self")  # no file can be made there, not even by root
+    assert beside(clone).stdout == "the gateway\n"
+
+
+def test_two_gateways_of_a_folder_build_once(clone: Path) -> None:
+    with (clone / "deploy" / "setup" / "compiled.sh").open() as script:
+        fcntl.flock(script, fcntl.LOCK_EX)
+        assert beside(clone).stdout == "the gateway\n"
+        assert compiled_sh(clone, "in-background").returncode == 0
+    assert not clone.joinpath("calls").exists()
+
+
+def test_who_wants_the_build_now_does_not_wait_for_idle_time(clone: Path) -> None:
+    clone.joinpath("has_mypyc").touch()
+    slow = PYTHON.replace('case "$*" in\n', 'case "$*" in\n    *"compiled.py 2") sleep 600 ;;\n')
+    write_program(clone / ".venv" / "bin" / "python", slow)
+    script = str(clone / "deploy" / "setup" / "compiled.sh")
+    environment = {"PATH": f"{clone / 'tools'}:/usr/bin:/bin"}
+    with subprocess.Popen([script, "in-background"], cwd=clone, env=environment, process_group=0) as background:
+        wait_until(clone.joinpath(".venv/compiled/background").exists)
+        assert compiled_sh(clone, "must").returncode == 0
+        assert background.wait(PATIENCE_S) == -signal.SIGKILL
+    assert calls(clone, 1) == ["deploy/setup/compiled.py"]
 
 
 def test_mypyc_is_installed_in_a_folder_of_its_own_and_only_as_a_whole(clone: Path) -> None:

@@ -4,13 +4,13 @@ To find the subscriptions of a new topic takes a step for each shape of the filt
 the limit on shapes bounds the work of a PUBLISH, whatever filters and topics clients choose. A shape is the number of a
 filter's levels, the places of its `+`, and whether `#` ends it. A filter without a wildcard has none. Filters of a
 known shape are always taken, and so are those of an ordinary shape: up to eight levels and at most one `+`. So honest
-clients feel nothing, however many strangers bring what shapes there may be: a fleet of any size has some twenty shapes,
+clients feel nothing, even while strangers bring shapes from many networks: a fleet of any size has some twenty shapes,
 and most of them are ordinary.
 
-Another new shape is charged to the user who brings it, and for a client without a user to the prefix of its address, as
-long as the broker has a filter of that shape. The broker's index knows the shapes that there are now, with those of MQ
-applications and of a store from before the limit. Nothing has to be given back here when a filter or a session ends:
-what is gone from the index is forgotten when the next new shape comes.
+Every other new shape is charged to the user who brings it, and for a client without a user to the prefix of its
+address, as long as the broker has a filter of that shape. The broker's index knows the shapes that there are now, with
+those of MQ applications and of a store from before the limit. Nothing has to be given back here when a filter or a
+session ends: what is gone from the index is forgotten when the next new shape comes.
 
 A RegSub of an MQ application, in either format, asks here too, and so does DEFINE SUB. It is charged to the
 UserIdentifier of its MQMD, in the index of its stream and subscription point, and refused with 2102. An application
