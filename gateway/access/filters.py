@@ -34,7 +34,7 @@ def covers(allowed: Sequence[str], asked: Sequence[str]) -> bool:
 
 
 def touches(denied: Sequence[str], asked: Sequence[str]) -> bool:
-    """Whether some topic is matched by both."""
+    """Whether some topic is matched by both. The empty topic, which nobody can publish, counts as one."""
     first = {denied[0], asked[0]}
     if first & {"+", "#"} and any(level.startswith("$") for level in first):
         return False

@@ -11,11 +11,11 @@ from mappings.topics.topics import Scheme, matches
 
 LEVELS = ("a", "b", "")
 TOPICS = [
-    "/".join(levels)
-    for length in (1, 2, 3, 4)
-    for levels in itertools.product(LEVELS, repeat=length)
-    if levels != ("",)
-] + ["$s", "$s/a", "$s/a/b", "$s//a"]
+    "/".join((first, *rest))
+    for length in (0, 1, 2, 3)
+    for first in (*LEVELS, "$s")
+    for rest in itertools.product(LEVELS, repeat=length)
+]
 
 levels_of_a_filter = st.builds(
     lambda first, rest, last: (first, *rest, *last),

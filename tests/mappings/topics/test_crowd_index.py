@@ -114,7 +114,7 @@ def test_removed_patterns_leave_nothing() -> None:
 FILTER = PATTERN.filter(lambda pattern: pattern != "")
 
 
-@given(topic_filter=FILTER, topic=TOPIC)
+@given(topic_filter=FILTER, topic=TOPIC.filter(bool))
 def test_a_level_pattern_stands_between_a_filter_and_its_character_patterns(topic_filter: str, topic: str) -> None:
     patterns = character_patterns(topic_filter)
     levels = [level_pattern(pattern) for pattern in patterns]
