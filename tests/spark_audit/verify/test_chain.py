@@ -103,6 +103,15 @@ def test_records_of_one_group_commit_share_its_number(trail) -> None:
     assert _verify(trail.folder, trail.lines).verdict is Verdict.INTACT
 
 
+@pytest.mark.parametrize("field", ["sequence", "batch"])
+def test_a_truth_value_is_no_number(trail, field: str) -> None:
+    """Python takes JSON's true for 1."""
+    trail.add("accepted", **{field: True})
+    result = _verify(trail.folder, trail.lines)
+    assert result.verdict is not Verdict.INTACT
+    assert "gateway, sequence or batch is missing" in result.reason
+
+
 def test_another_store_begins_its_own_numbers_in_the_same_chain(trail, lines) -> None:
     trail.sequence = 0
     trail.add("started", gateway="f" * 24)
