@@ -100,6 +100,34 @@ def test_patterns_of_every_length_share_their_steps() -> None:
     assert calls_of(partial(block.find, topic, [], hides=False)) <= 2 * 200 + 40
 
 
+def test_ordinary_shapes_weigh_127_and_take_steps_beside_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the limit on the others, 384, bounds a look-up by 511 steps."""
+    crowded: list[str] = []
+    add = CrowdIndex.add
+
+    def noted(crowd: CrowdIndex[int], pattern: str, levels: list[str], value: int) -> bool:
+        crowded.append(pattern)
+        return add(crowd, pattern, levels, value)
+
+    monkeypatch.setattr(CrowdIndex, "add", noted)
+    monkeypatch.setattr(level_index, "MOST_STEPS", 2)
+    index: PatternIndex[int] = PatternIndex()
+    for place, pattern in enumerate(("+/+/a", "+/+/b/c", "+/+/d/e/f")):
+        index.add(pattern, Scheme.TOPIC, place)
+    assert index.shapes.unusual_weight == 3
+    levels = ["/".join(each) for length in range(1, 11) for each in product("a+", repeat=length)]
+    patterns = ["#", *levels, *(f"{each}/#" for each in levels)]
+    shapes = {pattern: index.shape(pattern, Scheme.TOPIC) for pattern in patterns}
+    ordinary = {shape: pattern for pattern, shape in shapes.items() if shape is not None and shape.is_ordinary}
+    assert sum(shape.weight for shape in ordinary) == 127
+    for pattern in ordinary.values():
+        index.add(pattern, Scheme.TOPIC, -1)
+    assert index.shapes.unusual_weight == 3
+    assert index.shapes.weight == 3 + 127
+    assert crowded == ["+/+/d/e/f"]
+    assert sorted(index.match("x/y/d/e/f")) == [-1, 2], "what comes past the steps is found too"
+
+
 def test_removed_patterns_leave_nothing() -> None:
     crowd: CrowdIndex[int] = CrowdIndex()
     for pattern in ATTACK:
