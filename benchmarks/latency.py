@@ -8,7 +8,7 @@ from typing import Final
 from benchmarks.figures import Measure, Report, Row, latency_measures, ratio_notes
 from benchmarks.load.task import Task, generate
 from benchmarks.load.wire import leave_subscription
-from benchmarks.servers import IN_MEMORY, KEPT_BEFORE_PUBACK, Gateway, Mosquitto, Server, peers
+from benchmarks.servers import KEPT_BEFORE_PUBACK, Server, each_server
 
 NAME: Final = "latency"
 RATE: Final = 20_000
@@ -24,13 +24,7 @@ _CASES: Final = {
 
 def run(seconds: float) -> Report:
     """Measures both cases on the gateway and on mosquitto."""
-    rows: list[Row] = []
-    for case in _CASES:
-        with Gateway() as gateway:
-            rows.append(measure(gateway, case, seconds))
-        for persistence in peers(IN_MEMORY):
-            with Mosquitto(persistence) as mosquitto:
-                rows.append(measure(mosquitto, case, seconds))
+    rows = [measure(server, case, seconds) for case in _CASES for server in each_server()]
     return Report(
         name=NAME,
         title="QoS 1, PUBLISH to PUBACK, 64 B, one offline subscriber",

@@ -7,7 +7,7 @@ from typing import Final
 
 from benchmarks.figures import Measure, Report, Row, latency_measures, ratio_notes
 from benchmarks.load.task import Task, generate
-from benchmarks.servers import IN_MEMORY, Gateway, Mosquitto, Server, cpu_s, peers
+from benchmarks.servers import Server, cpu_s, each_server
 
 NAME: Final = "one_to_one"
 WINDOW: Final = 100
@@ -19,13 +19,7 @@ _DURABLE: Final = ("nothing; the audit note follows soon", _NOTE.format("PUBACK"
 
 def run(seconds: float) -> Report:
     """Measures the gateway and mosquitto at QoS 0, 1 and 2, each time afresh."""
-    rows: list[Row] = []
-    for qos in (0, 1, 2):
-        with Gateway() as gateway:
-            rows.append(measure(gateway, qos, seconds))
-        for persistence in peers(IN_MEMORY):
-            with Mosquitto(persistence) as mosquitto:
-                rows.append(measure(mosquitto, qos, seconds))
+    rows = [measure(server, qos, seconds) for qos in (0, 1, 2) for server in each_server()]
     return Report(
         name=NAME,
         title=f"publisher to subscriber, both connected, {WINDOW} under way, {PAYLOAD_BYTES} B",

@@ -5,7 +5,7 @@ from typing import Final
 from benchmarks.figures import Measure, Report, Row, latency_measures, ratio_notes
 from benchmarks.load.task import Task, generate
 from benchmarks.load.wire import leave_subscription
-from benchmarks.servers import IN_MEMORY, KEPT_BEFORE_PUBACK, Gateway, Mosquitto, Server, peers
+from benchmarks.servers import KEPT_BEFORE_PUBACK, Server, each_server
 
 NAME: Final = "rates"
 RATES: Final = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 40_000)
@@ -16,13 +16,7 @@ _WINDOW: Final = 200
 
 def run(seconds: float) -> Report:
     """Measures each rate on the gateway and on mosquitto, each time afresh."""
-    rows: list[Row] = []
-    for rate in RATES:
-        with Gateway() as gateway:
-            rows.append(measure(gateway, rate, seconds))
-        for persistence in peers(IN_MEMORY):
-            with Mosquitto(persistence) as mosquitto:
-                rows.append(measure(mosquitto, rate, seconds))
+    rows = [measure(server, rate, seconds) for rate in RATES for server in each_server()]
     return Report(
         name=NAME,
         title=f"latency against load: QoS 1, PUBLISH to PUBACK, 64 B, {CONNECTIONS} connections, offline subscriber",

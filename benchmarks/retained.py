@@ -6,7 +6,7 @@ from typing import Final
 
 from benchmarks.figures import Measure, Report, Row, ratio_notes
 from benchmarks.load.task import Task, receive_retained, retain
-from benchmarks.servers import IN_MEMORY, Gateway, Mosquitto, Server, cpu_s, peers
+from benchmarks.servers import Server, cpu_s, each_server
 
 NAME: Final = "retained"
 MOST_TOPICS: Final = 10_000
@@ -26,12 +26,7 @@ _CASES: Final = {
 def run(seconds: float) -> Report:
     """Measures each case on the gateway and on mosquitto, with fewer topics in less than five seconds."""
     topics = min(MOST_TOPICS, max(_WINDOW, int(seconds * _TOPICS_A_SECOND)))
-    rows: list[Row] = []
-    with Gateway() as gateway:
-        rows += measure(gateway, topics)
-    for persistence in peers(IN_MEMORY):
-        with Mosquitto(persistence) as mosquitto:
-            rows += measure(mosquitto, topics)
+    rows = [row for server in each_server() for row in measure(server, topics)]
     return Report(
         name=NAME,
         title=f"SUBSCRIBE to {topics:,} retained messages of {_PAYLOAD_BYTES} B, one on each topic",

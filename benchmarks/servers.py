@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -251,6 +251,15 @@ def mosquitto_version(program: str) -> str:
 def peers(*ways: Persistence) -> list[Persistence]:
     """The ways to run mosquitto, or none where it is not installed or not wanted."""
     return list(ways) if mosquitto_program() and not os.environ.get(ALONE) else []
+
+
+def each_server() -> Iterator[Server]:
+    """A new gateway, then mosquitto in memory, if `peers` has it. Each runs until the next one is asked for."""
+    with Gateway() as gateway:
+        yield gateway
+    for persistence in peers(IN_MEMORY):
+        with Mosquitto(persistence) as mosquitto:
+            yield mosquitto
 
 
 def free_port() -> int:

@@ -5,7 +5,7 @@ from typing import Final
 from benchmarks.figures import Measure, Report, Row, latency_measures, ratio_notes
 from benchmarks.load.task import Task, generate
 from benchmarks.load.wire import leave_subscription
-from benchmarks.servers import IN_MEMORY, KEPT_BEFORE_PUBACK, Gateway, Mosquitto, Server, cpu_s, peers
+from benchmarks.servers import KEPT_BEFORE_PUBACK, Server, cpu_s, each_server
 
 NAME: Final = "sizes"
 SIZES: Final = (16, 64, 256, 1_024, 4_096, 16_384, 65_536)
@@ -19,13 +19,7 @@ _MIB: Final = 1_048_576
 
 def run(seconds: float) -> Report:
     """Measures each size on the gateway and on mosquitto, each time afresh."""
-    rows: list[Row] = []
-    for size in SIZES:
-        with Gateway() as gateway:
-            rows.append(measure(gateway, size, _SHARE * seconds))
-        for persistence in peers(IN_MEMORY):
-            with Mosquitto(persistence) as mosquitto:
-                rows.append(measure(mosquitto, size, _SHARE * seconds))
+    rows = [measure(server, size, _SHARE * seconds) for size in SIZES for server in each_server()]
     return Report(
         name=NAME,
         title=f"cost against size: QoS 1, {CONNECTIONS} connections with {_WINDOW} in flight, offline subscriber",

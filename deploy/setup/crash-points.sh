@@ -18,17 +18,6 @@ fingerprint() {
     cat "$source" "$0" | cksum
 }
 
-can_build() {
-    command -v gcc >/dev/null 2>&1 && echo '#include <unistd.h>' | gcc -E - >/dev/null 2>&1
-}
-
-require_compiler() {
-    can_build && return
-    install_debian_package gcc >/dev/null || true
-    install_debian_package libc6-dev >/dev/null || true
-    can_build
-}
-
 skip() {
     echo "$1" >"$built/unavailable"
     echo "set-up: $1: the crash matrix is skipped"
@@ -43,7 +32,7 @@ echo "set-up: the library of the crash matrix"
 rm -rf "$built"
 mkdir -p "$built"
 [ "$(uname -s)" = Linux ] || skip "the library of the crash matrix is for Linux"
-require_compiler || skip "a C compiler is needed (apt-get install gcc libc6-dev)"
+require_c_compiler || skip "a C compiler is needed (apt-get install gcc libc6-dev)"
 gcc -std=c11 -O2 -fPIC -shared -Wall -Wextra -Werror -Wl,-z,defs "$source" -o "$built/crash_points.so" || {
     echo "set-up: gcc could not build the library of the crash matrix; the lines above say why" >&2
     exit 1

@@ -45,3 +45,16 @@ install_debian_package() {
     done
     return 1
 }
+
+# Succeeds where gcc can compile a program for this system.
+has_c_compiler() {
+    command -v gcc >/dev/null 2>&1 && echo '#include <unistd.h>' | gcc -E - >/dev/null 2>&1
+}
+
+# require_c_compiler: the same, after installing one if we may.
+require_c_compiler() {
+    has_c_compiler && return
+    install_debian_package gcc >/dev/null || true
+    install_debian_package libc6-dev >/dev/null || true
+    has_c_compiler
+}

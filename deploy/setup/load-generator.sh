@@ -18,17 +18,6 @@ fingerprint() {
     cat "$sources"/*.c "$sources"/*.h "$0" | cksum
 }
 
-can_build() {
-    command -v gcc >/dev/null 2>&1 && echo '#include <unistd.h>' | gcc -E - >/dev/null 2>&1
-}
-
-require_compiler() {
-    can_build && return
-    install_debian_package gcc >/dev/null || true
-    install_debian_package libc6-dev >/dev/null || true
-    can_build
-}
-
 skip() {
     echo "$1" >"$built/unavailable"
     echo "set-up: $1: nothing that needs the load generator is measured"
@@ -43,7 +32,7 @@ echo "set-up: the load generator"
 rm -rf "$built"
 mkdir -p "$built"
 [ "$(uname -s)" = Linux ] || skip "the load generator is for Linux"
-require_compiler || skip "a C compiler is needed (apt-get install gcc libc6-dev)"
+require_c_compiler || skip "a C compiler is needed (apt-get install gcc libc6-dev)"
 gcc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wconversion -Wshadow -Werror "$sources"/*.c -o "$built/generator" || {
     echo "set-up: gcc could not build the load generator; the lines above say why" >&2
     exit 1
