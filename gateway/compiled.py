@@ -1,8 +1,8 @@
 """Compiled modules in place of their sources: `make compile` builds them with mypyc, a gateway and an audit take them.
 
-A build lies in a folder that is named after the interpreter and all sources. So a build of other sources is never
-taken, and the sources run as they are until there is one of them. RFHBRIDGE_COMPILED=0 runs the sources in any case;
-with RFHBRIDGE_COMPILED=1 neither a gateway nor an audit starts without a build.
+A build lies in a folder that is named after the interpreter, the C library and all sources. So a build of other sources
+is never taken, and the sources run until there is one of them. RFHBRIDGE_COMPILED=0 runs the sources in any case. With
+RFHBRIDGE_COMPILED=1 neither a gateway nor an audit starts without a build.
 """
 
 import hashlib
@@ -97,7 +97,9 @@ def _wanted_build() -> Path | None:
 
 def _require_none() -> None:
     if os.environ.get(VARIABLE) == "1":
-        raise NotCompiled(f"{VARIABLE}=1, and there is no build of these sources (make compile builds one)")
+        raise NotCompiled(
+            f"{VARIABLE}=1, and there is no build of these sources (make compile builds one, and 0 runs them)"
+        )
 
 
 def _sources(folder: Path) -> Iterator[str]:

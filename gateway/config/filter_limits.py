@@ -52,7 +52,7 @@ FILTER_SHAPES_IN_ALL: Final = LimitRow(
     " filter, and counts once for each eight levels begun; a known shape is always taken, and so is one of up to eight"
     " levels with at most one +; the last quarter is kept for users that have brought 8 or less",
     answers=SUBSCRIBE,
-    told="there are too many shapes of topic filters: use at most one +, or the + of another filter",
+    told="there are too many shapes of topic filters: use at most one + in eight levels, or another filter's +",
     where="bridge.sessions.filter_shapes",
     scope=Scope.ALL,
 )
