@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -105,6 +106,14 @@ def ratio(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text} is not a ratio above 0")
 
 
+def writable_file(text: str) -> Path:
+    """A file that can be written when all is measured, which may be hours later."""
+    file = Path(text)
+    if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{text} is no file that can be written")
+    return file
+
+
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m benchmarks",
@@ -122,7 +131,7 @@ def parser() -> argparse.ArgumentParser:
         default=audit.RECORDS,
         help=f"size of the trail that {' and '.join(_OF_TRAILS)} read (default %(default)s)",
     )
-    made.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
+    made.add_argument("--json", type=writable_file, metavar="FILE", help="also write the figures there")
     made.add_argument(
         "--against",
         metavar="REV",

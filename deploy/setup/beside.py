@@ -25,7 +25,9 @@ _FIRST_TO_GO: Final = "1000"
 
 
 def main() -> None:
-    process_id, *command = sys.argv[1:]
+    process_id, *command = sys.argv[1:] or [""]
+    if not process_id.isdecimal() or not command:
+        sys.exit("usage: beside.py PID COMMAND...")
     os.setsid()  # no signal of the terminal comes here
     _step_back()
     try:

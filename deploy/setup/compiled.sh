@@ -122,10 +122,16 @@ end_build_beside() {
     rm -f $background
 }
 
+usage() {
+    echo "usage: compiled.sh [must], or compiled.sh beside COMMAND..." >&2
+    exit 2
+}
+
 mode=${1:-}
 case $mode in
 beside)
     shift
+    [ $# -gt 0 ] || usage
     if may_build_beside; then
         echo "set-up: compiling for the gateway's next start, in the time that it leaves ($builds/log says how it goes)"
         ("$python" deploy/setup/beside.py $$ deploy/setup/compiled.sh in-background </dev/null >$builds/log 2>&1 &)
@@ -140,10 +146,11 @@ in-background)
     build $jobs_beside
     rm -f $background
     ;;
-*)
+"" | must)
     mkdir -p $builds
     end_build_beside
     await_turn_beside_others
     build
     ;;
+*) usage ;;
 esac

@@ -58,6 +58,8 @@ def test_help_names_every_benchmark_and_shows_an_example(capsys: pytest.CaptureF
         (["--seconds", "soon"], "soon is not a time in seconds above 0"),
         (["--records", "0"], "0 is not a number of records above 0"),
         (["--records", "many"], "many is not a number of records above 0"),
+        (["--json", "nowhere/figures.json"], "nowhere/figures.json is no file that can be written"),
+        (["--json", "/"], "/ is no file that can be written"),
     ],
 )
 def test_a_wrong_argument_exits_2(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

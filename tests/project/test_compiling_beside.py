@@ -171,6 +171,14 @@ def test_mypyc_is_installed_in_a_folder_of_its_own_and_only_as_a_whole(clone: Pa
     assert [folder.suffix for folder in clone.joinpath(".venv/mypyc").iterdir()] == [""]
 
 
+@pytest.mark.parametrize("arguments", [["beside"], ["now"]], ids=["no command", "an unknown word"])
+def test_a_wrong_call_builds_nothing_and_shows_the_usage(clone: Path, arguments: list[str]) -> None:
+    ran = compiled_sh(clone, *arguments)
+    assert (ran.stdout, ran.returncode) == ("", 2)
+    assert ran.stderr == "usage: compiled.sh [must], or compiled.sh beside COMMAND...\n"
+    assert not clone.joinpath("calls").exists()
+
+
 # -- beside.py ---------------------------------------------------------------------------------------------------------
 
 SHOW = "import os; print(os.sched_getscheduler(0), os.nice(0), open('/proc/self/oom_score_adj').read(), end='')"
@@ -180,6 +188,13 @@ def test_what_runs_beside_a_gateway_waits_for_idle_time_and_goes_first_where_mem
     command = [sys.executable, str(root / "deploy/setup/beside.py"), str(os.getpid()), sys.executable, "-c", SHOW]
     ran = subprocess.run(command, timeout=PATIENCE_S, check=False, capture_output=True, text=True)
     assert (ran.stdout, ran.stderr, ran.returncode) == (f"{os.SCHED_IDLE} 19 1000\n", "", 0)
+
+
+@pytest.mark.parametrize("arguments", [[], ["1"], ["gateway", "true"]])
+def test_beside_whom_and_what_must_be_said(root: Path, arguments: list[str]) -> None:
+    command = [sys.executable, str(root / "deploy/setup/beside.py"), *arguments]
+    ran = subprocess.run(command, timeout=PATIENCE_S, check=False, capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("", "usage: beside.py PID COMMAND...\n", 1)
 
 
 def test_its_exit_code_is_that_of_the_command_and_it_does_not_begin_beside_nobody(root: Path) -> None:
