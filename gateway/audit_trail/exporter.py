@@ -52,6 +52,9 @@ IDLE_S: Final = 1.0
 #: 64 short batches or 512 KiB take it less than a millisecond, 4 MiB take 5 ms.
 UNIT_BATCHES: Final = 64
 UNIT_BYTES: Final = 512 * 1024
+#: Seconds for which more batches gather after a unit that was less than half full. Each unit costs the gateway a commit
+#: and the disk two syncs; without the pause there were some 400 a second, of two batches each.
+GATHER_S: Final = 0.01
 #: Seconds for which a starting exporter waits for the trail, which an ending one may still hold.
 _OPEN_WAIT_S: Final = 10.0
 _OPEN_PAUSE_S: Final = 0.05
@@ -120,6 +123,8 @@ class Exporter:
         self._begins_late = False
         #: Batches in the trail that may come again; None before the first of them has come.
         self._there: dict[int, list[bytes]] | None = None
+        #: Whether the last unit of work was at least half full: many batches wait.
+        self.is_behind = False
 
     def step(self) -> int:
         """One unit of work: returns how many batches left the queue, 0 when none waits, or there is no room for one.
@@ -130,6 +135,7 @@ class Exporter:
         queue_manager.begin()
         try:
             messages = queue_manager.take_batch(AUDIT_QUEUE, most_messages=UNIT_BATCHES, most_bytes=UNIT_BYTES)
+            self.is_behind = _is_half_full(messages)
             has_room = all(self._write(message) for message in messages)
             self._trail.sync()
             if not messages:
@@ -247,6 +253,10 @@ class Exporter:
         _log.error("batch not read reason=%s put_on=%s", str(error), name)
 
 
+def _is_half_full(unit: Sequence[Message]) -> bool:
+    return 2 * len(unit) >= UNIT_BATCHES or 2 * sum(len(batch.body) for batch in unit) >= UNIT_BYTES
+
+
 def _dead_letter(message: Message, queue_manager_name: str) -> Message:
     """The message whole behind an MQDLH that names the audit queue and MQRC_FORMAT_ERROR."""
     from mq_adapters.dead_letter import dead_letter  # with the readers of all headers: hardly an exporter needs them
@@ -333,6 +343,8 @@ def run(
             told = trail.digests.last_number
             on_digest()
         if moved:
+            if not exporter.is_behind:
+                stop.wait(GATHER_S)
             continue
         if asked:
             break

@@ -13,7 +13,7 @@ from typing import Final
 import apsw
 
 PAGE_BYTES: Final = 4_096
-#: A WAL of this many pages (64 MiB) is too long: four times the length at which a check-point begins.
+#: A WAL of this many pages (64 MiB) is too long: sixteen times the length at which a check-point begins.
 LONG_PAGES: Final = 16_384
 #: How long a statement waits for the file's locks, which other connections of this process hold for a commit.
 _BUSY_TIMEOUT_MS: Final = 10_000

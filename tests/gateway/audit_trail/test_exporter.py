@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.audit_trail.exporter import AUDIT_QUEUE, Exporter, export_pending, run
+from gateway.audit_trail import exporter as exporter_module
+from gateway.audit_trail.exporter import AUDIT_QUEUE, GATHER_S, Exporter, export_pending, run
 from gateway.audit_trail.notes.notes import NoteKind, pack_batch
 from gateway.audit_trail.segment import Trail
 from gateway.audit_trail.termination import TerminationSignal
@@ -231,6 +232,35 @@ def test_told_to_stop_it_writes_what_waits_and_closes_the_segment(store) -> None
         run(store.queue_manager, trail, Stop(store, 4))
     assert _clients(store) == ["first", "last"]
     assert {Path(name).suffix for name in store.names()} == {".jsonl"}  # two where an hour begins meanwhile
+
+
+class Pauses(Stop):
+    """Keeps how long the exporter wanted to wait."""
+
+    def __init__(self, store, looks: int) -> None:
+        super().__init__(store, looks)
+        self.asked_s: list[float] = []
+
+    def wait(self, seconds: float) -> bool:
+        self.asked_s.append(seconds)
+        return super().wait(seconds)
+
+
+@pytest.mark.parametrize(
+    ("bound", "value", "pauses"),
+    [("UNIT_BATCHES", 64, True), ("UNIT_BATCHES", 4, False), ("UNIT_BATCHES", 5, True), ("UNIT_BYTES", 100, False)],
+)
+def test_after_a_unit_of_few_batches_more_gather(
+    store, monkeypatch: pytest.MonkeyPatch, bound: str, value: int, pauses: bool
+) -> None:
+    monkeypatch.setattr(exporter_module, bound, value)
+    for client in ("a", "b"):
+        store.commit(_session(client))
+    stop = Pauses(store, 4)
+    with Trail.open(store.trail) as trail:
+        run(store.queue_manager, trail, stop)
+    assert (stop.asked_s[1] == GATHER_S) is pauses
+    assert _clients(store) == ["a", "b", "last"]
 
 
 def test_sigterm_ends_the_wait_at_once_and_sigint_is_ignored() -> None:
