@@ -2,10 +2,11 @@
 
 A message becomes available when its commit is done (`arrive`). For units that join that commit, it is available before
 (`announce`). The taker of a message has it alone, until a unit of work that removes it is committed (`forget`), or
-until the taker gives it back.
+until the taker gives it back. An expired message is nobody's: a get takes it off its lane without reading it, and
+leaves it to `take_expired`.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
@@ -23,6 +24,8 @@ _HIGHEST_NUMBER: Final = (1 << 63) - 1
 
 #: Number, queue, CorrelId, chosen MsgId, expiry, priority and length of a message. Damage may have changed their types.
 IndexEntry = tuple[Any, ...]
+#: A clock, microseconds since 1970. It is asked only where messages have an expiry.
+NowUs = Callable[[], int]
 
 
 #: The heap is made anew when it has twice as many entries as there are messages with an expiry, and this many more.
@@ -48,6 +51,10 @@ class AvailableMessages:
         self._taken: dict[int, Queue] = {}
         self._announced: set[int] = set()
         self._expiries = Expiries()
+        #: Expired messages that gets have taken off their lanes. Until they are destroyed they count as taken.
+        self._found: deque[int] = deque()
+        #: Whether a get has met expired messages. Whoever destroys them sets it to False.
+        self.has_met_expired = False
 
     def load(self, index: Iterable[IndexEntry]) -> None:
         """Loads the messages of the store. Raises StoreError if a message is on an unknown queue.
@@ -117,14 +124,13 @@ class AvailableMessages:
 
     # -- taking --------------------------------------------------------------------------------------------------------
 
-    def take(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> Message | None:
-        """Takes the oldest message that matches, even an expired one, or None. Reads the lane's next ones with it."""
+    def take(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None, now_us: NowUs) -> Message | None:
+        """Takes the oldest message that matches and has not expired, or None. Reads the lane's next ones with it."""
         lane: bytes | None = None
         if msg_id is not None:
-            sequence = self._take_named(queue, correl_id, msg_id)
+            sequence = self._take_named(queue, correl_id, msg_id, now_us)
         else:
-            lane = queue.oldest() if correl_id is None else correl_id
-            sequence = 0 if lane is None else queue.take(lane)
+            lane, sequence = self._take_oldest(queue, correl_id, now_us)
         if not sequence:
             return None
         found = self._message_cache.in_memory(sequence)
@@ -140,12 +146,30 @@ class AvailableMessages:
             self._taken[sequence] = queue
         return message
 
-    def take_expired(self, now_us: int) -> Iterator[tuple[Queue, Message]]:
-        """Takes expired messages, one after another, unless somebody has taken them."""
+    def take_expired(self, now_us: int) -> Iterator[tuple[Queue, Message] | None]:
+        """Takes expired messages, one after another. None stands for one that has gone, or that somebody has taken."""
+        while self._found:
+            yield self._found_one(self._found.popleft())
         for sequence, queue in self._expiries.due(now_us):
             message = self.take_number(queue, sequence)
-            if message is not None:
-                yield queue, message
+            yield None if message is None else (queue, message)
+
+    def take_found(self, queue: Queue) -> Iterator[tuple[Queue, Message]]:
+        """Takes the expired messages of one queue that gets have met, all of them."""
+        met = [sequence for sequence in self._found if self._taken[sequence] is queue]
+        self._found = deque(sequence for sequence in self._found if self._taken[sequence] is not queue)
+        for sequence in met:
+            found = self._found_one(sequence)
+            if found is not None:
+                yield found
+
+    def _found_one(self, sequence: int) -> tuple[Queue, Message] | None:
+        """An expired message off its lane; None if its queue was deleted, and the message with it."""
+        found = self._find(sequence)
+        if found is None:
+            del self._taken[sequence]
+            self._expiries.discard(sequence)
+        return found
 
     def give_back(self, messages: Iterable[tuple[Queue, Message]]) -> list[tuple[Queue, bytes]]:
         """Returns messages to their places. The result is the lanes of these places."""
@@ -160,17 +184,40 @@ class AvailableMessages:
             queue.give_back(correl_id, numbers)
         return list(returned)
 
-    def browse(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> Iterator[Message]:
-        """The messages that match when the iteration reaches them, with expired ones, oldest first."""
+    def browse(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None, now_us: int) -> Iterator[Message]:
+        """The messages that match when the iteration reaches them, without those that have expired by `now_us`.
+
+        Those are not read: who destroys them finds whether they are damaged. Where nobody will, `now_us` is 0.
+        """
+        moments = self._expiries.moments
         for sequence in queue.numbers(correl_id) if msg_id is None else self._numbers_of(queue, msg_id):
+            if sequence in moments and moments[sequence] <= now_us:
+                self.has_met_expired = True
+                continue
             message = self._of(queue, sequence)
             if message is not None and message.matches(correl_id, msg_id):
                 yield message
 
     # -- finding -------------------------------------------------------------------------------------------------------
 
-    def _take_named(self, queue: Queue, correl_id: bytes | None, msg_id: bytes) -> int:
-        for message in self.browse(queue, correl_id, msg_id):
+    def _take_oldest(self, queue: Queue, correl_id: bytes | None, now_us: NowUs) -> tuple[bytes | None, int]:
+        """Takes the first number that has not expired off its lane, 0 if there is none; those before it are found.
+
+        A get may meet very many expired messages. They cost a fraction of a microsecond each, because none is read.
+        """
+        moments = self._expiries.moments
+        lane = queue.oldest() if correl_id is None else correl_id
+        if moments:
+            now = now_us()
+            while lane is not None and (passed := queue.pass_by(lane, moments, now)):
+                self._taken.update(dict.fromkeys(passed, queue))
+                self._found.extend(passed)
+                self.has_met_expired = True
+                lane = queue.oldest() if correl_id is None else correl_id
+        return lane, 0 if lane is None else queue.take(lane)
+
+    def _take_named(self, queue: Queue, correl_id: bytes | None, msg_id: bytes, now_us: NowUs) -> int:
+        for message in self.browse(queue, correl_id, msg_id, now_us()):
             self._take_from_lane(queue, message)
             return message.sequence
         return 0
@@ -232,19 +279,20 @@ class Expiries:
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Queue]] = []
-        self._sequences: set[int] = set()
+        #: The moment of each, in microseconds since 1970, by its sequence number.
+        self.moments: dict[int, int] = {}
 
     def add(self, expires_us: int, sequence: int, queue: Queue) -> None:
         """A message became available, perhaps again. It expires at that moment, in microseconds since 1970."""
-        self._sequences.add(sequence)
+        self.moments[sequence] = expires_us
         heappush(self._heap, (expires_us, sequence, queue))
-        if len(self._heap) > 2 * len(self._sequences) + _STALE_EXPIRIES:
-            self._heap = [entry for entry in self._heap if entry[1] in self._sequences]
+        if len(self._heap) > 2 * len(self.moments) + _STALE_EXPIRIES:
+            self._heap = [entry for entry in self._heap if entry[1] in self.moments]
             heapify(self._heap)
 
     def discard(self, sequence: int) -> None:
         """The message has gone."""
-        self._sequences.discard(sequence)
+        self.moments.pop(sequence, None)
 
     def due(self, now_us: int) -> Iterator[tuple[int, Queue]]:
         """Takes off due entries: sequence number and queue. Some of their messages may have gone, or be taken now."""

@@ -119,6 +119,7 @@ class Engine:
             fail=self._fail,
         )
         self._expiry = Expiry(self, self._available)
+        self.destroy_found = self._expiry.destroy_found
         self._load(measured_queues)
 
     @classmethod
@@ -263,12 +264,12 @@ class Engine:
         """Takes the oldest available message that matches, or None.
 
         The caller has it alone, until a unit of work removes it (`UnitOfWork.remove`) or `give_back` returns it.
+        Expired messages before it are passed by, and destroyed now and in later turns of the event loop.
         """
-        while (message := self._available.take(queue, correl_id, msg_id)) is not None:
-            if not message.expires_us or message.expires_us > self.now_us():
-                return message
-            self._expiry.destroy(queue, message)
-        return None
+        message = self._available.take(queue, correl_id, msg_id, self.now_us)
+        if self._available.has_met_expired:
+            self._expiry.found()
+        return message
 
     def take_number(self, queue: Queue, sequence: int) -> Message | None:
         """Takes the available message with that number off `queue`, or None; as `take`."""
@@ -291,7 +292,7 @@ class Engine:
     def browse(self, queue: Queue, correl_id: bytes | None = None, msg_id: bytes | None = None) -> Iterable[Message]:
         """The available messages that match when the iteration reaches them, oldest first."""
         now_us = self.now_us()
-        for message in self._available.browse(queue, correl_id, msg_id):
+        for message in self._available.browse(queue, correl_id, msg_id, now_us if self.has_loop else 0):
             if not message.expires_us or message.expires_us > now_us:
                 yield message
 
@@ -335,10 +336,7 @@ class Engine:
         unit.puts = kept
 
     def before_commit(self, callback: Callable[[], None]) -> None:
-        """Calls back once, before the units submitted so far are written.
-
-        Units that the callback submits, and state that it adds to those units, are committed with them.
-        """
+        """Calls back once, before the units submitted so far are written. They are committed with all that it adds."""
         self._commits.before_commit(callback)
 
     def note_first(self, make: Callable[[], list[Note]]) -> None:
@@ -359,8 +357,8 @@ class Engine:
         """One value of a kind, as last committed; None if there is none."""
         try:
             return self._store.state(kind, key)
-        except StoreError as error:  # an unreadable store is as bad as an unwritable one
-            self._fail(error)
+        except StoreError as error:
+            self._fail(error)  # an unreadable store is as bad as an unwritable one
             raise
 
     def each_state(self, kind: StateKind, prefix: bytes = b"", *, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:

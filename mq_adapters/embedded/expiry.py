@@ -1,7 +1,9 @@
-"""Expired messages: they are destroyed and reported when a get finds them, and a few at each tick."""
+"""Expired messages: they are destroyed and reported when a get has met them, and at each tick, a few in each turn.
+
+A get passes by all that it meets, however many there are. The first are destroyed at once, the others in later turns.
+"""
 
 import time
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from mq_adapters.embedded.available_messages import AvailableMessages
@@ -25,13 +27,23 @@ class Expiry:
     def __init__(self, engine: "Engine", available: AvailableMessages) -> None:
         self._engine = engine
         self._available = available
-        #: Whether more expired messages are left, which a commit lets follow.
+        #: Whether this turn of the event loop has had its share. The next share follows a commit.
         self._goes_on = False
 
     def tick(self) -> None:
         """Destroys the messages that are due."""
         if not self._goes_on:
             self._destroy_some()
+
+    def found(self) -> None:
+        """Destroys the messages that a get has met, behind those whose destruction goes on already."""
+        self._available.has_met_expired = False
+        self.tick()
+
+    def destroy_found(self, queue: Queue) -> None:
+        """Destroys all those of one queue that gets have met, because the queue is to be empty now."""
+        for each in self._available.take_found(queue):
+            self.destroy(*each)
 
     def destroy(self, queue: Queue, message: Message) -> None:
         """Destroys a taken message that has expired."""
@@ -50,17 +62,13 @@ class Expiry:
         self._goes_on = False
         if engine.failed is not None:
             return
-        expired = self._available.take_expired(engine.now_us())
-        for queue, message in self._some(expired) if engine.has_loop else expired:
-            self.destroy(queue, message)
-        if self._goes_on:
-            engine.submit(engine.begin(), lambda _unit: self._destroy_some())
-
-    def _some(self, expired: Iterator[tuple[Queue, Message]]) -> Iterator[tuple[Queue, Message]]:
-        """Those for which one turn of the event loop has time."""
-        ends_s = time.monotonic() + _MOST_S
-        for number, each in enumerate(expired, start=1):
-            yield each
-            if number == _AT_ONCE or time.monotonic() > ends_s:
+        destroyed, ends_s = 0, time.monotonic() + _MOST_S
+        for found in self._available.take_expired(engine.now_us()):
+            if engine.has_loop and not self._goes_on:
                 self._goes_on = True
+                engine.submit(engine.begin(), lambda _unit: self._destroy_some())
+            if found is not None:
+                self.destroy(*found)
+                destroyed += 1
+            if engine.has_loop and (destroyed == _AT_ONCE or time.monotonic() > ends_s):
                 return

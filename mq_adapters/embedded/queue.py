@@ -93,6 +93,22 @@ class Lane:
             self._numbers.popleft()
         return number
 
+    def pass_by(self, moments: dict[int, int], now_us: int) -> list[int]:
+        """Takes off the first numbers as long as their messages have expired; see Queue.pass_by."""
+        numbers, gone = self._numbers, self._gone
+        passed: list[int] = []
+        while numbers:
+            number = numbers[0]
+            if number in gone:
+                gone.discard(number)
+            else:
+                sequence = number & SEQUENCE_MASK
+                if not 0 < moments.get(sequence, 0) <= now_us:
+                    break
+                passed.append(sequence)
+            numbers.popleft()
+        return passed
+
     def discard(self, number: int) -> None:
         """Takes a number out of the middle."""
         if self.head() == number:
@@ -161,6 +177,13 @@ class PriorityLane:
             if not lane.head():
                 del self._bands[band]
         return number
+
+    def pass_by(self, moments: dict[int, int], now_us: int) -> list[int]:
+        """As of a Lane, in every priority."""
+        passed = [sequence for band in self._bands.values() for sequence in band.pass_by(moments, now_us)]
+        if passed:
+            self._bands = {priority: band for priority, band in self._bands.items() if band.head()}
+        return passed
 
     def discard(self, number: int) -> None:
         """Takes a number out of the middle."""
@@ -381,6 +404,17 @@ class Queue:
         if not lane.head():
             del self.lanes[correl_id]
         return number & SEQUENCE_MASK
+
+    def pass_by(self, correl_id: bytes, moments: dict[int, int], now_us: int) -> list[int]:
+        """Takes the messages at the head of a lane that have expired; returns their sequence numbers.
+
+        `moments` has the expiry of each message that has one, microseconds since 1970, by its sequence number.
+        """
+        lane = self.lanes.get(correl_id)
+        passed = lane.pass_by(moments, now_us) if lane is not None else []
+        if passed and lane is not None and not lane.head():
+            del self.lanes[correl_id]
+        return passed
 
     def discard(self, correl_id: bytes, number: int) -> None:
         """Takes one named message out of its lane."""

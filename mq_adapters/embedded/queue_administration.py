@@ -111,6 +111,8 @@ def _destroy_all(engine: Engine, queue: Queue, act: OperatorsAct) -> int:
         destroyed += len(unit.removals)
         engine.submit(unit)
         engine.commit_now()  # so that no more bodies are in memory at once
+    engine.destroy_found(queue)
+    engine.commit_now()
     return destroyed
 
 
