@@ -81,7 +81,7 @@ def spark_engine(
 
 
 @contextmanager
-def duck_engine(scratch: Path, memory: str) -> Iterator["Engine"]:
+def duck_engine(scratch: Path, memory: str, text_bytes: int) -> Iterator["Engine"]:
     """DuckDB as an engine. Raises EngineFailed, also for what goes wrong while it is used."""
     try:
         import duckdb
@@ -93,7 +93,7 @@ def duck_engine(scratch: Path, memory: str) -> Iterator["Engine"]:
         ) from None
     folder = Path(tempfile.mkdtemp(dir=scratch))
     try:
-        with closing(DuckEngine(folder, memory)) as engine:
+        with closing(DuckEngine(folder, memory, text_bytes)) as engine:
             yield engine
     except duckdb.Error as error:
         raise EngineFailed(f"DuckDB gave up: {str(error).splitlines()[0]}") from error

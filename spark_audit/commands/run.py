@@ -291,7 +291,7 @@ class _Run:
 
     def _engine(self, scratch: Path, text_bytes: int) -> "AbstractContextManager[Engine]":
         if self.is_on_duckdb:
-            return duck_engine(scratch, self.place.memory)
+            return duck_engine(scratch, self.place.memory, text_bytes)
         self.tell("starting Spark")
         return spark_engine(scratch, text_bytes, self.place, self.interruption)
 

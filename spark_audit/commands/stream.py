@@ -182,7 +182,7 @@ class _Engines:
     def engine(self, text_bytes: int) -> Iterator["Engine"]:
         """An engine for about so many bytes of text. Raises EngineFailed."""
         if self.options.engine == "duckdb":
-            with scratch_folder() as scratch, duck_engine(scratch, self.options.memory) as engine:
+            with scratch_folder() as scratch, duck_engine(scratch, self.options.memory, text_bytes) as engine:
                 yield engine
             return
         from spark_audit.engines.spark import SparkEngine

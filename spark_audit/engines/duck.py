@@ -1,6 +1,9 @@
 """DuckDB as the engine of an audit: processes beside this one read the facts, DuckDB asks them in this one.
 
 Nothing is downloaded: DuckDB's extensions are switched off, and files are read and written through pyarrow.
+
+The tables stand in memory where there is room for them. For a file DuckDB tries several ways to pack each column, which
+costs a tenth of an audit. What grows beyond the memory goes to `scratch` in either case.
 """
 
 import os
@@ -18,7 +21,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from spark_audit.engines.engine import MakeTable, Row, write_partitioned
-from spark_audit.facts.files import ARROW, write_facts
+from spark_audit.facts.files import ARROW, write_arrow
 from spark_audit.facts.pieces import Piece
 from spark_audit.facts.reading import Reading
 from spark_audit.facts.tables import TABLES, schema_of
@@ -26,20 +29,28 @@ from spark_audit.facts.tables import TABLES, schema_of
 #: Text that one process is worth.
 _PROCESS_BYTES: Final = 16 * 1024 * 1024
 _ROWS: Final = 2_000
+_UNITS: Final = {"k": 1_000, "m": 1_000**2, "g": 1_000**3, "t": 1_000**4}
+#: Memory for each byte of text for which tables stand there: they take 1.5 bytes, and queries need room beside them.
+_MEMORY_OF_A_BYTE: Final = 2
+_IN_MEMORY: Final = ":memory:"
 
 
 class DuckEngine:
-    """An engine in this process; files that it needs stand in `scratch`. `memory` is what DuckDB may take, as 2g."""
+    """An engine in this process; files that it needs stand in `scratch`. `memory` is what DuckDB may take, as 2g.
+
+    `text_bytes`: so much text will be read, about.
+    """
 
     name = "duckdb"
 
-    def __init__(self, scratch: Path, memory: str) -> None:
+    def __init__(self, scratch: Path, memory: str, text_bytes: int = 0) -> None:
         self._scratch = scratch
-        unit = {"k": "KB", "m": "MB", "g": "GB", "t": "TB"}[memory[-1].lower()]
+        number, unit = int(memory[:-1]), memory[-1].lower()
+        has_room = text_bytes * _MEMORY_OF_A_BYTE <= number * _UNITS[unit]
         self._database = duckdb.connect(
-            str(scratch / "facts.duckdb"),
+            _IN_MEMORY if has_room else str(scratch / "facts.duckdb"),
             config={
-                "memory_limit": memory[:-1] + unit,
+                "memory_limit": f"{number}{unit.upper()}B",
                 "temp_directory": str(scratch / "spilled"),
                 "autoinstall_known_extensions": "false",
                 "autoload_known_extensions": "false",
@@ -56,7 +67,7 @@ class DuckEngine:
         folder = self._scratch / "facts"
         folder.mkdir()
         processes = max(1, min(os.cpu_count() or 1, len(pieces), text_bytes // _PROCESS_BYTES + 1))
-        work = partial(_write_facts, reading=reading, folder=folder)
+        work = partial(write_arrow, reading=reading, folder=folder)
         if processes == 1:
             for task in enumerate(pieces):
                 work(task)
@@ -120,8 +131,3 @@ class DuckEngine:
     def close(self) -> None:
         """See Engine."""
         self._database.close()
-
-
-def _write_facts(task: tuple[int, Piece], *, reading: Reading, folder: Path) -> None:
-    number, piece = task
-    write_facts(piece, number, reading, folder, ARROW)

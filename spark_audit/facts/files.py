@@ -52,3 +52,9 @@ def write_facts(piece: Piece, number: int, reading: Reading, folder: Path, form:
         for writer in writers.values():
             writer.close()
     _READERS[reading] = reader
+
+
+def write_arrow(task: tuple[int, Piece], *, reading: Reading, folder: Path) -> None:
+    """Writes the facts of a numbered piece as files of Arrow. A process that does nothing else imports no engine."""
+    number, piece = task
+    write_facts(piece, number, reading, folder, ARROW)

@@ -82,11 +82,11 @@ def test_stream_says_a_problem_once_and_waits_for_it_to_end(tmp_path: Path, trai
 
     comes = iter([nothing, foreign, nothing, record, nothing, nothing])
 
-    def engine(scratch: Path, memory: str) -> contextlib.AbstractContextManager[Engine]:
+    def engine(scratch: Path, memory: str, text_bytes: int) -> contextlib.AbstractContextManager[Engine]:
         engines.append(len(list(trail.folder.iterdir())))
         if engines == [1, 2]:
             raise LocationFailed("segment 2", "it was removed while the trail was read (read it once more)")
-        return duck_engine(scratch, memory)
+        return duck_engine(scratch, memory, text_bytes)
 
     monkeypatch.setattr("spark_audit.commands.stream.duck_engine", engine)
     when_this_thread_sleeps(monkeypatch, lambda: next(comes, _the_end)())

@@ -114,6 +114,15 @@ def test_spark_says_what_duckdb_says(
     assert result == on_duckdb[0]
 
 
+@pytest.mark.parametrize(("text_bytes", "has_file"), [(500_000_000, False), (500_000_001, True)])
+def test_duckdb_says_the_same_with_its_tables_in_memory_and_in_a_file(
+    planted: AuditInput, on_duckdb: Any, tmp_path: Path, text_bytes: int, has_file: bool
+) -> None:
+    with closing(DuckEngine(tmp_path, "1g", text_bytes)) as engine:
+        assert (tmp_path / "facts.duckdb").exists() == has_file
+        assert (*_told(engine, planted),) == on_duckdb
+
+
 def test_every_control_finds_a_planted_fault(on_duckdb: tuple[dict[str, Any], list[Any]]) -> None:
     found = {row["control"] for row in on_duckdb[1]}
     assert {control.identifier for control in CONTROLS} - found == ELSEWHERE
