@@ -70,7 +70,8 @@ example: python -m benchmarks --seconds 5 --json figures.json qos1_offline laten
          python -m benchmarks --records 1000000 audit
          python -m benchmarks --against main --seconds 3 --pairs 8 --fail-under 0.95 qos1_offline
 
-Nothing else should run on the machine meanwhile. mosquitto is measured beside the gateway where it is installed.
+Nothing else should run on the machine meanwhile. mosquitto and RabbitMQ are measured beside
+the gateway where they are installed.
 
 --against measures the last commit here and another one in turns, both from their sources, and prints for each measure
 how they stand to each other: new / old, and the interval that holds this ratio with a confidence of 95 %. What is not
@@ -117,7 +118,7 @@ def writable_file(text: str) -> Path:
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Measure the gateway, beside mosquitto where it is installed, and the audit on both engines.",
+        description="Measure the gateway, beside mosquitto and RabbitMQ where they are, and the audit on both engines.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -8,7 +8,8 @@ from typing import Final
 from benchmarks.figures import Measure, Report, Row, latency_measures, ratio_notes
 from benchmarks.load.task import Task, generate
 from benchmarks.load.wire import leave_subscription
-from benchmarks.servers import KEPT_BEFORE_PUBACK, Server, each_server
+from benchmarks.rabbitmq import each_server_and_rabbitmq
+from benchmarks.servers import KEPT_BEFORE_PUBACK, Server
 
 NAME: Final = "latency"
 RATE: Final = 20_000
@@ -23,8 +24,8 @@ _CASES: Final = {
 
 
 def run(seconds: float) -> Report:
-    """Measures both cases on the gateway and on mosquitto."""
-    rows = [measure(server, case, seconds) for case in _CASES for server in each_server()]
+    """Measures both cases on the gateway, mosquitto and RabbitMQ."""
+    rows = [measure(server, case, seconds) for case in _CASES for server in each_server_and_rabbitmq()]
     return Report(
         name=NAME,
         title="QoS 1, PUBLISH to PUBACK, 64 B, one offline subscriber",

@@ -7,6 +7,7 @@ from typing import Final
 
 from benchmarks.figures import Measure, Report, Row, latency_measures, ratio_notes
 from benchmarks.load.task import Task, generate
+from benchmarks.rabbitmq import each_server_and_rabbitmq
 from benchmarks.servers import Server, cpu_s, each_server
 
 NAME: Final = "one_to_one"
@@ -18,8 +19,9 @@ _DURABLE: Final = ("nothing; the audit note follows soon", _NOTE.format("PUBACK"
 
 
 def run(seconds: float) -> Report:
-    """Measures the gateway and mosquitto at QoS 0, 1 and 2, each time afresh."""
-    rows = [measure(server, qos, seconds) for qos in (0, 1, 2) for server in each_server()]
+    """Measures the gateway and mosquitto at QoS 0, 1 and 2, each time afresh, and RabbitMQ, which has no QoS 2."""
+    servers = {0: each_server_and_rabbitmq, 1: each_server_and_rabbitmq, 2: each_server}
+    rows = [measure(server, qos, seconds) for qos, each in servers.items() for server in each()]
     return Report(
         name=NAME,
         title=f"publisher to subscriber, both connected, {WINDOW} under way, {PAYLOAD_BYTES} B",

@@ -13,6 +13,7 @@ from typing import Final
 from benchmarks.figures import Measure, Report, Row, latency_measures, ratio_notes
 from benchmarks.load.task import Outcome, Task, generate
 from benchmarks.load.wire import BenchmarkError, leave_subscription
+from benchmarks.rabbitmq import RabbitMq, rabbitmq_program
 from benchmarks.servers import AUTOSAVED, IN_MEMORY, KEPT_BEFORE_PUBACK, Gateway, Mosquitto, Server, Sink, cpu_s, peers
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.system_queues import AUDIT_QUEUE
@@ -31,12 +32,13 @@ _IDLE_SHARE: Final = 0.02
 
 
 def run(seconds: float) -> Report:
-    """Measures the gateway, mosquitto both ways, and the generator alone."""
+    """Measures the gateway, mosquitto both ways, RabbitMQ, and the generator alone."""
     capacity = generator_capacity()
     gateway_row, kept_note = measure_gateway(seconds)
     rows = (
         gateway_row,
-        *(measure_mosquitto(Mosquitto(persistence), seconds) for persistence in peers(IN_MEMORY, AUTOSAVED)),
+        *(measure_peer(Mosquitto(persistence), seconds) for persistence in peers(IN_MEMORY, AUTOSAVED)),
+        *((measure_peer(RabbitMq(), seconds),) if rabbitmq_program() else ()),
     )
     return Report(
         name=NAME,
@@ -80,7 +82,7 @@ def measure_gateway(seconds: float) -> tuple[Row, str]:
     )
 
 
-def measure_mosquitto(server: Mosquitto, seconds: float) -> Row:
+def measure_peer(server: Server, seconds: float) -> Row:
     with server:
         outcome, used_s = measure(server, seconds)
     return Row(subject=server.name, durable=server.durable, measures=tuple(_measures(outcome, used_s)))

@@ -204,7 +204,7 @@ class Mosquitto:
         )
         self._process = subprocess.Popen([program, "-c", str(configuration)], stderr=subprocess.DEVNULL)
         self.process_id = self._process.pid
-        wait_for_port(self.port, self._process)
+        wait_for_port(self.port, self._process, "mosquitto")
 
     def __enter__(self) -> Self:
         return self
@@ -269,8 +269,8 @@ def free_port() -> int:
     return port
 
 
-def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Returns when somebody listens there. BenchmarkError when the process ends, or it takes too long."""
+def wait_for_port(port: int, process: subprocess.Popen[bytes], name: str) -> None:
+    """Returns when the server of that name listens there. BenchmarkError when it ends, or takes too long."""
     deadline = time.monotonic() + _START_WAIT_S
     while time.monotonic() < deadline and process.poll() is None:
         try:
@@ -279,4 +279,4 @@ def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
             time.sleep(_POLL_S)
             continue
         return
-    raise BenchmarkError("mosquitto did not start")
+    raise BenchmarkError(f"{name} did not start")

@@ -14,6 +14,8 @@ _FOLDER: Final = Path(__file__).resolve().parents[1] / "reference"
 _FILES: Final = {"sources": "performance.json", "compiled": "performance-compiled.json"}
 _BENCHMARKS: Final = "qos1_offline one_to_one latency rates sizes retained"
 _OURS: Final = "rfhbridge"
+#: Servers beside it, by the beginning of their names. Ratios are to the first.
+_PEERS: Final = ("mosquitto", "RabbitMQ")
 #: Processes that ran or could run in the minute before; of a quiet machine it is near 0.
 _QUIET_LOAD: Final = 1.0
 _BUSY: Final = """
@@ -44,17 +46,17 @@ _HEADINGS: Final = {
 }
 
 INTRODUCTION: Final = f"""
-How fast the gateway is, beside mosquitto on the same machine in the same run. The load generator shares the cores with
-the server. [Benchmarks](../../benchmarks/README.md) says how it is measured, and has the figures of attacks, of idle
-connections and of the audit. These commands measure again:
+How fast the gateway is, beside mosquitto and RabbitMQ on the same machine in the same run. The load generator shares
+the cores with the server. [Benchmarks](../../benchmarks/README.md) says how it is measured, and has the figures of
+attacks, of idle connections and of the audit. These commands measure again:
 
     make bench ARGS="--seconds 2 --json docs/reference/{_FILES["sources"]} {_BENCHMARKS}"
     make docs
 
 "Times mosquitto" is the figure of the gateway divided by that of mosquitto in the same run. For a rate more is better,
 for CPU and latency less is. CPU is that of the server's own process. A latency counts from the moment at which a
-message was due. At a fixed rate the generator looks at the clock for the last 40 us before that moment, on a core that
-the server could use. With two cores, the gateway's latencies at 20,000 messages a second are 1.4 to 2 times as long.
+message was due. At a fixed rate the generator sleeps until that moment. With more than two cores it wakes 40 us before,
+and looks at the clock again and again; with two cores this would take one from the server.
 Below each table stands what was on the disk before the server answered: **mosquitto never syncs a message before it
 acknowledges**, so it does less for each.
 """.strip()
@@ -188,8 +190,9 @@ def _section(benchmark: str, measured: list[Run]) -> Iterator[str]:
     if benchmark in _CHARTS:
         yield f"![{_HEADINGS[benchmark]}: {_alternative(benchmark, measured)}]({_CHARTS[benchmark]})"
         yield ""
-    titles = ["Case", "Figure", *(title for run in measured for title in (_name_of(run), "times mosquitto"))]
-    yield from table([*titles, f"mosquitto beside {_name_of(first)}"], _rows(benchmark, measured))
+    titles = ["Case", "Figure", *(title for run in measured for title in (_name_of(run), f"times {_PEERS[0]}"))]
+    beside = [f"{peer} beside {_name_of(first)}" for peer in _peers_of(benchmark, first)]
+    yield from table([*titles, *beside], _rows(benchmark, measured))
     yield ""
     yield from _durable(benchmark, first)
     kept = [note for note in first.notes[benchmark] if " has " not in note]  # ratios stand in the table
@@ -207,9 +210,18 @@ def _rows(benchmark: str, measured: list[Run]) -> Iterator[list[str]]:
             cells = [case, f"{measure}, {units[measure]}"]
             for run in measured:
                 ours = run.value(benchmark, _OURS, case, measure)
-                theirs = run.value(benchmark, "mosquitto", case, measure)
+                theirs = run.value(benchmark, _PEERS[0], case, measure)
                 cells += [_text(ours), f"{ours / theirs:.2f}" if ours and theirs else ""]
-            yield [*cells, _text(first.value(benchmark, "mosquitto", case, measure))]
+            yield [
+                *cells,
+                *(_text(first.value(benchmark, peer, case, measure)) for peer in _peers_of(benchmark, first)),
+            ]
+
+
+def _peers_of(benchmark: str, run: Run) -> list[str]:
+    """The servers that a benchmark measured beside the gateway."""
+    subjects = {figure.subject for figure in run.figures if figure.benchmark == benchmark}
+    return [peer for peer in _PEERS if any(subject.startswith(peer) for subject in subjects)]
 
 
 def _durable(benchmark: str, run: Run) -> Iterator[str]:

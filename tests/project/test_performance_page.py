@@ -61,6 +61,20 @@ def test_a_figure_stands_beside_that_of_mosquitto_and_their_ratio(
     ]
 
 
+def test_rabbitmq_stands_in_the_table_where_it_was_measured(
+    measured: performance.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(performance._MEASURES, "rates", ("CPU",))
+    of_rabbitmq = replace(measured.figures[1], subject="RabbitMQ 3", value=120.0)
+    section = list(performance._section("rates", [replace(measured, figures=(*measured.figures, of_rabbitmq))]))
+    assert (
+        "| Case | Figure | rfhbridge | times mosquitto | mosquitto beside rfhbridge | RabbitMQ beside rfhbridge |"
+        in section
+    )
+    assert "| 1,000/s | CPU, us/message | 30 | 2.50 | 12 | 120 |" in section
+    assert not any("RabbitMQ" in line for line in performance._section("rates", [measured]))
+
+
 def test_a_chart_is_whole_and_draws_each_line_in_the_colour_of_its_server() -> None:
     lines = (
         Line(name="ours & p50", colour=0, points=((10, 1), (100, 10))),
