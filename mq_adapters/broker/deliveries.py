@@ -60,7 +60,7 @@ class Copy:
     `written` is the new header as its writer knows it (Message.written).
     """
 
-    identity: Identity
+    subscription: Subscription
     queue: Queue
     descriptor: MessageDescriptor
     header: bytes | None
@@ -149,13 +149,21 @@ class DeliveryMaker:
         refused_topics: tuple[str, ...] = (),
         generation: int = 0,
         object_changes: int = 0,
+        earlier: DeliveryPlan | None = None,
     ) -> DeliveryPlan:
-        """The plan for the matching subscriptions. It has no copies if some have content filters."""
+        """The plan for the matching subscriptions. It has no copies if some have content filters.
+
+        `earlier` is a plan for the same header and occasion, with the same objects, and other candidates.
+        """
         command = published.command
         assert isinstance(command, Publish)
         options = command.publication_options
         is_filtered = any(found.interest.filter for found in candidates)
-        copies, failures = ((), ()) if is_filtered else self.copies(published, recipients(candidates), occasion)
+        copies: tuple[Copy, ...] = ()
+        failures: tuple[Failure, ...] = ()
+        if not is_filtered:
+            known = {copy.subscription: copy for copy in earlier.copies} if earlier is not None else {}
+            copies, failures = self.copies(published, recipients(candidates), occasion, known)
         return DeliveryPlan(
             published=published,
             command=command,
@@ -179,7 +187,7 @@ class DeliveryMaker:
         """The plan for the candidates whose filters let a publication pass."""
         found = plan.choices.get(passed)
         if found is None:
-            copies, failures = self.copies(plan.published, recipients(passed), occasion)
+            copies, failures = self.copies(plan.published, recipients(passed), occasion, {})
             if len(plan.choices) >= KEPT_CHOICES:
                 plan.choices.clear()
             found = replace(plan, is_filtered=False, copies=copies, failures=failures, choices={})
@@ -188,17 +196,32 @@ class DeliveryMaker:
         return found
 
     def copies(
-        self, published: CommandHeader, chosen: tuple[Subscription, ...], occasion: Occasion
+        self,
+        published: CommandHeader,
+        chosen: tuple[Subscription, ...],
+        occasion: Occasion,
+        known: dict[Subscription, Copy],
     ) -> tuple[tuple[Copy, ...], tuple[Failure, ...]]:
-        """For each recipient a copy, or the reason why there is none."""
+        """For each recipient a copy, or the reason why there is none. `known` has copies that were made before.
+
+        Subscribers of one topic mostly want the same header, so that is decided anew only where one differs.
+        """
         copies: list[Copy] = []
         failures: list[Failure] = []
         headers: dict[WantedHeader, DeliveredHeader | MappingError] = {}
+        header: DeliveredHeader | MappingError | None = None
+        persistence = MQPER_NOT_PERSISTENT
+        last: Subscription | None = None
         for subscription in chosen:
-            wanted = _wanted_by(subscription, occasion)
-            if wanted not in headers:
-                headers[wanted] = _header(published, wanted)
-            made = self._copy(subscription, published, headers[wanted], occasion)
+            made: Copy | Failure | None = known.get(subscription)
+            if made is None:
+                if header is None or last is None or not _wants_the_same(subscription, last):
+                    wanted = _wanted_by(subscription, occasion)
+                    if wanted not in headers:
+                        headers[wanted] = _header(published, wanted)
+                    header, persistence = headers[wanted], _persistence(subscription, occasion.published_as.persistence)
+                    last = subscription
+                made = self._copy(subscription, published, header, persistence, occasion)
             if isinstance(made, Copy):
                 copies.append(made)
             elif made is not None:
@@ -210,13 +233,14 @@ class DeliveryMaker:
         subscription: Subscription,
         published: CommandHeader,
         header: DeliveredHeader | MappingError,
+        persistence: int,
         occasion: Occasion,
     ) -> Copy | Failure | None:
         """The copy for one subscription. None if its temporary queue is gone, because the subscription ends with it."""
         queue_name = subscription.identity.queue_name
         if isinstance(header, MappingError):
             return Failure(queue_name=queue_name, reason_code=header.reason_code)
-        descriptor = self._descriptor(subscription, occasion.published_as, header)
+        descriptor = self._descriptor(subscription, occasion.published_as, header, persistence)
         try:
             queue = self._engine.queue(queue_name)
         except QueueManagerError as error:
@@ -226,7 +250,7 @@ class DeliveryMaker:
                 queue_name=queue_name, reason_code=error.reason_code, descriptor=descriptor, header=header.data
             )
         return Copy(
-            identity=subscription.identity,
+            subscription=subscription,
             queue=queue,
             descriptor=descriptor,
             header=None if header.data is published.data else header.data,
@@ -235,7 +259,7 @@ class DeliveryMaker:
         )
 
     def _descriptor(
-        self, subscription: Subscription, published_as: PublishedAs, header: DeliveredHeader
+        self, subscription: Subscription, published_as: PublishedAs, header: DeliveredHeader, persistence: int
     ) -> MessageDescriptor:
         """MQMD of the copies for a subscription (IBM MQ, "Message descriptor for publications")."""
         key = (subscription, published_as, header.format, header.coded_char_set_id, header.encoding)
@@ -249,7 +273,7 @@ class DeliveryMaker:
                 coded_char_set_id=header.coded_char_set_id,
                 format=header.format,
                 priority=published_as.priority,
-                persistence=_persistence(subscription, published_as.persistence),
+                persistence=persistence,
                 correl_id=_correl_id(subscription.identity),
                 reply_to_q_mgr=self._engine.name,
                 user_identifier=subscription.user_identifier,
@@ -283,6 +307,16 @@ def _wanted_by(subscription: Subscription, occasion: Occasion) -> WantedHeader:
         point=occasion.point,
         user_data=subscription.user_data,
         return_address=occasion.return_address,
+    )
+
+
+def _wants_the_same(one: Subscription, other: Subscription) -> bool:
+    """Whether two subscriptions of one space want the same header and persistence (`_wanted_by`, `_persistence`)."""
+    return (
+        one.dialect is other.dialect
+        and one.options == other.options
+        and one.user_data == other.user_data
+        and one.stream_name == other.stream_name
     )
 
 

@@ -59,7 +59,7 @@ class Distributor:
         header: bytes | None = None
         changed = body
         for copy in plan.copies:
-            if without is not None and copy.identity == without:
+            if without is not None and copy.subscription.identity == without:
                 continue
             if copy.header is None:
                 sent = Message(copy.descriptor, body, origin)

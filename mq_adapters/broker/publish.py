@@ -74,7 +74,7 @@ class InputQueue:
                 return
             received = plan.published if plan is not None else received_command(message)
             try:
-                plan = self._read(unit, message, received, key)
+                plan = self._read(unit, message, received, key, plan)
             except CommandRefusal as refusal:
                 self._responder.refuse(unit, message, received, refusal, queue.name)
                 return
@@ -124,9 +124,14 @@ class InputQueue:
         return self._distributor.candidates(published, matching)
 
     def _read(
-        self, unit: UnitOfWork, message: Message, received: CommandHeader | UnreadableCommand, key: PlanKey
+        self,
+        unit: UnitOfWork,
+        message: Message,
+        received: CommandHeader | UnreadableCommand,
+        key: PlanKey,
+        stale: DeliveryPlan | None,
     ) -> DeliveryPlan | None:
-        """The plan of a publication with a new header. Carries out any other command, and returns None."""
+        """The plan of a publication with a new header, or a stale plan. Carries out any other command: None."""
         if isinstance(received, UnreadableCommand):
             raise refusal_of(received)
         command = received.command
@@ -138,10 +143,21 @@ class InputQueue:
             refused = self._delete(unit, command, received.dialect, stream_name)
             self._answer(unit, message, received, tuple(publish_refusal((topic,)).reason for topic in refused))
             return None
-        return self._plan(message, received, stream_name, key)
+        return self._plan(message, received, stream_name, key, stale)
 
-    def _plan(self, message: Message, published: CommandHeader, stream_name: str, key: PlanKey) -> DeliveryPlan:
-        """The plan for the topics on which publishing is allowed; 3081 if there are none."""
+    def _plan(
+        self,
+        message: Message,
+        published: CommandHeader,
+        stream_name: str,
+        key: PlanKey,
+        stale: DeliveryPlan | None,
+    ) -> DeliveryPlan:
+        """The plan for the topics on which publishing is allowed; 3081 if there are none.
+
+        With the same objects the copies of a stale plan are still right, and only those of new subscriptions are made.
+        """
+        changes = self._objects.changes
         named = published.command.topics
         routing_topics = self._spaces.routing_topics(stream_name, named)
         closed = self._permissions.refused_topics(self._space, routing_topics)
@@ -158,7 +174,8 @@ class InputQueue:
             routing_topics=routing_topics,
             refused_topics=refused,
             generation=self._index.generation,
-            object_changes=self._objects.changes,
+            object_changes=changes,
+            earlier=stale if stale is not None and stale.object_changes == changes else None,
         )
         if published.data == key[0] and not plan.failures and occasion.return_address is None:
             self._plans.put(key, plan)

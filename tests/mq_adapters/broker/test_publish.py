@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from mq_adapters.broker import deliveries
 from mq_adapters.embedded import queue_administration
 from mq_adapters.embedded.mqsc import subscriptions as mqsc_subscriptions
 
@@ -416,6 +417,44 @@ def test_descriptors_and_deliveries_are_shared_by_publications_with_the_same_hea
     assert first.descriptor is second.descriptor
     assert first_delivery is second_delivery
     assert (first.body[-1:], second.body[-1:]) == (b"1", b"2")
+
+
+def test_a_new_subscriber_leaves_the_deliveries_to_the_others_as_they_were(station):
+    header = "<psc><Command>Publish</Command><Topic>a</Topic></psc>"
+    for queue in ("OLD", "NEW"):
+        station.control(f"<psc><Command>RegSub</Command><QName>{queue}</QName><Topic>a</Topic></psc>")
+    station.publish(header)
+    station.control("<psc><Command>RegSub</Command><QName>REPLY</QName><Topic>a</Topic></psc>")
+    station.control("<psc><Command>DeregSub</Command><QName>OLD</QName><Topic>a</Topic></psc>")
+    station.publish(header)
+    _, before, after, new = (delivery for _, _, delivery in station.listener.copies)
+    assert after is before
+    assert (after.queue_name, new.queue_name) == ("NEW", "REPLY")
+
+
+def test_subscribers_who_want_the_same_header_have_it_decided_once(station, monkeypatch):
+    decided = []
+    wanted_by = deliveries._wanted_by
+    monkeypatch.setattr(deliveries, "_wanted_by", lambda *args: decided.append(args) or wanted_by(*args))
+    for number in range(1, 31):
+        station.subscribe_new("a", "<RegOpt>CorrelAsId</RegOpt>", correl_id=bytes([number]) * 24)
+    decided.clear()
+    station.publish("<psc><Command>Publish</Command><Topic>a</Topic></psc>")
+    assert (len(station.take_all("NEW")), len(decided)) == (30, 1)
+
+
+def test_neighbours_who_want_different_copies_get_their_own(station):
+    """In the order of registration, each with a header or a persistence of its own."""
+    user_data, persistent = "<SubUserData>mine</SubUserData>", "<RegOpt>Pers</RegOpt>"
+    for number, differs in enumerate(("", persistent, user_data, "", "")):
+        station.subscribe_new("a", f"<RegOpt>CorrelAsId</RegOpt>{differs}", correl_id=bytes([number + 1]) * 24)
+    station.control("MQPSCommand RegSub MQPSRegOpts CorrelAsId MQPSQName NEW MQPSTopic a", correl_id=b"6" * 24)
+    station.publish("<psc><Command>Publish</Command><Topic>a</Topic></psc>", persistence=0)
+    copies = station.take_all("NEW")
+    assert [copy.descriptor.persistence for copy in copies] == [0, 1, 0, 0, 0, 0]
+    assert [b"mine" in copy.body for copy in copies] == [False, False, True, False, False, False]
+    assert [copy.descriptor.format for copy in copies] == [MQRFH2] * 5 + [MQRFH]
+    assert [copy.descriptor.correl_id[:1] for copy in copies] == [b"\1", b"\2", b"\3", b"\4", b"\5", b"6"]
 
 
 def test_subscriber_queue_that_comes_late_is_served_from_then_on(station):
