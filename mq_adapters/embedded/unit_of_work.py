@@ -92,10 +92,30 @@ class ApplicationIdentity(NamedTuple):
 Removal = tuple["Queue", Message, Departure]
 
 
+class _CountedPuts:
+    """How many messages of a list of puts are for each queue. The list only grows, and each put is looked at once."""
+
+    __slots__ = ("numbers", "puts", "up_to")
+
+    def __init__(self, puts: list[tuple["Queue", Message]]) -> None:
+        self.puts = puts
+        self.up_to = 0
+        self.numbers: dict[Queue, int] = {}
+
+    def on(self, queue: "Queue") -> int:
+        puts, numbers = self.puts, self.numbers
+        for place in range(self.up_to, len(puts)):
+            found = puts[place][0]
+            numbers[found] = numbers.get(found, 0) + 1
+        self.up_to = len(puts)
+        return numbers.get(queue, 0)
+
+
 class UnitOfWork:
     """Collects changes. `Engine.submit` commits them, and then calls `on_committed`."""
 
     __slots__ = (
+        "_counted",
         "answered",
         "application",
         "counts",
@@ -131,14 +151,18 @@ class UnitOfWork:
         #: An application began it with MQBEGIN; else each call of it is a unit of its own.
         self.is_explicit = False
         self.on_committed: Callable[[UnitOfWork], None] | None = None
+        self._counted: _CountedPuts | None = None
 
     def put(self, queue: "Queue", message: Message) -> None:
         """Add a message that the engine has numbered (`Engine.put` does both)."""
         self.puts.append((queue, message))
 
     def puts_on(self, queue: "Queue") -> int:
-        """How many messages of the unit are for a queue."""
-        return sum(1 for found, _ in self.puts if found is queue)
+        """How many messages of the unit are for a queue. Each put of a large unit may ask for it."""
+        counted = self._counted
+        if counted is None or counted.puts is not self.puts:  # the unit has another list when it is carried out
+            counted = self._counted = _CountedPuts(self.puts)
+        return counted.on(queue)
 
     def remove(self, queue: "Queue", message: Message, departure: Departure) -> None:
         """Destroy a message that was taken off its lane; `departure` says why, for the balance."""

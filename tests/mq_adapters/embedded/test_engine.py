@@ -8,6 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded import expiry, group_commit, message_cache
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
@@ -434,6 +435,38 @@ def test_messages_that_expire_together_are_destroyed_at_once_where_there_is_no_l
     engine.tick()
     assert engine.queue("ORDERS").depth == 0
     engine.close()
+
+
+def test_each_put_of_a_unit_on_a_temporary_queue_is_looked_at_once(engine):
+    """A publication to ten thousand subscribers on temporary queues took two seconds."""
+
+    class Puts(list):
+        looked_at = 0
+
+        def __getitem__(self, place):
+            Puts.looked_at += 1
+            return super().__getitem__(place)
+
+        def __iter__(self):
+            Puts.looked_at += len(self)
+            return super().__iter__()
+
+    queues = []
+    for name in ("TEMPORARY.1", "TEMPORARY.2"):
+        engine.objects.define(Definition(object_type=ObjectType.QMODEL, name=f"MODEL.{name}", said={"MAXDEPTH": 30}))
+        queues.append(engine.queue(engine.objects.create_dynamic(f"MODEL.{name}", name).name))
+    unit = engine.begin()
+    unit.puts = Puts()
+    for _ in range(30):
+        for queue in queues:
+            engine.put(unit, queue, message(b"x", persistence=MQPER_NOT_PERSISTENT))
+    assert Puts.looked_at <= 60
+    for queue in queues:
+        with pytest.raises(QueueManagerError, match="2053"):
+            engine.put(unit, queue, message(b"one too many", persistence=MQPER_NOT_PERSISTENT))
+    unit.puts = []
+    engine.put(unit, queues[0], message(b"x", persistence=MQPER_NOT_PERSISTENT))
+    assert (unit.puts_on(queues[0]), unit.puts_on(queues[1])) == (1, 0)
 
 
 def test_serving_a_queue_drains_what_waited_on_it(data_folder):
