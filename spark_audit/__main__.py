@@ -13,7 +13,8 @@ bulk --in DIR [--converted DIR] --out DIR
     Judges an archive of captured messages and their conversions; writes the same files as `run`. Exit codes of `run`.
 
 stream [--data DIR]... [--trail DIR]... --out DIR --checkpoint DIR [--once]
-    Every control over closed segments as they come, each finding once: OUT/NNNNNNNN/findings.jsonl and result.json.
+    Every control over closed segments as they come, each finding once: findings.jsonl, result.json and seal.json in
+    OUT/NNNNNNNN.
     Exit 0: no violation; 1: violations, or a trail was rewritten; 2: nothing that could be judged; 3: usage.
 
 convert --to mqrfh|mqrfh2 --in DIR --out DIR [--mode strict|extended]

@@ -76,13 +76,17 @@ class Seal:
         return is_signature_of(self.public_key, self.signature, self.signing_input())
 
 
-def write_seal(folder: Path, results: Iterable[Path], trails: Iterable[SealedTrail], signer: Signer | None) -> None:
-    """Seals files, and all files of folders, that an audit wrote into a folder. Raises OSError."""
+def seal_of(folder: Path, results: Iterable[Path], trails: Iterable[SealedTrail], signer: Signer | None) -> Seal:
+    """The seal of files, and of all files of folders, that an audit wrote into a folder. Raises OSError."""
     files = {path.relative_to(folder).as_posix(): _sha256(path) for each in results for path in _files_in(each)}
     seal = Seal(trails=tuple(trails), files=files)
-    sealed = seal if signer is None else seal.signed(signer)
+    return seal if signer is None else seal.signed(signer)
+
+
+def write_seal(folder: Path, results: Iterable[Path], trails: Iterable[SealedTrail], signer: Signer | None) -> None:
+    """Writes the seal of results beside them. Raises OSError."""
     unfinished = folder / f"{SEAL}.part"
-    unfinished.write_bytes(sealed.to_bytes())
+    unfinished.write_bytes(seal_of(folder, results, trails, signer).to_bytes())
     unfinished.replace(folder / SEAL)
 
 

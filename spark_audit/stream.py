@@ -7,7 +7,8 @@ as what takes seconds. Two things have a trail read from its beginning, and what
     a record names what had ended before the state    everything up to the end of the batch is read at once
     the program, policy or rules are others           everything is judged once more, in batches
 
-A batch whose lines tell nothing that could be judged is not reported: the next segments are added to it.
+A batch whose lines tell nothing that could be judged is not reported: the next segments are added to it. The results of
+a batch have a seal (seal.py) by the key of the checkpoint.
 """
 
 import json
@@ -31,6 +32,7 @@ from spark_audit.policy import Policy
 from spark_audit.read import TrailFiles, trail_files
 from spark_audit.report.files import RESULT_FILE
 from spark_audit.result import AuditResult, counted
+from spark_audit.seal import SEAL, seal_of
 
 FINDINGS_FILE: Final = "findings.jsonl"
 #: Bytes of text of one batch. A larger segment is a batch by itself.
@@ -136,18 +138,22 @@ class Stream:
             )
             result = replace(result, policy=policy.name, policy_sha256=policy.sha256, policy_text=policy.text)
             if result.controls:
-                unfinished = self._write(trail, result, engine)
-                self.checkpoint.finish(trail, state_behind(engine, made, self.checkpoint.rules), unfinished)
+                state = state_behind(engine, made, self.checkpoint.rules)
+                unfinished = self._write(trail, result, engine, state)
+                self.checkpoint.finish(trail, state, unfinished)
         return result
 
-    def _write(self, trail: Location, result: AuditResult, engine: Engine) -> Path:
-        """Writes the folder of the next batch, beside its place. Raises OSError."""
+    def _write(self, trail: Location, result: AuditResult, engine: Engine, state: State) -> Path:
+        """Writes the folder of the next batch, beside its place, with its seal. Raises OSError."""
         place = self.checkpoint.next_folder
         unfinished = place.with_name(f".{place.name}.part")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
         _write_file(unfinished / FINDINGS_FILE, _findings(int(place.name), trail, result, engine))
         _write_file(unfinished / RESULT_FILE, (result.as_json().encode(),))
+        trails = (each.sealed() for each in state.trails)
+        seal = seal_of(unfinished, (unfinished,), trails, self.checkpoint.signer)
+        _write_file(unfinished / SEAL, (seal.to_bytes(),))
         return unfinished
 
 

@@ -13,11 +13,15 @@ import pytest
 
 from spark_audit import stream as stream_module
 from spark_audit.increments import checkpoint as checkpoint_module
-from spark_audit.increments.checkpoint import Checkpoint
+from spark_audit.increments.checkpoint import KEY_FILE, Checkpoint
 from spark_audit.increments.trails import OtherTrail
+from spark_audit.pack import PackContents, write_pack
 from spark_audit.report import figures
+from spark_audit.report.files import RESULT_FILE
 from spark_audit.result import Verdict
-from spark_audit.stream import Stream
+from spark_audit.seal import read_seal, why_not_of
+from spark_audit.stream import FINDINGS_FILE, Stream
+from spark_audit.trail.signature import signer_of_pem
 from tests.spark_audit.conftest import GATEWAY, SignedTrail, TrailBuilder, policy_of
 from tests.spark_audit.controls.conftest import Story, message
 from tests.spark_audit.streaming import Streaming, told_by_stream, told_in
@@ -171,6 +175,29 @@ def test_digests_of_segments_that_are_read_later_raise_no_alarm(tmp_path: Path, 
     streaming.run(signed.folder)
     told = [each for each in told_in(streaming.out) if each["control"] == "integrity.digests"]
     assert [(each["batch"], each["subject"]) for each in told] == [(1, signed.segments[2])]
+
+
+def test_each_batch_is_sealed_and_its_seal_holds_while_the_trail_grows(
+    tmp_path: Path, signed: SignedTrail, each_segment: None
+) -> None:
+    streaming, other = Streaming(tmp_path, OF_SOME_CONTROLS), TrailBuilder(tmp_path / "other")
+    for _ in range(2):
+        signed.records(3)
+        signed.close()
+        streaming.run(signed.folder)
+    first, second = (streaming.out / f"{number:08d}" for number in (1, 2))
+    key = signer_of_pem((streaming.folder / "checkpoint" / KEY_FILE).read_bytes()).public_key
+    for number, batch in enumerate((first, second), start=1):
+        seal = read_seal(batch)
+        assert (seal.is_signed(), seal.public_key, set(seal.files)) == (True, key, {FINDINGS_FILE, RESULT_FILE})
+        assert [trail.digests for trail in seal.trails] == [number]
+        assert why_not_of(batch, signed.folder) == ""
+    _accepted(other, 1)
+    assert "of another trail" in why_not_of(first, _segment(other, 1))
+    write_pack(PackContents(trail=signed.folder, results=second, code_version="0"), tmp_path / "pack.zip")
+    for batch, name in ((first, FINDINGS_FILE), (second, RESULT_FILE)):
+        (batch / name).write_bytes(b"{}")
+        assert why_not_of(batch, signed.folder) == f"{name} was changed"
 
 
 def test_a_trail_whose_beginning_retention_removed_begins_late(tmp_path: Path, signed: SignedTrail) -> None:

@@ -71,10 +71,10 @@ def ingest(values: Values) -> int:
 def stream(values: Values) -> int:
     """Judge each closed segment when it comes, on Spark or DuckDB.
 
-    The controls are those of `audit run`. Each batch gets DIR/NNNNNNNN/findings.jsonl and result.json, and goes on from
-    the state in the checkpoint: it costs its own records and what is open. After a restart or a kill the same command
-    continues, and reports nothing twice. Exit code 0: no violation; 1: violations, or a trail was rewritten or cut; 2:
-    not evaluable; 3: wrong use.
+    The controls are those of `audit run`. Each batch gets a folder DIR/NNNNNNNN with findings.jsonl, result.json and a
+    seal, and goes on from the state in the checkpoint: it costs its own records and what is open. After a restart or a
+    kill the same command continues, and reports nothing twice. Exit code 0: no violation; 1: violations, or a trail was
+    rewritten or cut; 2: not evaluable; 3: wrong use.
     """
     environment = _environment(values)
     folders = _data_folders(values)
