@@ -16,14 +16,14 @@ from spark_audit.custody.commands import COLUMNS
 from spark_audit.custody.findings import Custody, Finding
 from spark_audit.custody.memory import Memory, replayed_from
 from spark_audit.custody.replay import replayed
-from spark_audit.engines.engine import VIOLATION
+from spark_audit.engines.engine import VIOLATION, Columns
 
 if TYPE_CHECKING:
     from spark_audit.audit_input import AuditInput
     from spark_audit.engines.engine import Engine
 
 #: Kinds that the replay passes over are in it too, so that it sees where a record is missing.
-_RECORDS: Final = f"SELECT {', '.join(COLUMNS)} FROM records"
+_RECORDS: Final = Columns("records", COLUMNS)
 #: Those that were not replayed before the state from which this audit goes on; of the carried ones the last commit.
 _RECORDS_SINCE: Final = f"""
 SELECT {", ".join(f"told.{name}" for name in COLUMNS)} FROM records AS told

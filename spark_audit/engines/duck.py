@@ -20,7 +20,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from spark_audit.engines.engine import MakeTable, Row, write_partitioned
+from spark_audit.engines.engine import Columns, MakeTable, Row, write_partitioned
 from spark_audit.facts.files import ARROW, write_arrow
 from spark_audit.facts.pieces import Piece
 from spark_audit.facts.reading import Reading
@@ -96,8 +96,11 @@ class DuckEngine:
         """See Engine."""
         self.keep(name, query)
 
-    def keep_in_order(self, name: str, query: str, by: tuple[str, str], make: MakeTable, schema: pa.Schema) -> None:
+    def keep_in_order(
+        self, name: str, asked: str | Columns, by: tuple[str, str], make: MakeTable, schema: pa.Schema
+    ) -> None:
         """See Engine. One process makes the table, a batch at a time."""
+        query = asked.query if isinstance(asked, Columns) else asked
         rows = self._database.cursor().sql(f"{query} ORDER BY {', '.join(by)}").to_arrow_reader(_ROWS)
         self._make(name, pa.Table.from_batches(make(rows), schema=schema))
 

@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -14,6 +14,20 @@ from spark_audit.facts.reading import Reading
 Row = dict[str, Any]
 #: Makes rows of rows; any process may call it.
 MakeTable = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+class Columns(NamedTuple):
+    """All rows of a table of facts, with these columns."""
+
+    table: str
+    columns: tuple[str, ...]
+
+    @property
+    def query(self) -> str:
+        """The same in SQL."""
+        return f"SELECT {', '.join(self.columns)} FROM {self.table}"
+
+
 #: Columns of a violation.
 VIOLATION: Final = pa.schema(
     [
@@ -51,8 +65,10 @@ class Engine(Protocol):
         """The same for a query that gives few rows or none, unless much is wrong."""
         ...
 
-    def keep_in_order(self, name: str, query: str, by: tuple[str, str], make: MakeTable, schema: pa.Schema) -> None:
-        """Makes a table of few rows by a function, once. It gets the rows of a query in an order.
+    def keep_in_order(
+        self, name: str, asked: str | Columns, by: tuple[str, str], make: MakeTable, schema: pa.Schema
+    ) -> None:
+        """Makes a table of few rows by a function, once. It gets the rows of a query, or of a table, in an order.
 
         `by` are the columns of the order. A worker gets all rows with the same value of the first one.
         """

@@ -20,7 +20,8 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from spark_audit.engines.engine import MakeTable, Row, write_partitioned
+from spark_audit.engines.engine import Columns, MakeTable, Row, write_partitioned
+from spark_audit.engines.files_in_order import files_in_order, rows_of
 from spark_audit.facts.files import PARQUET, write_facts
 from spark_audit.facts.pieces import Piece
 from spark_audit.facts.reader import FactReader
@@ -56,6 +57,8 @@ class SparkEngine:
         self._spark = spark
         self._kept: list[DataFrame] = []
         self._folder = Path(tempfile.mkdtemp(dir=scratch)) if scratch else None
+        #: Folders with the files of tables of facts, as workers have written them.
+        self._written: dict[str, Path] = {}
         self._files = 0
         self._are_few = False
 
@@ -91,6 +94,7 @@ class SparkEngine:
             if (folder / table).exists():
                 rows = self._spark.read.schema(from_arrow_schema(schema_of(table))).parquet(str(folder / table))
                 rows.createOrReplaceTempView(table)
+                self._written[table] = folder / table
             else:
                 self.give(table, schema_of(table).empty_table())
 
@@ -106,9 +110,17 @@ class SparkEngine:
             if rows.count() <= _FEW_ROWS:
                 self.give(name, rows.toArrow())
 
-    def keep_in_order(self, name: str, query: str, by: tuple[str, str], make: MakeTable, schema: pa.Schema) -> None:
-        """See Engine. Each worker takes the rows of some gateways."""
-        frame = self._spark.sql(query)
+    def keep_in_order(
+        self, name: str, asked: str | Columns, by: tuple[str, str], make: MakeTable, schema: pa.Schema
+    ) -> None:
+        """See Engine. Each worker takes the rows of some gateways; from files in their order it takes them itself."""
+        groups = self._files_in_order(asked, by) if isinstance(asked, Columns) else None
+        if groups and isinstance(asked, Columns):
+            numbers = self._spark.range(0, len(groups), 1, min(len(groups), self._partitions))
+            work = partial(_make_of_files, groups=groups, columns=asked.columns, make=make)
+            self._keep(name, numbers.mapInArrow(work, from_arrow_schema(schema)))
+            return
+        frame = self._spark.sql(asked.query if isinstance(asked, Columns) else asked)
         if self._are_few:
             rows = frame.sort(*by).toArrow()
             self.give(name, pa.Table.from_batches(make(rows.to_batches()), schema=schema))
@@ -123,12 +135,12 @@ class SparkEngine:
 
     def give(self, name: str, table: pa.Table) -> None:
         """See Engine."""
-        self._spark.createDataFrame(table).createOrReplaceTempView(name)
+        self._view(name, self._spark.createDataFrame(table))
 
     def add(self, name: str, table: pa.Table) -> None:
         """See Engine."""
         frame = self._spark.table(name).unionByName(self._spark.createDataFrame(table))
-        frame.createOrReplaceTempView(name)
+        self._view(name, frame)
 
     def rows(self, query: str) -> list[Row]:
         """See Engine."""
@@ -154,12 +166,21 @@ class SparkEngine:
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
 
+    def _files_in_order(self, asked: Columns, by: tuple[str, str]) -> list[tuple[Path, ...]] | None:
+        """The files of facts of a table, by gateway; None where there are none, or rows have to be sorted."""
+        folder = self._written.get(asked.table)
+        return None if folder is None else files_in_order(sorted(folder.glob(f"*{PARQUET}")), by)
+
+    @property
+    def _partitions(self) -> int:
+        return int(str(self._spark.conf.get(_PARTITIONS)))
+
     def _keep(self, name: str, frame: DataFrame) -> None:
         if self._are_few:
             self.give(name, frame.toArrow())
             return
         # A union has all partitions of its parts, and each of its tasks reads the plan of all parts anew.
-        kept = frame.coalesce(int(str(self._spark.conf.get(_PARTITIONS))))
+        kept = frame.coalesce(self._partitions)
         if self._folder:
             self._files += 1
             place = str(self._folder / f"{self._files}-{name}")
@@ -167,7 +188,12 @@ class SparkEngine:
             kept = self._spark.read.schema(kept.schema).parquet(place)
         else:
             self._kept.append(kept.persist(_ON_DISK))
-        kept.createOrReplaceTempView(name)
+        self._view(name, kept)
+
+    def _view(self, name: str, frame: DataFrame) -> None:
+        """Makes a table, perhaps in place of one of facts."""
+        self._written.pop(name, None)
+        frame.createOrReplaceTempView(name)
 
 
 def _batches_of(frame: DataFrame) -> pa.RecordBatchReader:
@@ -197,6 +223,15 @@ def _write(
         for number in numbers.column(0).to_pylist():
             write_facts(pieces[number], number, reading, folder, PARQUET)
         yield numbers
+
+
+def _make_of_files(
+    batches: Iterable[pa.RecordBatch], *, groups: Sequence[Sequence[Path]], columns: tuple[str, ...], make: MakeTable
+) -> Iterator[pa.RecordBatch]:
+    """What a function makes of the files of the groups whose numbers come in."""
+    for numbers in batches:
+        for number in numbers.column(0).to_pylist():
+            yield from make(rows_of(groups[number], columns, _ROWS))
 
 
 def _widened(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
