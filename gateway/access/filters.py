@@ -34,13 +34,14 @@ def covers(allowed: Sequence[str], asked: Sequence[str]) -> bool:
 
 
 def touches(denied: Sequence[str], asked: Sequence[str]) -> bool:
-    """Whether some topic is matched by both. The empty topic, which nobody can publish, counts as one."""
+    """Whether some topic is matched by both. The empty topic is none: nobody can publish it (MQTT-4.7.3-1)."""
     first = {denied[0], asked[0]}
     if first & {"+", "#"} and any(level.startswith("$") for level in first):
         return False
-    for ours, theirs in zip_longest(denied, asked):
+    for place, (ours, theirs) in enumerate(zip_longest(denied, asked)):
         if "#" in (ours, theirs):
-            return True
+            is_parent_alone = None in (ours, theirs)
+            return not (is_parent_alone and place == 1 and "" in first)
         if ours is None or theirs is None or (ours != theirs and "+" not in (ours, theirs)):
             return False
     return True

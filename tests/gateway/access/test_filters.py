@@ -26,7 +26,7 @@ levels_of_a_filter = st.builds(
 
 
 def topics_of(levels: tuple[str, ...]) -> set[str]:
-    return {topic for topic in TOPICS if matches("/".join(levels), topic, Scheme.MQTT)}
+    return {topic for topic in TOPICS if topic and matches("/".join(levels), topic, Scheme.MQTT)}
 
 
 @given(levels_of_a_filter, levels_of_a_filter)
@@ -49,6 +49,13 @@ def test_filters_touch_exactly_where_a_topic_is_matched_by_both(
 def test_the_empty_filter_level_is_a_level() -> None:
     assert touches(("", "#"), ("", "a"))
     assert not touches(("a", ""), ("a",))
+
+
+def test_the_empty_topic_which_nobody_can_publish_makes_no_filters_touch() -> None:
+    assert not touches(("", "#"), ("+",))
+    assert not touches(("+",), ("", "#"))
+    assert touches(("", "#"), ("+", "#"))
+    assert touches(("a", "#"), ("+",))
 
 
 @given(st.text(max_size=12), st.text(max_size=12) | st.none())
