@@ -157,7 +157,7 @@ class AvailableMessages:
     def take_found(self, queue: Queue) -> Iterator[tuple[Queue, Message]]:
         """Takes the expired messages of one queue that gets have met, all of them."""
         met = [sequence for sequence in self._found if self._taken[sequence] is queue]
-        self._found = deque(sequence for sequence in self._found if self._taken[sequence] is not queue)
+        self._found = deque([sequence for sequence in self._found if self._taken[sequence] is not queue])
         for sequence in met:
             found = self._found_one(sequence)
             if found is not None:
