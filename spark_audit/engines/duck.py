@@ -8,7 +8,7 @@ costs a tenth of an audit. What grows beyond the memory goes to `scratch` in eit
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib.metadata import version
@@ -18,7 +18,6 @@ from typing import Final
 
 import duckdb
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from spark_audit.engines.engine import Columns, MakeTable, Row, write_partitioned
 from spark_audit.facts.files import ARROW, write_arrow
@@ -46,9 +45,9 @@ class DuckEngine:
     def __init__(self, scratch: Path, memory: str, text_bytes: int = 0) -> None:
         self._scratch = scratch
         number, unit = int(memory[:-1]), memory[-1].lower()
-        has_room = text_bytes * _MEMORY_OF_A_BYTE <= number * _UNITS[unit]
+        self._is_in_memory = text_bytes * _MEMORY_OF_A_BYTE <= number * _UNITS[unit]
         self._database = duckdb.connect(
-            _IN_MEMORY if has_room else str(scratch / "facts.duckdb"),
+            _IN_MEMORY if self._is_in_memory else str(scratch / "facts.duckdb"),
             config={
                 "memory_limit": f"{number}{unit.upper()}B",
                 "temp_directory": str(scratch / "spilled"),
@@ -75,12 +74,12 @@ class DuckEngine:
             with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
                 for _done in pool.map(work, enumerate(pieces)):
                     pass
+        if self._is_in_memory:  # several threads would only wait for each other to keep the rows in order
+            self._database.execute("SET threads = 1")
         for table in TABLES:
-            files = sorted(map(str, (folder / table).glob(f"*{ARROW}")))
-            facts = (
-                ds.dataset(files, schema=schema_of(table), format="ipc") if files else schema_of(table).empty_table()
-            )
-            self._make(table, facts)
+            files = sorted((folder / table).glob(f"*{ARROW}"))
+            self._make(table, pa.RecordBatchReader.from_batches(schema_of(table), _batches_of(files)))
+        self._database.execute("RESET threads")
         shutil.rmtree(folder)
 
     def _make(self, name: str, rows: object) -> None:
@@ -134,3 +133,12 @@ class DuckEngine:
     def close(self) -> None:
         """See Engine."""
         self._database.close()
+
+
+def _batches_of(files: Iterable[Path]) -> Iterator[pa.RecordBatch]:
+    """The batches of files of Arrow. Their bytes are not copied."""
+    for path in files:
+        with pa.memory_map(str(path)) as file:
+            reader = pa.ipc.open_file(file)
+            for number in range(reader.num_record_batches):
+                yield reader.get_batch(number)
