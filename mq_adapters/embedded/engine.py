@@ -268,7 +268,7 @@ class Engine:
         """
         message = self._available.take(queue, correl_id, msg_id, self.now_us)
         if self._available.has_met_expired:
-            self._expiry.found()
+            self._expiry.found(queue)
         return message
 
     def take_number(self, queue: Queue, sequence: int) -> Message | None:

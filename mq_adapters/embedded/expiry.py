@@ -35,10 +35,16 @@ class Expiry:
         if not self._goes_on:
             self._destroy_some()
 
-    def found(self) -> None:
-        """Destroys the messages that a get has met, behind those whose destruction goes on already."""
+    def found(self, queue: Queue) -> None:
+        """Destroys the messages that a get from a queue has met, behind those whose destruction goes on already.
+
+        Without an event loop each is a commit of its own, so a command destroys no others.
+        """
         self._available.has_met_expired = False
-        self.tick()
+        if self._engine.has_loop:
+            self.tick()
+        else:
+            self.destroy_found(queue)
 
     def destroy_found(self, queue: Queue) -> None:
         """Destroys all those of one queue that gets have met, because the queue is to be empty now."""

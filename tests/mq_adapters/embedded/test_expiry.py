@@ -163,6 +163,20 @@ def test_a_get_by_msg_id_passes_by_expired_messages_with_that_msg_id(world: Worl
     assert (len(world.expired), world.queue.depth) == (3 * SHARE, 0)
 
 
+def test_a_get_of_a_command_destroys_those_alone_that_it_has_met(world: World) -> None:
+    """Each is a commit of its own there. The gateway destroys the others when it starts."""
+    other = world.engine.define("OTHER")
+    world.put(*(b"other",) * 3, queue=other, expiry=1)
+    bodies = world.put_expired(3)
+    world.put(b"alive")
+    world.engine.close()
+    world.engine = Engine.open(world.data_folder, now_us=lambda: world.now_us)
+    world.engine.on_expired = lambda _unit, _queue, message: world.expired.append(message.body)
+    world.queue = world.engine.queue("ORDERS")
+    assert (world.take(), world.expired) == (b"alive", bodies)
+    assert (world.queue.depth, world.engine.queue("OTHER").depth) == (0, 3)
+
+
 def test_what_arrives_behind_expired_messages_wakes_a_get_that_waits(world: World) -> None:
     world.put_expired(3 * SHARE)
     got: list[bytes | None] = [world.take()]
