@@ -12,7 +12,7 @@ from tests.benchmarks.load_generator import needs_generator
 
 pytestmark = [
     needs_generator,
-    pytest.mark.skipif(rabbitmq_program() is None, reason="RabbitMQ is not installed: it is measured beside nothing"),
+    pytest.mark.skipif(rabbitmq_program() is None, reason="RabbitMQ is missing (apt-get install rabbitmq-server)"),
     pytest.mark.timeout(120),
 ]
 
