@@ -52,8 +52,8 @@ IDLE_S: Final = 1.0
 #: 64 short batches or 512 KiB take it less than a millisecond, 4 MiB take 5 ms.
 UNIT_BATCHES: Final = 64
 UNIT_BYTES: Final = 512 * 1024
-#: Seconds for which more batches gather after a unit that was less than half full. Each unit costs the gateway a commit
-#: and the disk two syncs; without the pause there were some 400 a second, of two batches each.
+#: Seconds for which more batches gather after a unit that was less than half full. Each unit costs the gateway a
+#: commit, and the disk two syncs. At 1,000 messages a second 66 units do what 250 to 280 did without the pause.
 GATHER_S: Final = 0.01
 #: Seconds for which a starting exporter waits for the trail, which an ending one may still hold.
 _OPEN_WAIT_S: Final = 10.0

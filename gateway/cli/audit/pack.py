@@ -25,7 +25,10 @@ def pack(
     results: Annotated[
         Path | None,
         typer.Option(
-            "--results", parser=folder_here, metavar="DIR", help="Folder that `audit run` wrote. Default: DATA/report."
+            "--results",
+            parser=folder_here,
+            metavar="DIR",
+            help="Folder that `audit run` wrote, or a batch of `audit stream`. Default: DATA/report.",
         ),
     ] = None,
     config: ConfigOption = None,
