@@ -6,7 +6,7 @@ UsageError. Texts are ISO 8859-1 (CCSID 819), blank padded, and end at the first
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, ClassVar, Final, NamedTuple, NoReturn, Self
@@ -97,6 +97,7 @@ class _Wire(NamedTuple):
     read: Callable[[Any], Any] | None = None
     write: Callable[[Any], Any] | None = None
     must_be_zero: bool = False
+    is_string: bool = False
 
 
 def integer(default: int = 0, *, since: int = 1, must_be_zero: bool = False) -> int:
@@ -142,6 +143,11 @@ def reserved(length: int, *, since: int = 1) -> bytes:
     return field(default=bytes(length), repr=False, metadata={_WIRE: _Wire(f"{length}s", since)})
 
 
+def string_field(default: Any, length: int, *, since: int) -> Any:
+    """A string of any length, which stands elsewhere; its structure converts the bytes of this field."""
+    return field(default=default, metadata={_WIRE: _Wire(f"{length}s", since, is_string=True)})
+
+
 def _read_text(value: bytes) -> str:
     return value.partition(b"\0")[0].rstrip(b" ").decode(_TEXT_ENCODING)
 
@@ -159,6 +165,9 @@ def _exactly(value: bytes, length: int) -> bytes:
     return value
 
 
+_NO_STRINGS: Final[Mapping[str, bytes]] = {}
+
+
 class Table:
     """The fields of one record at one version, in their order."""
 
@@ -168,6 +177,7 @@ class Table:
         self.what = record.__name__
         names = [name for name, _ in rows]
         self._rows = tuple(rows)
+        self.strings = tuple(name for name, wire in rows if wire.is_string)
         self._values_of = attrgetter(*names, names[0])  # a name more, because one alone gives no tuple
         self._structs = {
             order: struct.Struct(order.code + "".join(wire.code for _, wire in rows)) for order in ByteOrder
@@ -185,10 +195,13 @@ class Table:
             invalid(f"{self.what} has {name} {value}, which is not read here")
         return value if wire.read is None else wire.read(value)
 
-    def write(self, record: "Record", byte_order: ByteOrder) -> bytes:
-        """The bytes of a record's fields."""
+    def write(self, record: "Record", byte_order: ByteOrder, strings: Mapping[str, bytes] = _NO_STRINGS) -> bytes:
+        """The bytes of a record's fields; `strings` has those of its strings, by their names."""
         pairs = zip(self._rows, self._values_of(record), strict=False)
-        values = [value if wire.write is None else wire.write(value) for (_, wire), value in pairs]
+        values = [
+            strings[name] if wire.is_string else value if wire.write is None else wire.write(value)
+            for (name, wire), value in pairs
+        ]
         try:
             return self._structs[byte_order].pack(*values)
         except struct.error as error:
