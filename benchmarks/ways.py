@@ -131,7 +131,7 @@ class World:
             limits=limits,
             admission=Admission(limits, Refusals(), sessions.budgets),
             subscriptions_to=broker.audience(DEFAULT_STREAM, dialect).of,
-            is_at_work=broker.is_unanswered,
+            commands_under_way=broker,
             call_soon=self._calls.append,
         )
         self.bridge.load()

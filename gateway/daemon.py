@@ -312,7 +312,7 @@ class Daemon:
         copies = RetainedCopies(
             sessions, subscriber_queue, self._refusals, retained_bytes=lambda: broker.retained_bytes
         )
-        broker.limit_retained_copies(copies.take)
+        broker.limit_retained_copies(copies)
         bridge = build_bridge(
             engine,
             sessions,
@@ -332,7 +332,7 @@ class Daemon:
             closed=BrokerClosedTopics(self._broker, settings.publish.stream, dialect),
             subscriptions_to=self._broker.audience(settings.publish.stream, dialect).of,
             user_properties=settings.mqtt.user_properties,
-            is_at_work=self._broker.is_unanswered,
+            commands_under_way=broker,
             sys_topics_interval_s=settings.mqtt.sys_topics_interval_s,
             published=(DEFAULT_STREAM, *settings.broker.all_input_queues),
             converted={each.source for each in settings.conversion},

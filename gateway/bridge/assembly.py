@@ -32,7 +32,7 @@ from gateway.bridge.sessions.retained_copies import RetainedCopies
 from gateway.bridge.sessions.session_limits import ClientLimits, RetainedStore
 from gateway.bridge.sessions.sessions import Sessions
 from gateway.bridge.sessions.trail_charges import TrailCharges
-from gateway.bridge.subscribe.subscribe import Subscriptions
+from gateway.bridge.subscribe.subscribe import CommandsUnderWay, NoCommands, Subscriptions
 from gateway.bridge.sys_topics import SysTopics
 from gateway.channels.target import Target
 from gateway.config.limits import Limit
@@ -66,7 +66,7 @@ def build_bridge(
     closed: ClosedTopics = (),
     subscriptions_to: SubscriptionsTo | None = None,
     user_properties: UserPropertyStyle = "one_json",
-    is_at_work: Callable[[bytes], bool] = lambda _msg_id: False,
+    commands_under_way: CommandsUnderWay | None = None,
     sys_topics_interval_s: int = 0,
     published: Collection[str] = (),
     converted: Collection[str] = (),
@@ -78,7 +78,7 @@ def build_bridge(
     `targets`: the targets of the routes.
     `shapes`: of the filters at the embedded broker; None: they are not limited.
     `subscriptions_to`: the subscriptions to a topic at the embedded broker; None: they are not known.
-    `is_at_work`: whether that broker has taken the command with a MsgId and will answer it later.
+    `commands_under_way`: those of that broker; None: there is no such broker.
     `sys_topics_interval_s`: seconds between two publications below $SYS; 0: never.
     `published`: names of the queues on which applications publish. `converted`: of those that the conversion service
     empties. `now_s`: a clock that never goes back.
@@ -221,7 +221,7 @@ def build_bridge(
             shared,
             replies,
             answer_timeout_s=answer_timeout_s,
-            is_at_work=is_at_work,
+            commands=commands_under_way or NoCommands(),
             client_limits=client_limits,
             trail=trail,
             call_soon=call_soon,

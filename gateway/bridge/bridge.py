@@ -188,6 +188,7 @@ class Bridge:
             self._registrations.restore(session, session.subscriptions)
             self.disconnect_handler.restore(session)
         self._registrations.end_surplus()
+        self._subscriptions.load()
         if self._limits.shapes is not None:
             self._limits.shapes.load(self.sessions)
         self._registrations.reconcile()

@@ -7,7 +7,7 @@ broker ignores a message only if the rules of queued publish/subscribe say so. T
 StoreError.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,7 +28,8 @@ from mq_adapters.broker.subscription import Subscription, unpack_subscription
 from mq_adapters.broker.subscriptions import MayAdd, SubscriptionRegistry
 from mq_adapters.broker.topic_permissions import TopicPermissions
 from mq_adapters.broker.topic_spaces import SCHEME_OF, BrokerDialect, TopicSpaces
-from mq_adapters.broker.updates import CallSoon, MayCopy, Updates
+from mq_adapters.broker.update import subscriptions_under_way
+from mq_adapters.broker.updates import CallSoon, CopyLimit, Updates
 from mq_adapters.delivery_listener import DeliveryListener, Unheard
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateKind
@@ -114,7 +115,8 @@ class Broker:
 
     def load(self) -> None:
         """Loads subscriptions and retained publications."""
-        self._registry.load(set_aside=self._set_aside)
+        under_way = subscriptions_under_way(self._engine.states(StateKind.BROKER_UPDATE))
+        self._registry.load(set_aside=self._set_aside, but=under_way)
         self._retained.load(self._engine.each_state(StateKind.BROKER_RETAINED))
 
     def attach(self) -> None:
@@ -161,9 +163,24 @@ class Broker:
         """A subscription from its row in the store."""
         return unpack_subscription(key, row, self._spaces)
 
-    def limit_retained_copies(self, may_copy: MayCopy) -> None:
-        """From now on `may_copy` decides about each copy that a RegSub or ReqUpdate brings."""
-        self._updates.may_copy = may_copy
+    def limit_retained_copies(self, limit: CopyLimit) -> None:
+        """From now on `limit` decides about each copy that a RegSub or ReqUpdate brings."""
+        self._updates.limit = limit
+
+    def on_retained_sent(self, told: Callable[[bytes | None, bytes], None]) -> None:
+        """From now on `told` gets CorrelId and name of each command that was under way, with its last copy.
+
+        The name is the MsgId of the command, or one of those that `commands_under_way` has told.
+        """
+        self._updates.on_end = told
+
+    def is_under_way(self, msg_id: bytes) -> bool:
+        """Whether the command with that MsgId has retained publications to send, answered or not."""
+        return self._updates.is_under_way(msg_id)
+
+    def commands_under_way(self) -> list[tuple[bytes | None, bytes]]:
+        """CorrelId and name of each command that has retained publications to send."""
+        return self._updates.under_way()
 
     def retained_topics(self, queue_name: str, pattern: str) -> Iterator[str]:
         """The topics with a retained publication from an input queue that a character pattern matches."""

@@ -45,14 +45,14 @@ class Distributor:
         self._is_mq6 = spaces.dialect is BrokerDialect.MQ6
         self.maker = DeliveryMaker(engine)
         #: Called before a publication is distributed, to put older ones that must arrive first; None: nothing to call.
-        self.before: Callable[[UnitOfWork, DeliveryPlan], None] | None = None
+        self.before: Callable[[UnitOfWork, Message, DeliveryPlan], None] | None = None
 
     def distribute(
         self, unit: UnitOfWork, message: Message, plan: DeliveryPlan, without: Identity | None = None
     ) -> None:
         """Carries out a plan for one publication. `without` is a publisher that does not want its own publications."""
         if self.before is not None:
-            self.before(unit, plan)
+            self.before(unit, message, plan)
         put, copied = self._engine.put, self._listener.copied
         body, origin, written = message.body, message.origin, message.written
         length = len(plan.published.data)

@@ -213,14 +213,17 @@ class SubscriptionRegistry:
         self._last_number += 1
         return self._last_number
 
-    def load(self, *, set_aside: Container[bytes | None] = ()) -> None:
-        """Loads the subscriptions from the store. Those of the CorrelIds in `set_aside` stay there, if they can."""
+    def load(self, *, set_aside: Container[bytes | None] = (), but: Container[int] = ()) -> None:
+        """Loads the subscriptions from the store. Those of the CorrelIds in `set_aside` stay there, if they can.
+
+        `but`: the numbers of subscriptions that are loaded all the same.
+        """
         for key, packed in self._rows.each_state(StateKind.BROKER_SUBSCRIPTION):
             subscription = unpack_subscription(key, packed, self._rules)
             self._last_number = max(self._last_number, subscription.number)
             space = self.space(subscription.space)
             stays = subscription.identity.correl_id in set_aside and key == subscription.key
-            if stays and may_be_set_aside(subscription):
+            if stays and subscription.number not in but and may_be_set_aside(subscription):
                 space.set_aside(subscription)
             # Two subscriptions of the other dialect may be one in this dialect: the first counts.
             elif space.find(subscription.identity, subscription.interest) is None:

@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from typing import Final
 
-from tests.crash_matrix.ledger import SENT
+from tests.crash_matrix.ledger import DELIVERED, SENT
 from tests.crash_matrix.questions import LAST, check_deliveries, finish, settle_messages
 from tests.crash_matrix.sensor import receive_by_any
 from tests.crash_matrix.stage import Flow, Stage
@@ -110,6 +110,48 @@ def _settle_retained(stage: Stage) -> None:
     assert told == {topic: payload for topic, payload in newest.items() if payload}
 
 
+#: More than a SUBSCRIBE brings in its own unit of work.
+KEPT: Final = tuple(f"k/{number}" for number in range(8))
+
+
+def _keep_many(stage: Stage) -> None:
+    with stage.connected("publisher") as publisher:
+        for topic in KEPT:
+            publisher.publish(topic, topic.encode(), 2, retain=True)
+        publisher.disconnect()
+
+
+def _subscribe_to_many(stage: Stage) -> None:
+    """SUBACK comes first. Somebody publishes on one of the topics while what is retained is on its way."""
+    with stage.connected(SUBSCRIBER) as subscriber, stage.connected("teller") as teller:
+        subscriber.subscribe("k/#")
+        teller.publish(KEPT[-1], b"newer", 2)
+        subscriber.receive(len(KEPT) + 1)
+        subscriber.disconnect()
+
+
+def _settle_many(stage: Stage) -> None:
+    """Who had its SUBACK gets each retained message once, and the newer one behind the old one."""
+    had_suback = bool(stage.ledger.of("subscribed", SUBSCRIBER))
+    finish(stage)
+    wanted = {topic.encode() for topic in KEPT}
+    if any(entry.payload == b"newer" for entry in stage.ledger.of(SENT)):
+        wanted.add(b"newer")
+    with stage.connected(SUBSCRIBER) as subscriber:
+        if not had_suback:
+            subscriber.subscribe("k/#")
+        while wanted - set(stage.ledger.delivered(SUBSCRIBER)) or stage.ledger.held(SUBSCRIBER):
+            subscriber.receive_one()
+        with stage.connected("the last", clean=True) as last:
+            last.publish("k/last", LAST, 1)
+        subscriber.receive_until(LAST)
+        subscriber.disconnect()
+    if had_suback:
+        delivered = [entry.payload for entry in stage.ledger.of(DELIVERED, SUBSCRIBER) if entry.payload != LAST]
+        assert sorted(delivered) == sorted(wanted)
+        assert b"newer" not in delivered or delivered.index(b"newer") > delivered.index(KEPT[-1].encode())
+
+
 # -- shared subscriptions ----------------------------------------------------------------------------------------------
 
 #: Before level 5 the filter is one like any other.
@@ -160,5 +202,6 @@ FLOWS: Final = (
     Flow(name="check-point", prepare=subscribed, run=_publish_much, settle=settle_messages, is_long=True),
     Flow(name="retained set", run=_set_retained, settle=_settle_retained),
     Flow(name="retained delete", prepare=_set_retained, run=_delete_retained, settle=_settle_retained),
+    Flow(name="retained sent", prepare=_keep_many, run=_subscribe_to_many, settle=_settle_many),
     Flow(name="shared subscription", prepare=_members, run=_share, settle=_settle_shares),
 )

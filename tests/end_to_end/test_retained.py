@@ -1,10 +1,14 @@
 """Retained messages (MQTT 3.1.1 section 3.3.1.3): RETAIN on delivery, QoS, deletion, and what a restart keeps."""
 
+from pathlib import Path
+
 import pytest
 
+from mq_adapters.embedded.balance import read_balance
 from tests.end_to_end.conftest import Connect, StartGateway, connected
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.wire import WireClient, packet
+from tests.processes.forked import rfhbridge
 
 ACCEPTED = "20 02 00 00"
 
@@ -198,8 +202,8 @@ def test_a_gateway_that_stops_or_dies_while_it_sends_much_that_is_retained_start
         client = connect(gateway, "mr02")
         client.send("connects", "10 10 0004 'MQTT' 04 00 0000 0004 'mr02'")
         client.receive(4)
-        client.send("subscribes and pings", "82 06 0001 0001 '#' 00", "C0 00")
-        client.expect("is answered before the SUBACK", "D0 00")
+        client.send("subscribes", "82 06 0001 0001 '#' 00")
+        client.expect("is granted before the first message", "90 03 0001 00")
         end()
         assert gateway.logged("store failed") == []
         assert gateway.logged("Exception in callback") == []
@@ -209,3 +213,79 @@ def test_a_gateway_that_stops_or_dies_while_it_sends_much_that_is_retained_start
     client.expect("is granted", "90 03 0001 00")
     received = sorted(client.receive_packet() for _ in topics)
     assert received == [packet(f"31 0A 0007 '{topic}' 'R'") for topic in topics]
+
+
+MANY = [f"mr/{number:04}" for number in range(1_000)]
+SESSION_OF_THE_ABSENT = "10 10 0004 'MQTT' 04 00 0000 0004 'mr11'"
+
+
+def _taken(client: WireClient, wanted: int) -> list[str]:
+    """Topic and payload of so many messages of QoS 1 of seven characters and one, each acknowledged."""
+    taken = []
+    for _ in range(wanted):
+        received = client.receive_packet()
+        assert received[0] & 0xF6 == 0x32, received
+        client.send("acknowledges", b"\x40\x02" + received[11:13])
+        taken.append((received[4:11] + received[13:]).decode())
+    return taken
+
+
+def test_a_kill_behind_suback_loses_nothing_retained_and_nothing_old_comes_behind_newer(
+    gateway: Gateway, connect: Connect, tmp_path: Path
+) -> None:
+    """The audit finds nothing wrong in the trail, and the balance is right."""
+    publisher = connected(connect, gateway, "mr10")
+    for start in range(0, 1_000, 50):
+        publisher.send("retains", *(f"33 0C 0007 '{topic}' 0001 'R'" for topic in MANY[start : start + 50]))
+        publisher.expect("gets PUBACKs", *("40 02 0001" for _ in range(50)))
+    client = connect(gateway, "the subscriber")
+    client.send("connects", SESSION_OF_THE_ABSENT)
+    client.expect("is accepted", ACCEPTED)
+    client.send("subscribes", "82 06 0001 0001 '#' 01")
+    client.expect("is granted before the first message", "90 03 0001 01")
+    publisher.send("publishes a newer value", f"32 0C 0007 '{MANY[-1]}' 0001 'L'")
+    before = _taken(client, 30)
+    publisher.expect("gets PUBACK", "40 02 0001")
+    gateway.kill_and_restart()
+    client = connect(gateway, "the subscriber")
+    client.send("connects", SESSION_OF_THE_ABSENT)
+    client.expect("finds its session", "20 02 01 00")
+    behind, received = connected(connect, gateway, "mr12"), list(before)
+    while len(set(received)) < len(MANY) + 1:
+        received += _taken(client, 1)
+    behind.send("publishes the end", "32 0C 0007 'mr/last' 0001 'E'")
+    while received[-1] != "mr/lastE":
+        received += _taken(client, 1)
+    assert set(received) == {*(topic + "R" for topic in MANY), MANY[-1] + "L", "mr/lastE"}
+    for part in (before, received[len(before) :]):
+        of_topic = [each[-1] for each in part if each.startswith(MANY[-1])]
+        assert of_topic in ([], ["R"], ["L"], ["R", "L"]), "an old value comes behind a newer one"
+    assert len(received) - len(set(received)) <= 30, "what was acknowledged comes again"
+    client.send("leaves", "E0 00")
+    client.expect_end("has left")
+    assert gateway.stop() == 0
+    balance = read_balance(gateway.data)
+    assert balance is not None
+    assert balance.adds_up
+    report = ("--out", tmp_path / "report")
+    ended = rfhbridge("audit", "run", "--engine", "duckdb", "--data", gateway.data, *report, timeout=None)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_suback_comes_before_ten_thousand_retained_messages_and_others_go_on(
+    gateway: Gateway, connect: Connect
+) -> None:
+    publisher, other = connected(connect, gateway, "mr20"), connected(connect, gateway, "mr21")
+    for start in range(0, 10_000, 1_000):
+        topics = (f"mt/{number:04}" for number in range(start, start + 1_000))
+        publisher.send("retains", *(f"31 0A 0007 '{topic}' 'R'" for topic in topics))
+    publisher.send("pings", "C0 00")
+    publisher.expect("has been heard", "D0 00")
+    client = connected(connect, gateway, "mr22")
+    client.send("subscribes to all", "82 06 0001 0001 '#' 00")
+    client.expect("is granted before the first message", "90 03 0001 00")
+    other.send("subscribes to one, and pings", "82 0C 0001 0007 'mt/0007' 00", "C0 00")
+    other.expect_in_any_order("is served meanwhile", "90 03 0001 00", "31 0A 0007 'mt/0007' 'R'", "D0 00")
+    assert not client.has_ended()
+    received = [client.receive_packet() for _ in range(10_000)]
+    assert received == [packet(f"31 0A 0007 'mt/{number:04}' 'R'") for number in range(10_000)]

@@ -4,6 +4,9 @@ The copies are charged to the session that asks for them, before they are put (g
 always have one copy of everything that is retained: a client that subscribes to `#` gets all of it. Only what waits for
 it beyond that counts. Past the limit the SUBSCRIBE is refused, 97 hex in the SUBACK, and the filter is not registered.
 
+SUBACK comes before most copies. So the broker asks for a promise first, of the bytes of all that it may send. Where the
+limit has no room for that, the copies are made and charged one by one, and SUBACK comes behind them.
+
 The charge falls with the bytes that wait for the session, for its copies are among them. The work stays charged: each
 copy spends its bytes, and those of its records in the trail, of the rates of the client, its user and its network. So a
 client that asks for everything, leaves, and asks again is read ever more slowly, also under another name.
@@ -16,7 +19,7 @@ from typing import Final
 from gateway.audit_trail.notes.charges import USUAL_HEADER_BYTES, copy_trail_bytes
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.limits.budgets import FAR_AHEAD_S, Amount
-from gateway.limits.refusals import Refusals
+from gateway.limits.refusals import LimitReached, Refusals
 from mq_adapters.embedded.queue import Queue
 
 #: Ticks without a copy after which what waits for a session counts again: by then its copies are committed.
@@ -26,13 +29,18 @@ _MOST_AHEAD_S: Final = FAR_AHEAD_S / 2
 
 
 class _Copies:
-    """The copies of one session that may still wait."""
+    """The copies of one session that may still wait, and those that are promised."""
 
-    __slots__ = ("quiet_ticks", "size_bytes")
+    __slots__ = ("promised_bytes", "quiet_ticks", "size_bytes")
 
     def __init__(self) -> None:
         self.size_bytes = 0
+        self.promised_bytes = 0
         self.quiet_ticks = 0
+
+    @property
+    def all_bytes(self) -> int:
+        return self.size_bytes + self.promised_bytes
 
 
 class RetainedCopies:
@@ -57,25 +65,62 @@ class RetainedCopies:
         self._retained_bytes = retained_bytes
         self._copies: dict[ClientSession, _Copies] = {}
 
-    def take(self, correl_id: bytes | None, size_bytes: int) -> bool:
-        """Whether a copy may be put for the subscriber with a CorrelId. If so, it is charged.
+    def promise(self, correl_id: bytes | None, size_bytes: int) -> bool:
+        """Whether copies of so many bytes may be put later for the subscriber with a CorrelId. If so, they are charged.
 
         An MQ application is no session of the gateway; it has the limits of its queue.
         """
-        session = self._sessions.of_correl_id(correl_id) if correl_id is not None else None
+        session = self._session(correl_id)
         if session is None:
             return True
         copies = self._copies.get(session) or _Copies()
-        copied_bytes = copies.size_bytes + size_bytes
-        more = self._charged(copied_bytes) - session.account.amounts[Amount.RETAINED_COPIES]
-        if more > 0 and (found := self._sessions.budgets.refusal(session.account, Amount.RETAINED_COPIES, more)):
+        if self._past_limit(session, copies.all_bytes + size_bytes) is not None:
+            return False
+        copies.promised_bytes += size_bytes
+        self._keep(session, copies)
+        return True
+
+    def take(self, correl_id: bytes | None, size_bytes: int, *, is_promised: bool) -> bool:
+        """Whether a copy may be put for the subscriber with a CorrelId. If so, it is charged."""
+        session = self._session(correl_id)
+        if session is None:
+            return True
+        copies = self._copies.get(session) or _Copies()
+        if is_promised:
+            copies.promised_bytes = max(0, copies.promised_bytes - size_bytes)
+        elif (found := self._past_limit(session, copies.all_bytes + size_bytes)) is not None:
             self._refusals.count(found)
             return False
-        copies.size_bytes, copies.quiet_ticks = copied_bytes, 0
-        self._copies[session] = copies
-        session.account.charge(Amount.RETAINED_COPIES, more)
+        copies.size_bytes += size_bytes
+        self._keep(session, copies)
         self._spend(session, size_bytes)
         return True
+
+    def release(self, correl_id: bytes | None, size_bytes: int) -> None:
+        """Copies that were promised are not put."""
+        session = self._session(correl_id)
+        copies = self._copies.get(session) if session is not None else None
+        if session is not None and copies is not None:
+            copies.promised_bytes = max(0, copies.promised_bytes - size_bytes)
+            self._keep(session, copies)
+
+    def _session(self, correl_id: bytes | None) -> ClientSession | None:
+        return self._sessions.of_correl_id(correl_id) if correl_id is not None else None
+
+    def _past_limit(self, session: ClientSession, copied_bytes: int) -> LimitReached | None:
+        """The limit that a session would pass with copies of so many bytes."""
+        more = self._charged(copied_bytes) - session.account.amounts[Amount.RETAINED_COPIES]
+        return self._sessions.budgets.refusal(session.account, Amount.RETAINED_COPIES, more) if more > 0 else None
+
+    def _keep(self, session: ClientSession, copies: _Copies) -> None:
+        """Charges the copies of a session as they are now."""
+        copies.quiet_ticks = 0
+        self._copies[session] = copies
+        self._charge(session, copies)
+
+    def _charge(self, session: ClientSession, copies: _Copies) -> None:
+        charged = session.account.amounts[Amount.RETAINED_COPIES]
+        session.account.charge(Amount.RETAINED_COPIES, self._charged(copies.all_bytes) - charged)
 
     def _spend(self, session: ClientSession, size_bytes: int) -> None:
         """Charges the work of a copy. A client that asks for much is slowed down, and never disconnected."""
@@ -93,9 +138,8 @@ class RetainedCopies:
                 del self._copies[session]  # its account is closed
             elif copies.quiet_ticks > _QUIET_TICKS:
                 copies.size_bytes = min(copies.size_bytes, measured.get(session.correl_id, 0))
-                charged = session.account.amounts[Amount.RETAINED_COPIES]
-                session.account.charge(Amount.RETAINED_COPIES, self._charged(copies.size_bytes) - charged)
-                if not copies.size_bytes:
+                self._charge(session, copies)
+                if not copies.all_bytes:
                     del self._copies[session]
 
     def _charged(self, copied_bytes: int) -> int:

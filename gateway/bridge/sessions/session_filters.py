@@ -6,7 +6,8 @@ sent something. A few filters are compared one by one, which takes less memory.
 
 A retained copy is due only for the filters of the SUBSCRIBE that asked for it. The session remembers its latest
 SUBSCRIBEs for this, within bounds on their number and on the characters of their filters. Where it has forgotten a
-SUBSCRIBE, it takes every copy of that time as due, so that a bound costs no copy.
+SUBSCRIBE, it takes every copy of that time as due, so that a bound costs no copy. So it does after a restart while the
+broker goes on with copies for SUBSCRIBEs of the run before.
 """
 
 from collections import deque
@@ -67,22 +68,38 @@ _NO_END: Final = 2**64
 
 
 class RetainedMark:
-    """A SUBSCRIBE: its first and last number of retained copies, and its filters that want retained messages."""
+    """A SUBSCRIBE: its first and last number of retained copies, and its filters that want retained messages.
 
-    __slots__ = ("filters", "first", "last", "looks_back")
+    `filters` is None for one that has been forgotten: every copy is for it.
+    """
 
-    def __init__(self, first: int, filters: frozenset[str], looks_back: int) -> None:
+    __slots__ = ("filters", "first", "is_answered", "last", "looks_back", "under_way")
+
+    def __init__(self, first: int, filters: frozenset[str] | None, looks_back: int) -> None:
         self.first = first
-        #: How many earlier marks to check: back to the oldest without an answer when this one came.
+        #: How many earlier marks to check: back to the oldest that had more to come when this one came.
         self.looks_back = looks_back
-        #: It gets its last number when it is answered.
+        #: It gets its last number when it is answered and all is sent.
         self.last = _NO_END
         self.filters = filters
+        self.is_answered = False
+        #: The names of its commands that bring copies behind their answer.
+        self.under_way: set[bytes] = set()
 
     @property
     def characters(self) -> int:
         """Characters of its filters."""
-        return sum(map(len, self.filters))
+        return sum(map(len, self.filters or ()))
+
+    def wants(self, topic: str) -> bool:
+        """Whether one of its filters matches a topic."""
+        return self.filters is None or any(matches(each, topic, Scheme.MQTT) for each in self.filters)
+
+    def answer(self, number: int) -> None:
+        """It is answered; `number` is above those of its copies so far."""
+        self.is_answered = True
+        if not self.under_way:
+            self.last = number
 
 
 class RetainedMarks:
@@ -99,8 +116,8 @@ class RetainedMarks:
         """Characters of all filters that are remembered."""
         return self._characters
 
-    def begin(self, first: int, filters: frozenset[str]) -> RetainedMark:
-        """A SUBSCRIBE begins: retained copies from number `first` on may be for it."""
+    def begin(self, first: int, filters: frozenset[str] | None) -> RetainedMark:
+        """A SUBSCRIBE begins: retained copies from number `first` on may be for it. None: its filters are forgotten."""
         is_open = (place for place, mark in enumerate(self._marks) if mark.last == _NO_END)
         oldest = next(is_open, len(self._marks))
         mark = RetainedMark(first, filters, len(self._marks) - oldest)
@@ -110,10 +127,19 @@ class RetainedMarks:
             self._characters -= self._marks.popleft().characters
         return mark
 
+    def all_sent(self, name: bytes, number: int) -> None:
+        """A command has brought its last copy; `number` is above those of its copies."""
+        for mark in self._marks:
+            if name in mark.under_way:
+                mark.under_way.remove(name)
+                if mark.is_answered:
+                    mark.answer(number)
+                return
+
     def want(self, topic: str, number: int) -> bool:
         """Whether a retained copy is due. After a SUBSCRIBE it is due only for the filters of that packet.
 
-        A copy that came while an earlier SUBSCRIBE had no answer may be for that one.
+        A copy that came while an earlier SUBSCRIBE had more to come may be for that one.
         """
         left: int | None = None
         for mark in reversed(self._marks):
@@ -121,7 +147,7 @@ class RetainedMarks:
                 continue
             is_latest = left is None
             left = mark.looks_back if left is None else left - 1
-            if (is_latest or number <= mark.last) and any(matches(each, topic, Scheme.MQTT) for each in mark.filters):
+            if (is_latest or number <= mark.last) and mark.wants(topic):
                 return True
             if not left:
                 return False

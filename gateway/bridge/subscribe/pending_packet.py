@@ -115,7 +115,7 @@ class PendingPacket:
         return self.groups.get(topic_filter, self.session)
 
     def wants_nothing_retained(self, topic_filter: str) -> bool:
-        return self.mark is not None and topic_filter not in self.mark.filters
+        return self.mark is not None and topic_filter not in (self.mark.filters or ())
 
     def fail(self, topic_filter: str, refused: FilterRefused) -> None:
         """A filter is refused; the last refusal counts."""

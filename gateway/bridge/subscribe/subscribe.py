@@ -1,9 +1,10 @@
 """SUBSCRIBE and UNSUBSCRIBE: each filter is registered at its destinations, and both packets are answered.
 
-There is one RegSub for each filter and destination. SUBACK waits for all of their answers. If one destination refuses a
-filter, or does not answer in time, the gateway refuses the filter and deregisters it everywhere. If a target is away,
-`subscribe_in_outage` may let the gateway grant the filter; the target gets the RegSub when it is back.
-UNSUBACK waits for the embedded broker alone.
+There is one RegSub for each filter and destination. SUBACK waits for all of their answers. The embedded broker answers
+first and then sends what is retained, so most copies follow the SUBACK (mq_adapters/broker/updates.py). If one
+destination refuses a filter, or does not answer in time, the gateway refuses the filter and deregisters it everywhere.
+If a target is away, `subscribe_in_outage` may let the gateway grant the filter; the target gets the RegSub when it is
+back. UNSUBACK waits for the embedded broker alone.
 
 The embedded broker answers before the unit of work is submitted, so its answers are taken out of that unit, and the
 filters are decided in it: one SUBSCRIBE is one unit of work and one commit. An answer that comes later is decided in a
@@ -15,8 +16,8 @@ subscriptions.
 """
 
 import logging
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
 
 from gateway.access.refused_topics import Asked
 from gateway.bridge.commands.mq_refusals import name_of_refusal, refused_subscription
@@ -63,6 +64,42 @@ _GRANT: Final = "grant"
 _TOO_MANY_COPIES: Final = MqReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE
 
 
+class CommandsUnderWay(Protocol):
+    """The embedded broker's commands that send what is retained. Their names are MsgIds, or its own after a restart."""
+
+    def is_unanswered(self, msg_id: bytes) -> bool:
+        """Whether a command is under way and is answered at its end."""
+        ...
+
+    def is_under_way(self, msg_id: bytes) -> bool:
+        """Whether a command, answered or not, has more to send."""
+        ...
+
+    def commands_under_way(self) -> Iterable[tuple[bytes | None, bytes]]:
+        """CorrelId and name of each command that has more to send."""
+        ...
+
+    def on_retained_sent(self, told: Callable[[bytes | None, bytes], None]) -> None:
+        """From now on `told` gets CorrelId and name of each such command with its last copy."""
+        ...
+
+
+class NoCommands:
+    """There is no embedded broker."""
+
+    def is_unanswered(self, msg_id: bytes) -> bool:
+        return False
+
+    def is_under_way(self, msg_id: bytes) -> bool:
+        return False
+
+    def commands_under_way(self) -> Iterable[tuple[bytes | None, bytes]]:
+        return ()
+
+    def on_retained_sent(self, told: Callable[[bytes | None, bytes], None]) -> None:
+        pass
+
+
 class Subscriptions:
     """Answers SUBSCRIBE and UNSUBSCRIBE when all their filters are decided."""
 
@@ -75,13 +112,11 @@ class Subscriptions:
         replies: Replies,
         *,
         answer_timeout_s: float,
-        is_at_work: Callable[[bytes], bool],
+        commands: CommandsUnderWay,
         client_limits: ClientLimits,
         trail: TrailCharges,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
-        """`is_at_work`: whether the embedded broker still sends retained messages for the command with a MsgId, and
-        answers it after that."""
         self._engine = engine
         self._sessions = sessions
         self._registrations = registrations
@@ -90,7 +125,8 @@ class Subscriptions:
         self._limits = client_limits
         self._trail = trail
         self._answer_timeout_us = int(answer_timeout_s * 1_000_000)
-        self._is_at_work = is_at_work
+        self._commands = commands
+        commands.on_retained_sent(self._all_sent)
         self._ticked_us = 0
         self._refused_lines = LogRate(_log, "subscriptions refused client=%s count=%s")
         #: Packets that wait, by session, in the order of arrival.
@@ -102,6 +138,20 @@ class Subscriptions:
         #: Packets that have got their last answer; they are finished in the next turn of the event loop.
         self._decided: list[PendingPacket] = []
         self._call_soon = call_soon
+
+    def load(self) -> None:
+        """Notes the sessions to which the broker still sends what was retained. Call it once, when they are loaded."""
+        for correl_id, name in self._commands.commands_under_way():
+            session = self._sessions.of_correl_id(correl_id) if correl_id is not None else None
+            if session is not None:
+                mark = session.retained_marks.begin(0, None)
+                mark.is_answered, mark.under_way = True, {name}
+
+    def _all_sent(self, correl_id: bytes | None, name: bytes) -> None:
+        """The broker has sent all that a command brings."""
+        session = self._sessions.of_correl_id(correl_id) if correl_id is not None else None
+        if session is not None:
+            session.retained_marks.all_sent(name, self._engine.number())
 
     # -- packets -------------------------------------------------------------------------------------------------------
 
@@ -271,7 +321,7 @@ class Subscriptions:
             packet.deadline_us -= set_back_us
         late = [packet for packet in under_way if packet.waiting and packet.deadline_us <= now_us]
         for packet in late:
-            if any(map(self._is_at_work, packet.waiting)):
+            if any(map(self._commands.is_unanswered, packet.waiting)):
                 continue
             for msg_id, (topic_filter, destination) in packet.waiting.items():
                 self._time_out(packet, msg_id, topic_filter, destination, now_us)
@@ -340,6 +390,8 @@ class Subscriptions:
 
     def _answer(self, packet: PendingPacket, msg_id: bytes, response: Response | None) -> None:
         topic_filter, destination = packet.waiting.pop(msg_id)
+        if packet.mark is not None and self._commands.is_under_way(msg_id):
+            packet.mark.under_way.add(msg_id)
         if packet.wanted and (response is None or response.completion is Completion.FAILED):
             reason_code = response.reasons[0].reason_code if response is not None and response.reasons else 0
             if reason_code != _TOO_MANY_COPIES:  # then it is registered
@@ -395,7 +447,7 @@ class Subscriptions:
     def _decide_all(self, unit: UnitOfWork, packet: PendingPacket) -> None:
         """Grants or gives up each filter of a packet that has all its answers."""
         if packet.mark is not None:
-            packet.mark.last = self._engine.number()
+            packet.mark.answer(self._engine.number())
         for topic_filter, wanted in packet.registered.items():
             self._decide(unit, packet, topic_filter, wanted)
 

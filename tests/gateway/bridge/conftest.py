@@ -24,6 +24,7 @@ from gateway.bridge.sessions.retained_copies import RetainedCopies
 from gateway.bridge.sessions.session_limits import BrokerRetained, RetainedStore
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.bridge.sessions.sessions_set_aside import sessions_set_aside
+from gateway.bridge.subscribe.subscribe import CommandsUnderWay
 from gateway.channels.target import Target
 from gateway.config import RouteSettings, TargetSettings
 from gateway.config.mqtt_limits import MqttLimits
@@ -183,7 +184,7 @@ class World:
         closed: ClosedTopics = ()
         shapes: BrokerShapes | None = None
         subscriptions_to: SubscriptionsTo | None = None
-        is_at_work: Callable[[bytes], bool] = self._is_nothing_at_work
+        commands: CommandsUnderWay | None = None
         notes = self.engine.dead_letters.listener = BrokerNotes(lambda: self.now_us)
         set_aside = sessions_set_aside(self.engine, limits.maximum_session_memory_bytes)
         if has_broker:
@@ -196,7 +197,7 @@ class World:
             )
             broker.attach()
             self.retained_topics = lambda pattern: list(broker.retained_topics(DEFAULT_STREAM, pattern))
-            is_at_work = broker.is_unanswered
+            commands = broker
             retained = BrokerRetained(broker, DEFAULT_STREAM, dialect)
             shapes = BrokerShapes(broker, dialect)
             closed = BrokerClosedTopics(broker, DEFAULT_STREAM, dialect)
@@ -216,7 +217,7 @@ class World:
                 retained_bytes=lambda: broker.retained_bytes,
                 now_s=lambda: (self.now_us - NOW_US) / 1_000_000,
             )
-            broker.limit_retained_copies(copies.take)
+            broker.limit_retained_copies(copies)
         self.targets = {each.name: Target(self.engine, each) for each in targets}
         transmission_queues = (queue.name for each in self.targets.values() for queue in each.transmission_queues)
         own = (SUBSCRIBER_QUEUE, REPLY_QUEUE, DEFAULT_STREAM, *transmission_queues)
@@ -241,7 +242,7 @@ class World:
             subscriptions_to=subscriptions_to,
             published=(DEFAULT_STREAM,),
             user_properties=user_properties,
-            is_at_work=is_at_work,
+            commands_under_way=commands,
             sys_topics_interval_s=sys_topics_interval_s,
             call_soon=self._calls.append,
             now_s=lambda: (self.now_us - NOW_US) / 1_000_000,
@@ -340,10 +341,6 @@ class World:
 
     def _offload(self, call: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         self._held.append((call, done))
-
-    @staticmethod
-    def _is_nothing_at_work(_msg_id: bytes) -> bool:
-        return False
 
     def _seal(self, _batch: int, notes: list[Note]) -> bytes:
         self.notes += notes

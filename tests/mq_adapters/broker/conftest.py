@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from mappings.commands.response import Completion
+from mq_adapters.broker import update, updates
 from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.delivery_listener import Delivery, TakenCommand
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.system_queues import CONTROL_QUEUE, DEFAULT_STREAM
+from tests.mq_adapters.broker.on_a_loop import UNIT, OnALoop
 
 MQRFH = b"MQHRF   "
 MQRFH2 = b"MQHRF2  "
@@ -173,3 +175,13 @@ def station(memory_folder: Path) -> Iterator[Station]:
 def station_class() -> type[Station]:
     """For tests that make several queue managers."""
     return Station
+
+
+@pytest.fixture
+def loop_station(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OnALoop]:
+    """A station whose broker has an event loop, with short turns."""
+    monkeypatch.setattr(update, "_COPIES_IN_A_UNIT", UNIT)
+    monkeypatch.setattr(updates, "_MOST_S", 0.0)
+    made = type("LoopStation", (OnALoop, Station), {})(data_folder, ())
+    yield made
+    made.engine.close()

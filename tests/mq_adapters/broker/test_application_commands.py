@@ -3,6 +3,7 @@
 import pytest
 
 from mappings.commands.response import Completion
+from mq_adapters.broker.updates import NoCopyLimit
 from tests.every_case import for_every
 
 CONTROL = "SYSTEM.BROKER.CONTROL.QUEUE"
@@ -86,10 +87,15 @@ def test_a_command_whose_answer_finds_no_queue_was_not_carried_out(station):
     assert end == [FAILED, 2085]
 
 
+class TakesNothing(NoCopyLimit):
+    def take(self, _correl_id: bytes | None, _size_bytes: int, *, is_promised: bool) -> bool:
+        return False
+
+
 def test_a_registration_that_may_not_have_its_retained_copies_is_told_twice(station):
     station.publish("<psc><Command>Publish</Command><PubOpt>RetainPub</PubOpt><Topic>a</Topic></psc>", b"1")
     station.listener.commands.clear()
-    station.broker.limit_retained_copies(lambda _correl_id, _size_bytes: False)
+    station.broker.limit_retained_copies(TakesNothing())
     station.control("MQPSCommand RegSub MQPSQName OLD MQPSTopic a")
     assert [end for _, _, *end in station.listener.commands] == [[OK, 0], [FAILED, 2056]]
 

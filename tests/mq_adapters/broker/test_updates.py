@@ -4,99 +4,12 @@ A unit of work has at most 15 copies; a turn makes one ready. The loop is a list
 """
 
 import random
-from collections import deque
-from pathlib import Path
 
 import pytest
 
-from mq_adapters.broker import updates
-from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded import queue_administration
-from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import Departure, StateKind
-from mq_adapters.message import Message, MessageDescriptor
-from mq_adapters.system_queues import DEFAULT_STREAM
-
-UNIT = 15
-
-
-@pytest.fixture(autouse=True)
-def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(updates, "_COPIES_IN_A_UNIT", UNIT)
-    monkeypatch.setattr(updates, "_MOST_S", 0.0)
-
-
-class OnALoop:
-    """What makes a station one whose broker has an event loop: `turn` carries out what it was asked to do soon."""
-
-    def open(self) -> None:
-        self.calls = deque()
-        self.engine = Engine.open(self.folder, name="QM1", now_us=lambda: self.now_us)
-        for name in ("OLD", "NEW", "REPLY"):
-            self.engine.ensure(name, "")
-        self.broker = Broker(
-            self.engine, listener=self.listener, rules=self.rules, call_soon=lambda call: self.calls.append(call)
-        )
-        self.broker.attach()
-
-    def turn(self) -> int:
-        """One turn of the loop; how many copies it made."""
-        before = len(self.listener.copies)
-        for _ in range(len(self.calls)):
-            self.calls.popleft()()
-        return len(self.listener.copies) - before
-
-    def run(self) -> None:
-        while self.calls:
-            self.turn()
-
-    def retain(self, topic: str, body: bytes = b"old", **fields: object) -> None:
-        header = f"<psc><Command>Publish</Command><PubOpt>RetainPub</PubOpt><Topic>{topic}</Topic></psc>"
-        self.publish(header, body, **fields)
-
-    def retain_all(self, topics: list[str], body: bytes = b"old") -> None:
-        """In one commit."""
-        unit = self.engine.begin()
-        for topic in topics:
-            header = f"<psc><Command>Publish</Command><PubOpt>RetainPub</PubOpt><Topic>{topic}</Topic></psc>"
-            message = Message(MessageDescriptor(format=b"MQHRF2  ", persistence=1), self.mqrfh2(header, body=body))
-            self.engine.put(unit, self.engine.queue(DEFAULT_STREAM), message)
-        self.engine.submit(unit)
-
-    def live(self, topic: str, body: bytes = b"new") -> None:
-        self.publish(f"<psc><Command>Publish</Command><Topic>{topic}</Topic></psc>", body)
-
-    def delete(self, topic: str) -> None:
-        self.publish(f"<psc><Command>DeletePub</Command><Topic>{topic}</Topic></psc>")
-
-    def register(self, topic: str, correl_id: int = 1, command: str = "RegSub", options: str = "") -> None:
-        options = f"<RegOpt>CorrelAsId</RegOpt>{options}"
-        self.control(
-            f"<psc><Command>{command}</Command>{options}<QName>NEW</QName><Topic>{topic}</Topic></psc>",
-            correl_id=correl_id.to_bytes(24, "big"),
-        )
-
-    def received(self, correl_id: int = 1) -> list[tuple[str, bytes]]:
-        """Topic and body of each copy for a subscriber since the last call."""
-        found = []
-        queue, wanted = self.engine.queue("NEW"), correl_id.to_bytes(24, "big")
-        while (message := self.engine.take(queue, wanted)) is not None:
-            unit = self.engine.begin()
-            unit.remove(queue, message, Departure.TAKEN)
-            self.engine.submit(unit)
-            head, _, body = message.body.rpartition(b">")
-            found.append((head.partition(b"<Topic>")[2].partition(b"</Topic>")[0].decode(), body.strip()))
-        return found
-
-    def answers(self) -> list[bytes]:
-        return [answer.partition(b"<Completion>")[2].partition(b"<")[0] for answer in self.bodies("REPLY")]
-
-
-@pytest.fixture
-def loop_station(station_class, data_folder: Path):
-    made = type("LoopStation", (OnALoop, station_class), {})(data_folder, ())
-    yield made
-    made.engine.close()
+from mq_adapters.embedded.unit_of_work import StateKind
+from tests.mq_adapters.broker.on_a_loop import UNIT, OnALoop
 
 
 def test_each_turn_sends_a_few_copies_and_the_last_one_answers(loop_station):
@@ -374,7 +287,7 @@ def test_a_broker_without_a_loop_takes_up_what_one_with_a_loop_has_left(loop_sta
     station.engine.close()
     super(OnALoop, station).open()
     assert station.answers() == [b"ok"]
-    assert len(station.received()) == UNIT + 100
+    assert len(station.received()) == 100
 
 
 def test_an_answer_says_after_a_crash_what_it_would_have_said(loop_station):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from mappings.commands.command import Dialect
+from mq_adapters.broker.updates import NoCopyLimit
 from mq_adapters.embedded.unit_of_work import StateKind
 from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, written
 
@@ -61,6 +62,13 @@ def test_a_crash_between_the_end_of_a_session_and_the_draining_of_its_lane_leave
     assert world.depth(SUBSCRIBER_QUEUE) == 0
 
 
+class PromisesNothing(NoCopyLimit):
+    """So the broker answers behind the copies."""
+
+    def promise(self, _correl_id: bytes | None, _size_bytes: int) -> bool:
+        return False
+
+
 @pytest.mark.parametrize("dialect", list(Dialect))
 def test_a_crash_between_the_registration_and_the_session_s_row_leaves_no_registration(
     new_world: NewWorld, tmp_path: Path, dialect: Dialect
@@ -68,6 +76,7 @@ def test_a_crash_between_the_registration_and_the_session_s_row_leaves_no_regist
     """The broker would copy for ever what nobody takes. It answers late where it sends much that is retained."""
     world = new_world(dialect=dialect)
     world.receive(world.connect("tell"), *(f"31 06 0003 'r/{number}' 'x'" for number in range(1, 9)))
+    world.broker.limit_retained_copies(PromisesNothing())
     link = world.connect("self")
     world.commits_are_held = True
     world.receive(link, SUBSCRIBE_ALL)

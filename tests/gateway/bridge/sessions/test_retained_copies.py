@@ -107,3 +107,22 @@ def test_level_5_is_told_that_too_much_waits(world: World) -> None:
     link.taken()
     world.receive(link, "82 07 0009 00 0001 '#' 00")
     assert link.taken()[:6] == written("90 04 0009 00 97")
+
+
+def test_what_was_promised_and_is_not_copied_is_released(new_world: NewWorld) -> None:
+    """Two SUBSCRIBEs may each bring everything; the client gives both up before their copies are made."""
+    world = new_world()
+    source = world.connect("from")
+    for number in range(100):
+        world.bridge.receive(source, publish_packet(0x31, b"t/%02d" % number, bytes(1_000)))
+    world.run()
+    link = world.connect("self", flags="00")
+    charged = world.sessions.budgets.everybody.amounts
+    world.bridge.receive(link, written("82 06 0001 0001 '#' 00 82 08 0002 0003 't/#' 00"))
+    world.turn()
+    assert charged[Amount.RETAINED_COPIES] > 100_000
+    world.bridge.receive(link, written("A2 05 0003 0001 '#' A2 07 0004 0003 't/#'"))
+    world.run()
+    for _ in range(_QUIET_TICKS + 1):
+        world.bridge.tick()
+    assert charged[Amount.RETAINED_COPIES] == 0

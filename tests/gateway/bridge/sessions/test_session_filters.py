@@ -34,3 +34,38 @@ def test_a_copy_is_due_where_the_packet_that_it_may_be_for_is_forgotten() -> Non
     marks.begin(2, frozenset(("b" * 40_000,)))
     marks.begin(3, frozenset(("c" * 40_000,)))
     assert marks.want("a", 4)
+
+
+def test_a_subscribe_has_its_last_number_when_it_is_answered_and_all_is_sent() -> None:
+    marks = RetainedMarks()
+    first = marks.begin(1, frozenset({"a/#"}))
+    first.under_way = {b"RegSub 1", b"RegSub 2"}
+    first.answer(5)
+    marks.begin(6, frozenset({"b"}))
+    assert marks.want("a/1", 7)
+    marks.all_sent(b"RegSub 1", 8)
+    marks.all_sent(b"of nobody", 8)
+    assert marks.want("a/1", 9)
+    marks.all_sent(b"RegSub 2", 10)
+    assert [marks.want("a/1", number) for number in (9, 11)] == [True, False]
+
+
+def test_all_is_sent_before_the_answer() -> None:
+    marks = RetainedMarks()
+    first = marks.begin(1, frozenset({"a/#"}))
+    first.under_way = {b"RegSub"}
+    marks.begin(2, frozenset({"b"}))
+    marks.all_sent(b"RegSub", 3)
+    assert marks.want("a/1", 4)
+    first.answer(5)
+    assert not marks.want("a/1", 6)
+
+
+def test_while_a_forgotten_subscribe_has_more_to_come_every_copy_is_due() -> None:
+    marks = RetainedMarks()
+    forgotten = marks.begin(0, None)
+    forgotten.is_answered, forgotten.under_way = True, {b"of the run before"}
+    marks.begin(3, frozenset({"b"}))
+    assert marks.want("a/1", 4)
+    marks.all_sent(b"of the run before", 5)
+    assert [marks.want(topic, 6) for topic in ("a/1", "b")] == [False, True]
