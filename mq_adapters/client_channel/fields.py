@@ -67,9 +67,8 @@ class BodyReader:
 
     def integers(self, count: int, what: str) -> tuple[int, ...]:
         """So many signed integers of four bytes."""
-        if not 0 <= count <= self.left // 4:
-            invalid(f"{what}: a count of {count}, and {self.left} bytes are left")
-        return struct.unpack(f"{self.byte_order.code}{count}i", self.take(4 * count, what))
+        data = self.take(4 * count, what)
+        return struct.unpack(f"{self.byte_order.code}{count}i", data)
 
     def eye_catcher(self, struc_id: bytes) -> None:
         """Four bytes that must be these."""

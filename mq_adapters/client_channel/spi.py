@@ -39,6 +39,10 @@ _BEGINNING_BYTES: Final = 12
 _INTEGERS_OF_A_VERB: Final = 5
 #: Of each structure: no client has sent another.
 _VERSION: Final = 1
+#: The last letter of a structure's identifier.
+_IN_OUT: Final = b"U"
+_IN: Final = b"I"
+_OUT: Final = b"O"
 
 
 class SpiVerb(IntEnum):
@@ -140,8 +144,24 @@ class _Form(NamedTuple):
     request: type[Content] = Nothing
     reply: type[Content] = Nothing
 
-    def structure(self, letter: bytes) -> bytes:
-        return b"SP" + self.letter + letter
+    def content_of(self, direction: bytes) -> type[Content]:
+        return {_IN_OUT: self.in_out, _IN: self.request, _OUT: self.reply}[direction]
+
+    def read(self, body: BodyReader, direction: bytes) -> Content:
+        """Reads the structure of a direction."""
+        struc_id = b"SP" + self.letter + direction
+        body.eye_catcher(struc_id)
+        version, length = body.integers(2, struc_id.decode())
+        if version != _VERSION:
+            invalid(f"{struc_id.decode()} has the version {version}, not {_VERSION}")
+        data = body.take(length - _BEGINNING_BYTES, f"{struc_id.decode()} of {length} bytes")
+        return self.content_of(direction).read(BodyReader(data, body.byte_order))
+
+    def write(self, direction: bytes, content: Content, byte_order: ByteOrder) -> bytes:
+        """The structure of a direction."""
+        written = content.write(byte_order)
+        numbers = write_integers(byte_order, _VERSION, _BEGINNING_BYTES + len(written))
+        return b"SP" + self.letter + direction + numbers + written
 
 
 _FORMS: Final[Mapping[int, _Form]] = {
@@ -151,7 +171,6 @@ _FORMS: Final[Mapping[int, _Form]] = {
     SpiVerb.SUBSCRIBE: _Form(b"B", request=SpiSubscribe, reply=SpiSubscribe),
     SpiVerb.OPEN: _Form(b"O", request=SpiOpen, reply=SpiOpen),
 }
-_IN_OUT: Final = b"U"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,8 +195,7 @@ class _Spi:
         form = _FORMS.get(verb)
         if form is None:
             return cls(verb=verb, version=version, longest_reply=longest_reply, content=Unknown.read(body))
-        in_out = _read_structure(body, form.structure(_IN_OUT), form.in_out)
-        content = _read_structure(body, form.structure(cls.DIRECTION), cls._content_of(form))
+        in_out, content = form.read(body, _IN_OUT), form.read(body, cls.DIRECTION)
         return cls(verb=verb, version=version, longest_reply=longest_reply, in_out=in_out, content=content)
 
     def write(self, byte_order: ByteOrder) -> bytes:
@@ -185,34 +203,22 @@ class _Spi:
         form = _FORMS.get(self.verb)
         if form is None:
             return beginning + self.content.write(byte_order)
-        in_out = _write_structure(form.structure(_IN_OUT), self.in_out, byte_order)
-        return beginning + in_out + _write_structure(form.structure(self.DIRECTION), self.content, byte_order)
-
-    @classmethod
-    def _content_of(cls, form: _Form) -> type[Content]:
-        raise NotImplementedError
+        in_out = form.write(_IN_OUT, self.in_out, byte_order)
+        return beginning + in_out + form.write(self.DIRECTION, self.content, byte_order)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpiReply(_Spi):
     """The reply to a call of SPI."""
 
-    DIRECTION: ClassVar[bytes] = b"O"
-
-    @classmethod
-    def _content_of(cls, form: _Form) -> type[Content]:
-        return form.reply
+    DIRECTION: ClassVar[bytes] = _OUT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpiRequest(_Spi):
-    """A call of SPI. A refusal has the content of the request where the reply has the same form, else NOTHING."""
+    """A call of SPI."""
 
-    DIRECTION: ClassVar[bytes] = b"I"
-
-    @classmethod
-    def _content_of(cls, form: _Form) -> type[Content]:
-        return form.request
+    DIRECTION: ClassVar[bytes] = _IN
 
     def reply(self, content: Content = NOTHING, *, in_out: Content | None = None) -> SpiReply:
         """The reply with this content; SPxU is as it came unless `in_out` says otherwise."""
@@ -224,16 +230,9 @@ class SpiRequest(_Spi):
             content=content,
         )
 
-
-def _read_structure(body: BodyReader, struc_id: bytes, content: type[Content]) -> Content:
-    body.eye_catcher(struc_id)
-    version, length = body.integers(2, struc_id.decode())
-    if version != _VERSION:
-        invalid(f"{struc_id.decode()} has the version {version}, not {_VERSION}")
-    data = body.take(length - _BEGINNING_BYTES, f"{struc_id.decode()} of {length} bytes")
-    return content.read(BodyReader(data, body.byte_order))
-
-
-def _write_structure(struc_id: bytes, content: Content, byte_order: ByteOrder) -> bytes:
-    written = content.write(byte_order)
-    return struc_id + write_integers(byte_order, _VERSION, _BEGINNING_BYTES + len(written)) + written
+    def refusal(self) -> Content:
+        """What a reply that refuses the call has: the structures as they came, or nothing for an unknown verb."""
+        form = _FORMS.get(self.verb)
+        if form is None:
+            return NOTHING
+        return self.reply(self.content if form.reply is form.request else form.reply())

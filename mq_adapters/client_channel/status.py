@@ -46,6 +46,9 @@ class StatusData:
         return write_integers(byte_order, _CODE_AND_VALUE_BYTES, self.code, self.value)
 
 
+ALL_IS_WELL: Final = StatusData()
+
+
 class SocketActionType(IntEnum):
     """What a client asks of the socket. What 3 and 6 mean is not known."""
 

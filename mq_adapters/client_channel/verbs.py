@@ -24,15 +24,16 @@ Source: IBM MQ's client as it was observed (com.ibm.mq.allclient 9.4.5.0); names
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, Self
 
 from mq_adapters.client_channel.attributes import Attributes, MqinqRequest, MqsetReply
-from mq_adapters.client_channel.errors import UsageError
+from mq_adapters.client_channel.errors import ChannelProtocolError, UsageError
 from mq_adapters.client_channel.fields import BodyReader, Record, integer, octets, text
 from mq_adapters.client_channel.message_descriptors import Mqmd
 from mq_adapters.client_channel.parameters import (
+    NOTHING,
     Content,
     Nothing,
     Parameters,
@@ -118,7 +119,7 @@ class Mqopen(Parameters):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mqclose(Parameters):
-    """MQCLOSE both ways. Option 8 removes a durable subscription."""
+    """MQCLOSE both ways, with handle 0 in the reply. Option 8 removes a durable subscription."""
 
     options: int = number()
 
@@ -234,3 +235,41 @@ def read_request(call_type: int, body: BodyReader) -> Any:
 def read_reply(call_type: int, body: BodyReader) -> Any:
     """The parameters of the reply to a call of this type, behind its header."""
     return VERBS.get(call_type, _UNKNOWN).reply.read(body)
+
+
+def refusal(parameters: Content) -> Content:
+    """What a reply that refuses a call has behind its header: the call's own structures, where the reply has them."""
+    made = _REFUSALS.get(type(parameters))
+    return parameters if made is None else made(parameters)
+
+
+def refusal_of_beginning(call_type: int, body: BodyReader) -> Content:
+    """The same for a call of which only the first segment was kept: the structures of a put stand in it."""
+    try:
+        reply = read_reply(call_type, body)
+    except ChannelProtocolError:
+        return NOTHING
+    return replace(reply, data_length=0) if isinstance(reply, MqputReply | Mqput1Reply) else NOTHING
+
+
+_REFUSALS: Final[Mapping[type, Callable[[Any], Content]]] = {
+    MqputRequest: lambda put: MqputReply(
+        message_descriptor=put.message_descriptor, put_message_options=put.put_message_options
+    ),
+    Mqput1Request: lambda put: Mqput1Reply(
+        object_descriptor=put.object_descriptor,
+        message_descriptor=put.message_descriptor,
+        put_message_options=put.put_message_options,
+    ),
+    MqgetRequest: lambda get: MqgetReply(
+        message_descriptor=get.message_descriptor, get_message_options=get.get_message_options
+    ),
+    MqinqRequest: MqinqRequest.reply,
+    Attributes: lambda change: MqsetReply(
+        selector_count=len(change.selectors),
+        int_attr_count=len(change.int_attrs),
+        char_attr_length=len(change.char_attrs),
+    ),
+    SpiRequest: SpiRequest.refusal,
+    Unknown: lambda _: NOTHING,
+}

@@ -234,3 +234,21 @@ def test_wrong_bytes_end_in_a_value_or_in_our_error(name: str, at: int, wrong: b
 def test_nothing_is_written_for_a_refusal_without_content() -> None:
     written = SpiReply(verb=SpiVerb.QUERY, content=NOTHING).write(BIG)
     assert written == _beginning(1, 0, BIG) + _structure(b"SPQU", 12, BIG) + _structure(b"SPQO", 12, BIG)
+
+
+@pytest.mark.parametrize(
+    ("call", "refused"),
+    [
+        (_query, _no_verbs),
+        (_put, _put_reply),
+        (_open, lambda order: _open(order, b"SPOO")),
+        (_subscribe, lambda order: _subscribe(order, b"SPBO")),
+    ],
+    ids=["QUERY", "PUT", "OPEN", "SUBSCRIBE"],
+)
+def test_a_refusal_has_the_structures_of_the_call(call: Any, refused: Any) -> None:
+    assert SpiRequest.read(BodyReader(call(LITTLE), LITTLE)).refusal().write(LITTLE) == refused(LITTLE)
+
+
+def test_a_refusal_of_a_verb_that_is_not_known_has_nothing() -> None:
+    assert SpiRequest(verb=11, content=Unknown(data=b"x")).refusal() is NOTHING

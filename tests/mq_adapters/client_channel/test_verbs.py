@@ -13,7 +13,14 @@ from mq_adapters.client_channel.fields import BodyReader
 from mq_adapters.client_channel.parameters import NOTHING, Unknown
 from mq_adapters.client_channel.segments import ByteOrder, SegmentType
 from mq_adapters.client_channel.structures import Fopa
-from mq_adapters.client_channel.verbs import VERBS, ApiHeader, read_reply, read_request
+from mq_adapters.client_channel.verbs import (
+    VERBS,
+    ApiHeader,
+    read_reply,
+    read_request,
+    refusal,
+    refusal_of_beginning,
+)
 from tests.every_case import for_every
 from tests.mq_adapters.client_channel.layouts import STRUCTURES, descriptor, descriptor_value, laid_out
 
@@ -190,3 +197,28 @@ def test_an_api_header_is_refused_at_every_shorter_length() -> None:
 def test_a_header_without_a_place_is_our_own_mistake(header: ApiHeader) -> None:
     with pytest.raises(UsageError):
         header.write(BIG)
+
+
+@for_every(
+    {
+        "MQPUT": ("MQPUT", "MQPUT reply"),
+        "MQPUT1": ("MQPUT1", "MQPUT1 reply"),
+        "MQGET": ("MQGET", "MQGET reply of a message that is longer than the buffer"),
+        "MQOPEN": ("MQOPEN", "MQOPEN reply"),
+    }
+)
+def test_a_refusal_has_the_structures_of_the_call(names: tuple[str, str]) -> None:
+    (call_type, _, written, _), reply = VECTORS[names[0]], VECTORS[names[1]][3]
+    refused = refusal(read_request(call_type, BodyReader(written(BIG), BIG)))
+    assert type(refused) is type(reply)
+    structures = written(BIG)[: -8 if names[0].startswith("MQPUT") else -4]
+    assert refused.write(BIG).startswith(structures)
+    assert read_reply(call_type, BodyReader(refused.write(BIG), BIG)) == refused
+
+
+def test_a_call_of_which_only_its_beginning_is_there_is_refused_with_its_structures() -> None:
+    put = descriptor(2) + PMO.data(BIG)
+    refused = refusal_of_beginning(SegmentType.MQPUT, BodyReader(put + _int(9_000_000, BIG) + b"data", BIG))
+    assert refused.write(BIG) == put + bytes(4)
+    assert refusal_of_beginning(SegmentType.MQPUT, BodyReader(put[:400], BIG)) is NOTHING
+    assert refusal_of_beginning(SegmentType.MQCLOSE, BodyReader(bytes(9), BIG)) is NOTHING
