@@ -1,10 +1,12 @@
 """The phases of a conversation, and which segments each of them takes.
 
-ASKED -- open_conversation --> AWAIT_USER -- USERID_DATA --> AWAIT_CONNECT -- MQCONN --> CONNECTING
+AWAIT_USER -- USERID_DATA --> AWAIT_CONNECT -- MQCONN --> CONNECTING
+ASKED -- open_conversation --> AWAIT_CONNECT
 AWAIT_CONNECT -- CONAUTH_INFO --> AWAIT_VERDICT -- answer_authentication --> AUTHENTICATED -- MQCONN --> CONNECTING
 CONNECTING -- reply --> CONNECTED -- MQDISC --> DISCONNECTING -- reply --> DISCONNECTED
 
-A reply that refuses MQCONN leads to DISCONNECTED too. The first conversation of a socket begins with AWAIT_USER.
+A reply that refuses MQCONN leads to DISCONNECTED too. The first conversation of a socket begins with AWAIT_USER. In the
+others a client (com.ibm.mq.allclient 9.4.5.0) does not say its user again; it may.
 """
 
 from collections.abc import Mapping
@@ -34,7 +36,11 @@ _OF_A_CONNECTION: Final = {*CALLS, SegmentType.REQUEST_MSGS, SegmentType.NOTIFIC
 PHASES: Final[Mapping[Phase, Mapping[int, Phase]]] = {
     Phase.ASKED: {},
     Phase.AWAIT_USER: {SegmentType.USERID_DATA: Phase.AWAIT_CONNECT},
-    Phase.AWAIT_CONNECT: {SegmentType.CONAUTH_INFO: Phase.AWAIT_VERDICT, SegmentType.MQCONN: Phase.CONNECTING},
+    Phase.AWAIT_CONNECT: {
+        SegmentType.USERID_DATA: Phase.AWAIT_CONNECT,
+        SegmentType.CONAUTH_INFO: Phase.AWAIT_VERDICT,
+        SegmentType.MQCONN: Phase.CONNECTING,
+    },
     Phase.AWAIT_VERDICT: {},
     Phase.AUTHENTICATED: {SegmentType.MQCONN: Phase.CONNECTING},
     Phase.CONNECTING: {},

@@ -241,7 +241,7 @@ class ServerConnection:
         if conversation not in self._conversations:
             return b""
         self._must_be_in(conversation, Phase.ASKED)
-        self._conversations.move(conversation, Phase.AWAIT_USER)
+        self._conversations.move(conversation, Phase.AWAIT_CONNECT)
         return self._sent(conversation, SegmentType.STATUS_DATA, ALL_IS_WELL)
 
     def refuse_conversation(self, conversation: int, status_code: StatusCode = StatusCode.CONV_ID_ERROR) -> bytes:

@@ -10,7 +10,7 @@ from mq_adapters.client_channel.segments import SegmentType
 TAKEN = {
     Phase.ASKED: set(),
     Phase.AWAIT_USER: {"USERID_DATA"},
-    Phase.AWAIT_CONNECT: {"CONAUTH_INFO", "MQCONN"},
+    Phase.AWAIT_CONNECT: {"USERID_DATA", "CONAUTH_INFO", "MQCONN"},
     Phase.AWAIT_VERDICT: set(),
     Phase.AUTHENTICATED: {"MQCONN"},
     Phase.CONNECTING: set(),

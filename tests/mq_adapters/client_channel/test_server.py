@@ -256,7 +256,12 @@ def test_a_conversation_is_opened_by_a_status_that_is_addressed_to_it() -> None:
     action = laid_out(20, {0: 3, 8: 1, 12: 1, 16: 2})
     assert connection.receive(tshc(SOCKET_ACTION, 0x30, action)) == [ConversationAsked(3)]
     assert connection.open_conversation(3) == tshm(STATUS, of=3)
-    connect(connection, 3)
+    (asked,) = connection.receive(tshm(CONAUTH, SHOWN, of=3))  # without the user, which the first one has said
+    assert asked == AuthenticationAsked(3, ConAuthInfo(user=b"alice", password=b"pass wor"), 819)
+    assert connection.answer_authentication(3) == tshm(STATUS, of=3)
+    call = received_call(connection, tshm(SegmentType.MQCONN, MQCONN, of=3))
+    assert connection.reply(call, call.parameters)
+    assert connection.phase_of(3) is Phase.CONNECTED
     assert connection.receive(tshc(SOCKET_ACTION, 0x30, socket_action(3, END))) == [ConversationEnded(3)]
     assert connection.phase_of(3) is None
     assert connection.receive(tshc(SOCKET_ACTION, 0x38, socket_action(1, END))) == [ConversationEnded(1), Goodbye()]
