@@ -1,6 +1,7 @@
 """The attributes of queue manager objects: which object has which, their ranges and defaults, and their stored form.
 
-Keywords and values are those of MQSC (IBM MQ, "DEFINE queues", "DEFINE NAMELIST", "DEFINE TOPIC", "ALTER QMGR").
+Keywords and values are those of MQSC (IBM MQ, "DEFINE queues", "DEFINE NAMELIST", "DEFINE TOPIC", "DEFINE CHANNEL",
+"ALTER QMGR").
 An attribute that is not here is not supported, and MQSC refuses it by its name. Where a default differs from that of
 IBM MQ's SYSTEM.DEFAULT objects it is the safer one: DEFPSIST(YES), and room for every message that MQTT can bring.
 """
@@ -26,6 +27,10 @@ DEFAULT_MAXIMUM_UNIT_MESSAGES: Final = 10_000
 _DESCRIPTION_CHARACTERS: Final = 64
 _TOPIC_CHARACTERS: Final = 10_240
 _MOST_NAMES: Final = 256
+#: A user as MQMD.UserIdentifier has it.
+_USER_CHARACTERS: Final = 12
+#: IBM MQ, "Rules for naming IBM MQ objects".
+_CHANNEL_NAME_CHARACTERS: Final = 20
 _HEXADECIMAL_DIGITS: Final = frozenset("0123456789ABCDEF")
 
 Value = int | str | tuple[str, ...]
@@ -41,6 +46,7 @@ class ObjectType(IntEnum):
     TOPIC = 5
     NAMELIST = 6
     QMGR = 7
+    CHANNEL = 8
 
 
 QUEUE_TYPES: Final = (ObjectType.QLOCAL, ObjectType.QALIAS, ObjectType.QREMOTE, ObjectType.QMODEL)
@@ -53,6 +59,11 @@ class AttributeValueError(Exception):
 def is_object_name(name: str) -> bool:
     """Whether a name keeps to MQ's rules for object names."""
     return 0 < len(name) <= MAXIMUM_NAME_CHARACTERS and _NAME_CHARACTERS.issuperset(name)
+
+
+def longest_name(object_type: ObjectType) -> int:
+    """The most characters that the name of such an object may have."""
+    return _CHANNEL_NAME_CHARACTERS if object_type == ObjectType.CHANNEL else MAXIMUM_NAME_CHARACTERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +109,20 @@ class Text:
         if len(text) > self.characters:
             raise AttributeValueError(f"text of at most {self.characters} characters")
         return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordOrBlank:
+    """An attribute that is one of a few words, or blank."""
+
+    words: tuple[str, ...]
+    default: str = ""
+
+    def read(self, text: str) -> Value:
+        word = text.strip().upper()
+        if word and word not in self.words:
+            raise AttributeValueError(f"blank, {' or '.join(self.words)}")
+        return word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +185,7 @@ class Hexadecimal:
         return digits
 
 
-Attribute = Number | Choice | Text | Name | NameList | NumberOrNone | Hexadecimal
+Attribute = Number | Choice | WordOrBlank | Text | Name | NameList | NumberOrNone | Hexadecimal
 
 _YES_NO: Final = Choice(words=("YES", "NO"))
 _ENABLED: Final = Choice(words=("ENABLED", "DISABLED"))
@@ -198,6 +223,19 @@ ATTRIBUTES: Final[Mapping[ObjectType, Mapping[str, Attribute]]] = MappingProxyTy
             "SUB": _AS_PARENT,
         },
         ObjectType.NAMELIST: {**_COMMON, "NAMES": NameList()},
+        ObjectType.CHANNEL: {
+            **_COMMON,
+            "CHLTYPE": Choice(words=("SVRCONN",)),
+            "DISCINT": Number(minimum=0, maximum=999_999, default=0),
+            "HBINT": Number(minimum=0, maximum=999_999, default=300),
+            "MAXINST": Number(minimum=0, maximum=999_999_999, default=999_999_999),
+            "MAXINSTC": Number(minimum=0, maximum=999_999_999, default=999_999_999),
+            "MAXMSGL": Number(minimum=0, maximum=104_857_600, default=4_194_304),
+            "MCAUSER": Text(characters=_USER_CHARACTERS),
+            "SHARECNV": Number(minimum=0, maximum=999_999_999, default=10),
+            "SSLCAUTH": Choice(words=("REQUIRED", "OPTIONAL")),
+            "SSLCIPH": WordOrBlank(words=("ANY_TLS12_OR_HIGHER", "ANY_TLS13_OR_HIGHER")),
+        },
         ObjectType.QMGR: {
             **_COMMON,
             "DEADQ": Name(default=DEAD_LETTER_QUEUE),

@@ -6,6 +6,7 @@ one. If the store fails, it is never called, and Engine.failed says why.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from mappings.headers.chain import FORMAT_DEAD_LETTER
@@ -61,6 +62,8 @@ class Application:
         self.awaited_queue: Queue | None = None
         #: The queues that the application reads, by an object that tells one reading from another.
         self.read_queues: dict[int, Queue] = {}
+        #: The queues that the application has open for input, by handle.
+        self.input_queues: dict[int, Queue] = {}
         #: Called with each unit of work that was submitted.
         self.on_submitted: Callable[[UnitOfWork], None] = lambda _unit: None
         engine.objects.users.add(self)
@@ -74,6 +77,20 @@ class Application:
         self._unit = self._engine.begin()
         self._unit.is_explicit = True
         self._unit_bytes, self._act = 0, None
+
+    @property
+    def has_unit(self) -> bool:
+        """Whether a unit of work is open."""
+        return self._unit is not None
+
+    @contextmanager
+    def outside_unit(self) -> Iterator[None]:
+        """Puts and gets in this block do not belong to the open unit of work (MQPMO_NO_SYNCPOINT)."""
+        unit, self._unit = self._unit, None
+        try:
+            yield
+        finally:
+            self._unit = unit
 
     def operate(self, command: str, reason: str = "") -> None:
         """Marks the open unit of work as an operator's act; its commit notes the act. 2255 without a unit of work."""
@@ -124,25 +141,21 @@ class Application:
         return is_open or any(read is queue for read in self.read_queues.values())
 
     def is_getting_from(self, queue: Queue) -> bool:
-        """Whether a get waits at the queue, or the open unit of work gets from it."""
+        """Whether a get waits at the queue, it is open for input, or the open unit of work gets from it."""
         unit = self._unit
-        return self.awaited_queue is queue or (
-            unit is not None and any(found is queue for found, _, _ in unit.removals)
-        )
+        is_open = self.awaited_queue is queue or any(each is queue for each in self.input_queues.values())
+        return is_open or (unit is not None and any(found is queue for found, _, _ in unit.removals))
 
     def close(self) -> None:
         """The application has gone. Backs out, gives up its queues, and deletes its temporary queues."""
         self.back_out()
         self.read_queues.clear()
+        self.input_queues.clear()
         self._engine.objects.users.discard(self)
         while self._held_queues:
             self.release(self._held_queues[-1].name)
-        queues, self._dynamic_queues = self._dynamic_queues, []
-        for queue in queues:
-            if not queue.is_deleted and self._engine.failed is None:
-                if queue.depth:
-                    self._engine.on_temporary_end(queue)
-                self._engine.objects.delete_queue(queue)
+        for queue in tuple(self._dynamic_queues):
+            self.end_dynamic(queue)
 
     # -- messages ----------------------------------------------------------------------------------------------------
 
@@ -150,7 +163,7 @@ class Application:
         """Puts a message that nobody else holds; its `msg_id` is known on return."""
         message.written = None  # the broker must read an application's header, whatever the application says of it
         message.payload_sha256 = b""
-        self.rights.check(Right.PUT, queue_name, f"put on {queue_name}")
+        self.check(Right.PUT, queue_name, f"put on {queue_name}")
         target = self._engine.objects.putting(queue_name)
         self._complete_descriptor(message, target, f"put on {queue_name}")
         self._check_reply_queue(message)
@@ -174,7 +187,7 @@ class Application:
 
     def getting(self, queue_name: str) -> Queue:
         """The queue to get from. 2035 without the right to get."""
-        self.rights.check(Right.GET, queue_name, f"get from {queue_name}")
+        self.check(Right.GET, queue_name, f"get from {queue_name}")
         return self._engine.objects.getting(queue_name)
 
     def take(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> Message | None:
@@ -220,10 +233,26 @@ class Application:
         return batch
 
     def browse(self, queue_name: str, correl_id: bytes | None, msg_id: bytes | None) -> Iterator[Message]:
-        self.rights.check(Right.BROWSE, queue_name, f"browse {queue_name}")
+        self.check(Right.BROWSE, queue_name, f"browse {queue_name}")
         return iter(self._engine.browse(self._engine.objects.getting(queue_name), correl_id, msg_id))
 
     # -- queues ------------------------------------------------------------------------------------------------------
+
+    def check(self, right: Right, queue_name: str, operation: str) -> None:
+        """2035 without the right. A program may do everything with a temporary queue that its user has made."""
+        if not self.rights.has(right, queue_name) and not self._is_of_own_user(queue_name):
+            self.rights.check(right, queue_name, operation)
+
+    def _is_of_own_user(self, queue_name: str) -> bool:
+        queue = self._engine.objects.queues.get(queue_name)
+        if queue is None or not queue.is_temporary or not self.user:
+            return False
+        users = self._engine.objects.users
+        return any(each.has_made(queue, self.user) for each in users)
+
+    def has_made(self, queue: Queue, user: str) -> bool:
+        """Whether this application runs as that user and has made that temporary queue."""
+        return self.user == user and queue in self._dynamic_queues
 
     def hold(self, queue_name: str, done: Callable[[str], None]) -> None:
         """Holds a queue exclusively, until `release` or `close`; 2042 while somebody else gets from it or holds it.
@@ -256,6 +285,14 @@ class Application:
         queue = self._engine.objects.create_dynamic(model_name, name)
         self._dynamic_queues.append(queue)
         return queue.name
+
+    def end_dynamic(self, queue: Queue) -> None:
+        """Deletes a temporary dynamic queue that this application made."""
+        self._dynamic_queues.remove(queue)
+        if not queue.is_deleted and self._engine.failed is None:
+            if queue.depth:
+                self._engine.on_temporary_end(queue)
+            self._engine.objects.delete_queue(queue)
 
     def inquire(self, name: str) -> Definition:
         """The attributes of a queue; for an alias, those of the local queue behind it; for '', of the queue manager."""
@@ -304,7 +341,7 @@ class Application:
     def check_known(self, queue_name: str) -> None:
         """2035 for a queue that the application may not know of."""
         if not self.rights.has_any(queue_name):
-            self.rights.check(Right.BROWSE, queue_name, f"inquire {queue_name}")
+            self.check(Right.BROWSE, queue_name, f"inquire {queue_name}")
 
     def check_everything(self, operation: str) -> None:
         """2035 unless the application may change every queue."""

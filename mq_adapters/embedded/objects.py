@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet, WeakValueDictionary
 
-from mq_adapters.attributes import QUEUE_TYPES, Definition, ObjectType, Value, is_object_name
+from mq_adapters.attributes import QUEUE_TYPES, Definition, ObjectType, Value, is_object_name, longest_name
 from mq_adapters.embedded.counters import Counters
 from mq_adapters.embedded.message_cache import MessageCache
 from mq_adapters.embedded.queue import Queue
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mq_adapters.embedded.mqsc.channels import ChannelAdministration
     from mq_adapters.embedded.mqsc.clients import ClientAdministration
     from mq_adapters.embedded.mqsc.publish_subscribe import PublishSubscribe
+    from mq_adapters.embedded.mqsc.server_connections import ServerConnectionAdministration
 
 #: The one object of type QMGR.
 _QMGR: Final = ""
@@ -49,6 +50,10 @@ class QueueUser(Protocol):
 
     def is_getting_from(self, queue: Queue) -> bool:
         """Whether a get of the application waits at the queue, or its open unit of work gets from it."""
+        ...
+
+    def has_made(self, queue: Queue, user: str) -> bool:
+        """Whether the application runs as that user and has made that temporary queue."""
         ...
 
 
@@ -79,6 +84,8 @@ class Objects:
         self.channels: ChannelAdministration | None = None
         #: The server of MQTT clients, if there is one.
         self.clients: ClientAdministration | None = None
+        #: The listeners of MQ clients, if there are any.
+        self.server_connections: ServerConnectionAdministration | None = None
         #: Counts the changes of definitions, for those who remember conclusions from them.
         self.changes = 0
         self._store = store
@@ -246,7 +253,7 @@ class Objects:
     def define(self, definition: Definition) -> None:
         """Defines an object, durably. 2152 for a bad name, 2100 if it exists."""
         name, operation = definition.name, f"define {definition.object_type.name} {definition.name!r}"
-        if not is_object_name(name):
+        if not is_object_name(name) or len(name) > longest_name(definition.object_type):
             raise QueueManagerError(ReasonCode.MQRC_OBJECT_NAME_ERROR, operation)
         is_queue = definition.object_type in QUEUE_TYPES
         if (self.find_queue(name) if is_queue else self.find(definition.object_type, name)) is not None:

@@ -135,7 +135,7 @@ def test_a_generic_name_and_a_condition_choose_what_is_displayed(said):
         ("!DEFINE QL(A) MAXDEPTH", "MAXDEPTH"),
         ("!DEFINE QL(A) PUT(PERHAPS)", "ENABLED or DISABLED"),
         ("!DEFINE QL('A B')", "1 to 48"),
-        ("!DEFINE CHANNEL(C) CHLTYPE(SVRCONN)", "CHANNEL"),
+        ("!DEFINE CHANNEL(C) CHLTYPE(SDR)", "SVRCONN"),
         ("!START LISTENER(L)", "START"),
         ("!DISPLAY QL(ORDERS) CLUSTER", "CLUSTER"),
         ("!DISPLAY QL(*) WHERE(CLUSTER EQ 1)", "CLUSTER"),

@@ -20,6 +20,7 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.kept_time import believe
 from mq_adapters.embedded.mqsc import channels as mqsc_channels
 from mq_adapters.embedded.mqsc import clients as mqsc_clients
+from mq_adapters.embedded.mqsc import server_connections as mqsc_connections
 from mq_adapters.embedded.mqsc import subscriptions as mqsc_subscriptions
 from mq_adapters.embedded.mqsc.display import (
     READ_ONLY,
@@ -56,7 +57,12 @@ _FULL_NAMES: Final = {
     "CHL": "CHANNEL",
     "CHS": "CHSTATUS",
 }
-_NOUNS: Final = {ObjectType.TOPIC: "topic", ObjectType.NAMELIST: "namelist", ObjectType.QMGR: "queue manager"}
+_NOUNS: Final = {
+    ObjectType.TOPIC: "topic",
+    ObjectType.NAMELIST: "namelist",
+    ObjectType.CHANNEL: "channel",
+    ObjectType.QMGR: "queue manager",
+}
 _DONE: Final = {
     ("queue", "created"): "AMQ8006I",
     ("queue", "deleted"): "AMQ8007I",
@@ -68,12 +74,16 @@ _DONE: Final = {
     ("namelist", "created"): "AMQ8552I",
     ("namelist", "changed"): "AMQ8551I",
     ("namelist", "deleted"): "AMQ8553I",
+    ("channel", "created"): "AMQ8014I",
+    ("channel", "changed"): "AMQ8016I",
+    ("channel", "deleted"): "AMQ8015I",
     ("queue manager", "changed"): "AMQ8005I",
 }
 _DETAILS: Final = {
     "queue": "AMQ8409I: Display Queue details.",
     "topic": "AMQ8633I: Display topic details.",
     "namelist": "AMQ8550I: Display namelist details.",
+    "channel": "AMQ8414I: Display Channel details.",
     "queue manager": "AMQ8408I: Display Queue Manager details.",
 }
 _REFUSALS: Final[Mapping[int, str]] = {
@@ -133,6 +143,8 @@ class CommandServer:
 
     def _define(self, command: MqscCommand) -> list[str]:
         kind, name = _kind(command), name_of(command)
+        if kind == ObjectType.CHANNEL:
+            self._check_channel(name, command)
         words = {parameter.keyword: parameter for parameter in command.parameters}
         replaces = "REPLACE" in words
         like = words["LIKE"].text if "LIKE" in words else None
@@ -148,6 +160,14 @@ class CommandServer:
         queue_administration.alter(self._engine, definition)
         self._tell_change(f"DEFINE {kind.name} REPLACE", there, definition)
         return [_done(kind, "changed")]
+
+    def _check_channel(self, name: str, command: MqscCommand) -> None:
+        """Refuses a channel without a type, and one with the name of a channel to a target."""
+        if not any(each.keyword in ("CHLTYPE", "LIKE") for each in command.parameters):
+            raise syntax_error("DEFINE CHANNEL needs CHLTYPE(SVRCONN).")
+        channels = self._engine.objects.channels
+        if channels is not None and name in channels.names():
+            raise QueueManagerError(ReasonCode.MQRC_OBJECT_ALREADY_EXISTS, f"define channel {name}")
 
     def _alter(self, command: MqscCommand) -> list[str]:
         kind = _kind(command)
@@ -251,12 +271,15 @@ class CommandServer:
         return _rows("AMQ8096I: Subscription inquired.", wanted, keywords, 2, {})
 
     def _channel(self, command: MqscCommand) -> list[str]:
-        """START, STOP and RESOLVE of a channel to a target; STOP and PURGE of an MQTT client."""
+        """START and STOP of a channel, and RESOLVE of one to a target; STOP and PURGE of an MQTT client."""
         verb, name = command.verb, name_of(command)
         act = self._act(f"{verb} CHANNEL")
         if mqsc_clients.are_meant(command):
             return [mqsc_clients.carry_out(self._engine.objects.clients, verb, name, command, act)]
-        answer = mqsc_channels.carry_out(self._engine.objects.channels, verb, name, command)
+        if self._engine.objects.find(ObjectType.CHANNEL, name) is not None:
+            answer = mqsc_connections.carry_out(self._engine.objects.server_connections, name, command)
+        else:
+            answer = mqsc_channels.carry_out(self._engine.objects.channels, verb, name, command)
         reason = " ".join(f"{each.keyword}({each.text})" for each in command.parameters)
         tell_alone(self._engine, replace(act, subject=name, reason=reason))
         return [answer]
@@ -268,13 +291,24 @@ class CommandServer:
             parameters = mqsc_clients.other_parameters(command)
             shown = mqsc_clients.statuses(self._engine.objects.clients, name, command)
         else:
-            noun, known = "Channel", set(mqsc_channels.CHANNEL_KEYWORDS)
-            shown = mqsc_channels.statuses(self._engine.objects.channels, name)
+            noun, known = "Channel", {*mqsc_channels.CHANNEL_KEYWORDS, *mqsc_connections.CONNECTION_KEYWORDS}
+            shown = self._connections_of(name) or mqsc_channels.statuses(self._engine.objects.channels, name)
         keywords = wanted_keywords(parameters, known)
         wanted = list(filtered(iter(shown), parameters, known))
         if not wanted:
             raise not_found(noun, name)
         return _rows("AMQ8417I: Display Channel Status details.", wanted, keywords, 3, {})
+
+    def _connections_of(self, pattern: str) -> list[Shown]:
+        """The connections of SVRCONN channels with that name, and the channels to targets where the name is generic."""
+        objects = self._engine.objects
+        if objects.server_connections is None:
+            return []
+        names = [each.name for each in objects.all((ObjectType.CHANNEL,)) if matches(each.name, pattern)]
+        found = [row for name in names for row in objects.server_connections.shown(name)]
+        to_targets = () if objects.channels is None else sorted(objects.channels.names())
+        wanted = [name for name in to_targets if matches(name, pattern)] if found else ()
+        return found + [objects.channels.shown(name) for name in wanted if objects.channels is not None]
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -287,7 +321,7 @@ class CommandServer:
 
 
 _CarryOut = Callable[[CommandServer, MqscCommand], list[str]]
-_DEFINABLE: Final = ("QLOCAL", "QALIAS", "QREMOTE", "QMODEL", "TOPIC", "NAMELIST")
+_DEFINABLE: Final = ("QLOCAL", "QALIAS", "QREMOTE", "QMODEL", "TOPIC", "NAMELIST", "CHANNEL")
 #: The commands, by verb and object. Each one but DISPLAY notes an operator's act if it changes anything.
 COMMANDS: Final[Mapping[tuple[str, str], _CarryOut]] = {
     **{("DEFINE", noun): CommandServer._define for noun in _DEFINABLE},
@@ -316,7 +350,7 @@ def _not_supported(verb: str, noun: str, command: MqscCommand) -> Exception:
         return mqsc_clients.refusal(verb) if mqsc_clients.are_meant(command) else mqsc_channels.refusal(verb)
     if verb not in _KNOWN_VERBS:
         return MqscRefused(f"AMQ8426E: {command.verb} is not supported: {_KNOWN_VERBS_TEXT} are.")
-    supported = "objects are QLOCAL, QALIAS, QREMOTE, QMODEL, TOPIC, SUB, NAMELIST and QMGR"
+    supported = "objects are QLOCAL, QALIAS, QREMOTE, QMODEL, TOPIC, SUB, NAMELIST, CHANNEL and QMGR"
     if verb == "CLEAR":
         supported = "CLEAR QLOCAL and CLEAR TOPICSTR are"
     elif noun == "QMGR":

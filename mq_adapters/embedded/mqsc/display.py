@@ -34,6 +34,7 @@ READ_ONLY: Final[Mapping[ObjectType, tuple[str, ...]]] = {
     ObjectType.QMODEL: ("TYPE",),
     ObjectType.TOPIC: (),
     ObjectType.NAMELIST: (),
+    ObjectType.CHANNEL: (),
     ObjectType.QMGR: ("QMNAME", "QMID", "CCSID", "MAXPRTY", "SYNCPT", "CLOCK", "CLOCKOFF"),
 }
 _SECOND_US: Final = 1_000_000

@@ -59,9 +59,9 @@ class Server:
         #: Applications that were refused at HELLO, by the reason code.
         self.refusals: Counter[ReasonCode] = Counter()
         self._data_dir = data_dir
-        self._applications = applications or Applications()
+        self.applications = applications or Applications()
         self._second = second
-        self._charge = charge
+        self.charge = charge
         self._listeners: list[asyncio.Server] = []
 
     async def start(self) -> None:
@@ -80,7 +80,7 @@ class Server:
         self._listeners.append(await loop.create_unix_server(self._connection, sock=listening))
 
     def _connection(self) -> SocketConnection:
-        return SocketConnection(self.engine, self.connections, admit=self._admitted, charge=self._charge)
+        return SocketConnection(self.engine, self.connections, admit=self._admitted, charge=self.charge)
 
     def _admitted(self, connected: socket.socket, token: str) -> AdmittedApplication:
         """The rights of an application.
@@ -89,9 +89,9 @@ class Server:
         """
         user_id = peer_uid(connected)
         try:
-            if self._second is not None and not self._applications.is_owner(user_id):
+            if self._second is not None and not self.applications.is_owner(user_id):
                 self._check_number(user_id, self._second.maximum_connections_per_user)
-            return self._applications.admitted(user_id, token)
+            return self.applications.admitted(user_id, token)
         except QueueManagerError as error:
             self.refusals[ReasonCode(error.reason_code)] += 1
             raise

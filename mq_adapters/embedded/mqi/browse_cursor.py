@@ -1,0 +1,102 @@
+"""The browse cursor of a handle: the message that MQGMO_BROWSE_FIRST or MQGMO_BROWSE_NEXT gave last."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from mq_adapters.embedded.application import Application
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.message import Message
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+
+#: MsgId, CorrelId and number of the message that is wanted; None: any.
+Wanted = tuple[bytes | None, bytes | None, int | None]
+
+_BEFORE_ALL: Final = -1
+
+
+class BrowseCursor:
+    """A cursor on one queue. It moves in the order of delivery, and sees messages that arrive behind it.
+
+    The messages behind the cursor are listed once. They are listed again only after messages have arrived, so that a
+    program that asks again and again at the end of a long queue costs little.
+    """
+
+    __slots__ = (
+        "_ahead",
+        "_application",
+        "_has_arrivals",
+        "_listed_for",
+        "_name",
+        "_place",
+        "_queue",
+        "_seen",
+        "_under",
+    )
+
+    def __init__(self, application: Application, name: str, queue: Queue) -> None:
+        self._application = application
+        self._name = name
+        self._queue = queue
+        self._place = _BEFORE_ALL
+        self._ahead: Iterator[Message] = iter(())
+        self._listed_for: Wanted | None = None
+        #: The first message ahead, if it was read and the cursor has not moved to it.
+        self._seen: Message | None = None
+        self._has_arrivals = True
+        self._under: Message | None = None
+        queue.listen(None, self._arrived)
+
+    def close(self) -> None:
+        """Gives up the cursor."""
+        self._queue.unlisten(None, self._arrived)
+
+    def reset(self) -> None:
+        """Goes before the first message."""
+        self._place, self._under = _BEFORE_ALL, None
+        self._listed_for, self._seen = None, None
+
+    def next(self, wanted: Wanted) -> Message | None:
+        """The next message that matches. The cursor moves to it with `move`."""
+        if self._seen is not None and wanted == self._listed_for and self._is_there(self._seen):
+            return self._seen
+        if wanted != self._listed_for or self._has_arrivals:
+            self._list(wanted)
+        self._seen = next(self._ahead, None)
+        if self._seen is None and self._has_arrivals:
+            self._list(wanted)
+            self._seen = next(self._ahead, None)
+        return self._seen
+
+    def move(self, message: Message) -> None:
+        """Moves the cursor to a message that `next` gave."""
+        self._place, self._under = self._place_of(message), message
+        self._seen = None
+
+    def look(self) -> Message:
+        """The message under the cursor; 2034 if there is none, or if it is gone."""
+        if self._under is None or not self._is_there(self._under):
+            raise QueueManagerError(ReasonCode.MQRC_NO_MSG_UNDER_CURSOR, f"browse {self._name}")
+        return self._under
+
+    def leave(self) -> int:
+        """The number of the message under the cursor, which is about to be taken; 0: there is none."""
+        under, self._under = self._under, None
+        return 0 if under is None else under.sequence
+
+    def _list(self, wanted: Wanted) -> None:
+        self._listed_for, self._has_arrivals = wanted, False
+        msg_id, correl_id, number = wanted
+        found = self._application.browse(self._name, correl_id, msg_id)
+        self._ahead = (
+            message for message in found if self._place_of(message) > self._place and number in (None, message.sequence)
+        )
+
+    def _place_of(self, message: Message) -> int:
+        return self._queue.place(message.sequence, message.descriptor.priority)
+
+    def _is_there(self, message: Message) -> bool:
+        same = self._application.browse(self._name, message.descriptor.correl_id, message.msg_id)
+        return any(each.sequence == message.sequence for each in same)
+
+    def _arrived(self) -> None:
+        self._has_arrivals = True

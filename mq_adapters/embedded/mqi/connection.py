@@ -1,0 +1,310 @@
+"""One connection handle (MQHCONN): the MQI's calls on the embedded queue manager, by object handles.
+
+The calls of a connection are carried out one after another, as an application of its own: units of work, rights and
+records are those of Application. A program that connects over a channel has one for each conversation.
+"""
+
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Final
+
+from mq_adapters.attributes import Definition, ObjectType
+from mq_adapters.embedded.application import Application
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.mqi.browse_cursor import BrowseCursor
+from mq_adapters.embedded.mqi.consuming import Listening
+from mq_adapters.embedded.mqi.getting import Answered, GetRequest, Getter, Got
+from mq_adapters.embedded.mqi.inquiry import MAXIMUM_HANDLES, Inquired, inquired
+from mq_adapters.embedded.mqi.open_object import OpenObject
+from mq_adapters.embedded.mqi.options import (
+    INPUT,
+    CloseOption,
+    ObjectKind,
+    OpenOption,
+    PutOption,
+    check_options,
+)
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.rights import Right
+from mq_adapters.message import (
+    IDENTIFIER_BYTES,
+    MQAT_UNIX,
+    MQMI_NONE,
+    MQPER_NOT_PERSISTENT,
+    MQPER_PERSISTENT,
+    Message,
+)
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+
+#: The first handle. 0 and -1 stand for none (MQHO_NONE, MQHO_UNUSABLE_HOBJ).
+_FIRST_HANDLE: Final = 2
+_DEFAULT_DYNAMIC_NAME: Final = "AMQ.*"
+#: Names that a general pattern such as `*` does not open to programs from outside.
+_SYSTEM_PREFIXES: Final = ("SYSTEM.", "RFHBRIDGE.")
+_RIGHTS: Final = (
+    (INPUT, Right.GET),
+    (OpenOption.BROWSE, Right.BROWSE),
+    (OpenOption.OUTPUT, Right.PUT),
+)
+
+Done = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectName:
+    """MQOD as far as it is used: what is to be opened. A blank queue manager is this one.
+
+    `selector` is the selection string of MQOD.
+    """
+
+    kind: int
+    name: str
+    queue_manager: str = ""
+    dynamic_name: str = ""
+    selector: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """The answer to MQOPEN: the handle, and the name of the queue, which differs from the asked one for a model.
+
+    `default_persistence` is that of messages whose program leaves it to the queue (MQPER_*).
+    """
+
+    handle: int
+    name: str
+    default_persistence: int = MQPER_NOT_PERSISTENT
+
+
+class Connection:
+    """One connection. Not thread-safe: it lives in the engine's thread."""
+
+    def __init__(self, engine: Engine, application: Application, *, application_type: int = MQAT_UNIX) -> None:
+        """`application_type` is the PutApplType of the program's messages (MQAT_*)."""
+        self._engine = engine
+        self._application_type = application_type
+        self._application = application
+        self._getter = Getter(engine, application)
+        self._handles: dict[int, OpenObject] = {}
+        self._next_handle = _FIRST_HANDLE
+
+    # -- handles -------------------------------------------------------------------------------------------------------
+
+    def open(self, wanted: ObjectName, options: int, opened: Callable[[Opened], None]) -> None:
+        """MQOPEN. Raises QueueManagerError: 2017, 2035, 2042, 2043, 2045, 2046, 2085, 2087 and others."""
+        operation = f"open {wanted.name or 'the queue manager'}"
+        check_options(OpenOption, options, operation)
+        if len(self._handles) >= MAXIMUM_HANDLES:
+            raise QueueManagerError(ReasonCode.MQRC_HANDLE_NOT_AVAILABLE, operation)
+        if wanted.kind not in (ObjectKind.Q, ObjectKind.Q_MGR):
+            raise QueueManagerError(ReasonCode.MQRC_OBJECT_TYPE_ERROR, f"{operation}: type {wanted.kind}")
+        if wanted.selector:
+            raise QueueManagerError(ReasonCode.MQRC_SELECTION_NOT_AVAILABLE, operation)
+        if wanted.queue_manager not in ("", self._engine.name):
+            raise QueueManagerError(ReasonCode.MQRC_UNKNOWN_REMOTE_Q_MGR, operation)
+        if wanted.kind == ObjectKind.Q_MGR:
+            self._open_queue_manager(OpenOption(options), operation, opened)
+            return
+        self._open_queue(wanted, OpenOption(options), operation, opened)
+
+    def _open_queue_manager(self, options: OpenOption, operation: str, opened: Callable[[Opened], None]) -> None:
+        if options & (INPUT | OpenOption.BROWSE | OpenOption.OUTPUT):
+            raise QueueManagerError(ReasonCode.MQRC_OPTION_NOT_VALID_FOR_TYPE, operation)
+        found = OpenObject(kind=ObjectKind.Q_MGR, name="", options=options)
+        opened(Opened(handle=self._keep(found), name=""))
+
+    def _open_queue(
+        self, wanted: ObjectName, options: OpenOption, operation: str, opened: Callable[[Opened], None]
+    ) -> None:
+        if not options & (INPUT | OpenOption.BROWSE | OpenOption.OUTPUT | OpenOption.INQUIRE):
+            raise QueueManagerError(ReasonCode.MQRC_OPTIONS_ERROR, operation)
+        definition = self._engine.objects.find_queue(wanted.name)
+        if definition is None:
+            raise QueueManagerError(ReasonCode.MQRC_UNKNOWN_OBJECT_NAME, operation)
+        name, is_own = wanted.name, definition.object_type == ObjectType.QMODEL
+        dynamic = wanted.dynamic_name or _DEFAULT_DYNAMIC_NAME
+        self._check_rights(dynamic if is_own else name, options, operation)
+        if is_own:
+            name = self._application.create_dynamic(wanted.name, dynamic)
+        found = OpenObject(kind=ObjectKind.Q, name=name, options=options, is_own=is_own)
+        found.queue = self._queue_of(name, definition, options)
+        is_persistent = definition["DEFPSIST"] == "YES" and not is_own
+        persistence = MQPER_PERSISTENT if is_persistent else MQPER_NOT_PERSISTENT
+
+        def keep(_name: str = "") -> None:
+            opened(Opened(handle=self._keep(found), name=name, default_persistence=persistence))
+
+        if options & OpenOption.INPUT_EXCLUSIVE:
+            self._application.hold(name, keep)
+            return
+        self._check_not_held(found, operation)
+        keep()
+
+    def _queue_of(self, name: str, definition: Definition, options: OpenOption) -> Queue | None:
+        """The local queue behind a name. A queue of another queue manager has none, and cannot be got from."""
+        if definition.object_type == ObjectType.QREMOTE and not options & (INPUT | OpenOption.BROWSE):
+            return None
+        return self._engine.objects.base_queue(name)
+
+    def _check_rights(self, name: str, options: OpenOption, operation: str) -> None:
+        for option, right in _RIGHTS:
+            if options & option:
+                self._application.check(right, name, operation)
+                self._check_system_queue(right, name, operation)
+        self._application.check_known(name)
+
+    def _check_system_queue(self, right: Right, name: str, operation: str) -> None:
+        """2035 for a queue of the queue manager's own, unless a pattern of the program's rights names its kind."""
+        prefix = next((each for each in _SYSTEM_PREFIXES if name.startswith(each)), "")
+        patterns: tuple[str, ...] = getattr(self._application.rights, right)
+        if prefix and not any(pattern.startswith(prefix) for pattern in patterns):
+            why = f"{operation}: no pattern of the right {right!s} begins with {prefix}"
+            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why)
+
+    def _check_not_held(self, found: OpenObject, operation: str) -> None:
+        queue = found.queue
+        is_held = queue is not None and queue.exclusive_holder not in (None, self._application)
+        if found.options & INPUT and is_held:
+            raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, operation)
+
+    def _keep(self, found: OpenObject) -> int:
+        handle, self._next_handle = self._next_handle, self._next_handle + 1
+        self._handles[handle] = found
+        if found.queue is not None:
+            if found.options & OpenOption.BROWSE:
+                found.cursor = BrowseCursor(self._application, found.name, found.queue)
+            self._application.read_queues[handle] = found.queue
+            if found.options & INPUT:
+                self._application.input_queues[handle] = found.queue
+        return handle
+
+    def _object(self, handle: int, operation: str) -> OpenObject:
+        found = self._handles.get(handle)
+        if found is None:
+            raise QueueManagerError(ReasonCode.MQRC_HOBJ_ERROR, f"{operation}: handle {handle}")
+        return found
+
+    def close(self, handle: int, options: int = 0) -> None:
+        """MQCLOSE. A queue that MQOPEN made from a model is deleted; 2019, 2045, 2046."""
+        operation = "close"
+        found = self._object(handle, operation)
+        if options & ~(CloseOption.DELETE | CloseOption.DELETE_PURGE):
+            raise QueueManagerError(ReasonCode.MQRC_OPTIONS_ERROR, operation)
+        if options and not found.is_own:
+            raise QueueManagerError(ReasonCode.MQRC_OPTION_NOT_VALID_FOR_TYPE, operation)
+        self._forget(handle)
+
+    def _forget(self, handle: int) -> None:
+        found = self._handles.pop(handle)
+        self._application.read_queues.pop(handle, None)
+        self._application.input_queues.pop(handle, None)
+        if found.cursor is not None:
+            found.cursor.close()
+        if found.queue is None:
+            return
+        if found.options & OpenOption.INPUT_EXCLUSIVE:
+            self._application.release(found.queue.name)
+        if found.is_own:
+            self._application.end_dynamic(found.queue)
+
+    # -- messages ------------------------------------------------------------------------------------------------------
+
+    def put(self, handle: int, message: Message, options: int, done: Done) -> None:
+        """MQPUT. The message's identifiers and its descriptor are complete when this returns."""
+        operation = "put"
+        found = self._object(handle, operation)
+        found.check_open_for(OpenOption.OUTPUT, f"{operation} on {found.name}")
+        self._put(found.name, message, options, done)
+
+    def put_one(self, wanted: ObjectName, message: Message, options: int, done: Done) -> None:
+        """MQPUT1: opens, puts and closes."""
+        operation = f"put on {wanted.name}"
+        handles: list[int] = []
+        self.open(wanted, OpenOption.OUTPUT, lambda opened: handles.append(opened.handle))
+        try:
+            self._put(self._object(handles[0], operation).name, message, options, done)
+        finally:
+            self._forget(handles[0])
+
+    def _put(self, name: str, message: Message, options: int, done: Done) -> None:
+        check_options(PutOption, options, f"put on {name}")
+        self._complete(message, options)
+        application = self._application
+        is_in_unit = bool(options & PutOption.SYNCPOINT)
+        if is_in_unit and not application.has_unit:
+            application.begin()
+        with nullcontext() if is_in_unit else application.outside_unit():
+            application.put(name, message, done)
+
+    def _complete(self, message: Message, options: int) -> None:
+        """Makes the identifiers that are asked for. Context is the program's own, whatever its descriptor says."""
+        changes: dict[str, object] = {
+            "user_identifier": self._application.user,
+            "accounting_token": b"",
+            "appl_identity_data": "",
+            "appl_origin_data": "",
+            "put_appl_type": self._application_type,
+            "put_appl_name": self._application.name,
+        }
+        if options & PutOption.NEW_MSG_ID:
+            changes["msg_id"] = MQMI_NONE
+        if options & PutOption.NEW_CORREL_ID:
+            changes["correl_id"] = secrets.token_bytes(IDENTIFIER_BYTES)
+        message.descriptor = message.descriptor.replace(**changes)
+
+    def get(self, handle: int, request: GetRequest, answered: Answered) -> None:
+        """MQGET, also with browse options."""
+        self._getter.get(self._object(handle, "get"), request, answered)
+
+    def listen(
+        self,
+        handle: int,
+        request: GetRequest,
+        *,
+        may_get: Callable[[], bool],
+        deliver: Callable[[Got], None],
+        failed: Callable[[QueueManagerError], None],
+    ) -> Listening:
+        """A listener at a handle, which gets nothing before it is started; see Listening."""
+        opened = self._object(handle, "listen")
+        return Listening(
+            Getter(self._engine, self._application), opened, request, may_get=may_get, deliver=deliver, failed=failed
+        )
+
+    # -- the rest ------------------------------------------------------------------------------------------------------
+
+    def inquire(self, handle: int, selectors: Sequence[int]) -> Inquired:
+        """MQINQ."""
+        found = self._object(handle, "inquire")
+        found.check_open_for(OpenOption.INQUIRE, f"inquire {found.name}")
+        return inquired(self._engine, self._application, found, selectors)
+
+    def commit(self, done: Done) -> None:
+        """MQCMIT: `done` is called when the unit of work is on the disk."""
+        self._application.commit(done)
+
+    def back_out(self) -> None:
+        """MQBACK."""
+        self._application.back_out()
+
+    def disconnect(self, done: Done) -> None:
+        """MQDISC: commits the open unit of work, then gives everything up."""
+
+        def committed() -> None:
+            self.end()
+            done()
+
+        self._application.commit(committed)
+
+    def end_wait(self, reason_code: ReasonCode) -> None:
+        """Ends a get that waits, with that reason."""
+        self._getter.end_wait(reason_code)
+
+    def end(self) -> None:
+        """The program has gone: backs out, closes every handle, deletes its temporary queues."""
+        self._getter.close()
+        for handle in tuple(self._handles):
+            self._forget(handle)
+        self._application.close()

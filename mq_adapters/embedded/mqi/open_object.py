@@ -1,0 +1,45 @@
+"""What an object handle (MQHOBJ) stands for: an open queue, or the open queue manager."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from mq_adapters.embedded.mqi.browse_cursor import BrowseCursor
+from mq_adapters.embedded.mqi.options import INPUT, ObjectKind, OpenOption
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+
+#: The refusal of a call on a handle that was not opened for it.
+_NOT_OPEN_FOR: Final = {
+    INPUT: ReasonCode.MQRC_NOT_OPEN_FOR_INPUT,
+    OpenOption.BROWSE: ReasonCode.MQRC_NOT_OPEN_FOR_BROWSE,
+    OpenOption.OUTPUT: ReasonCode.MQRC_NOT_OPEN_FOR_OUTPUT,
+    OpenOption.INQUIRE: ReasonCode.MQRC_NOT_OPEN_FOR_INQUIRE,
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class OpenObject:
+    """An open object. `queue` is the local queue behind `name`; None for the queue manager and a queue elsewhere.
+
+    `is_own` tells that MQOPEN made the queue from a model, so that MQCLOSE deletes it.
+    """
+
+    kind: ObjectKind
+    name: str
+    options: OpenOption
+    queue: Queue | None = None
+    is_own: bool = False
+    cursor: BrowseCursor | None = None
+
+    def check_open_for(self, option: OpenOption, operation: str) -> None:
+        """2036 to 2039 for a call that the handle was not opened for."""
+        if not self.options & option:
+            raise QueueManagerError(_NOT_OPEN_FOR[option], operation)
+
+    def local_queue(self, operation: str) -> Queue:
+        """The queue that messages are got from; 2019 for a handle of something else, 2052 for a deleted queue."""
+        if self.queue is None:
+            raise QueueManagerError(ReasonCode.MQRC_HOBJ_ERROR, operation)
+        if self.queue.is_deleted:
+            raise QueueManagerError(ReasonCode.MQRC_Q_DELETED, operation)
+        return self.queue
