@@ -14,9 +14,11 @@ if TYPE_CHECKING:  # the exporter loads this module, and no readers of headers
     from mappings.commands.response import Completion
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Delivery:
     """How publications with one header reach one subscription: made once, used for every such publication.
+
+    It does not change. It is not frozen, because a SUBSCRIBE may need ten thousand of them.
 
     `input_header` is the publication's header chain as it was put, `output_header` the chain that the subscriber
     gets. The CodedCharSetId and Encoding are those of the MQMD, which describe the first header.

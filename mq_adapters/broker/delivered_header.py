@@ -77,11 +77,8 @@ class DeliveredHeader:
 def delivered_header(published: CommandHeader, wanted: WantedHeader) -> DeliveredHeader:
     """The header of a publication for a subscription. Raises MappingError if its format cannot express it."""
     if isinstance(published, WrittenCommand):
-        if _stays(published, wanted):
-            if not wanted.marks_retained:
-                return _delivered(published, published.data, published.format, ())
-            if (marked := _marked(published)) is not None:
-                return _delivered(published, marked.data, marked.format, (), marked)
+        if (short := unchanged_header(published, wanted)) is not None:
+            return _delivered(published, short.data, short.format, (), None if short is published else short)
         shown: CommandHeader = published
     else:
         shown = _without_responses(published)
@@ -107,6 +104,13 @@ def delivered_header(published: CommandHeader, wanted: WantedHeader) -> Delivere
         dropped += tuple((outcome.name, outcome.reason) for outcome in conversion.report.dropped)
         data = _converted_with_additions(data, format, published, wanted)
     return _delivered(published, _resolved(shown, data, format), format, dropped)
+
+
+def unchanged_header(published: WrittenCommand, wanted: WantedHeader) -> WrittenCommand | None:
+    """The header itself, or the same with IsRetainedPub, where a delivery changes nothing else; None where it does."""
+    if not _stays(published, wanted):
+        return None
+    return _marked(published) if wanted.marks_retained else published
 
 
 def _delivered(

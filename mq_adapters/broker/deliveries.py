@@ -11,22 +11,25 @@ from typing import Final
 from mappings.commands.command import Publish
 from mappings.commands.options import PublicationOption, RegistrationOption
 from mappings.errors import MappingError
+from mappings.headers.charset import ENCODING_REVERSED, UTF_8
 from mappings.table import Dialect
-from mq_adapters.broker.delivered_header import DeliveredHeader, WantedHeader, delivered_header
+from mq_adapters.broker.delivered_header import DeliveredHeader, WantedHeader, delivered_header, unchanged_header
 from mq_adapters.broker.responses import PUT_APPL_NAME_CHARACTERS
 from mq_adapters.broker.subscription import Identity, Subscription
 from mq_adapters.broker.subscriptions import recipients
-from mq_adapters.command_header import CommandHeader
+from mq_adapters.command_header import FORMAT_OF_DIALECT, CommandHeader, WrittenCommand
 from mq_adapters.delivery_listener import Delivery
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.message import (
     IDENTIFIER_TAG,
     MQAT_BROKER,
+    MQEI_UNLIMITED,
     MQPER_NOT_PERSISTENT,
     MQPER_PERSISTENCE_AS_Q_DEF,
     MQPER_PERSISTENT,
     KnownHeader,
+    Message,
     MessageDescriptor,
 )
 from mq_adapters.reasons import QueueManagerError
@@ -53,11 +56,12 @@ KEPT_CHOICES: Final = 64
 PlanKey = tuple[bytes, bytes, int, int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Copy:
     """The copy of one recipient. `header` replaces the published header; None: the published bytes stay.
 
-    `written` is the new header as its writer knows it (Message.written).
+    `written` is the new header as its writer knows it (Message.written). A copy does not change. It is not frozen,
+    because it would take twice as long to make.
     """
 
     subscription: Subscription
@@ -132,11 +136,45 @@ class PublishedAs:
     expiry: int
 
 
+class _RetainedWay:
+    """What the copies of stored publications have in common, for one subscription and one kind of publication."""
+
+    __slots__ = ("descriptor", "is_as_queue", "object_changes", "published", "queue", "subscription", "wanted")
+
+    def __init__(
+        self,
+        subscription: Subscription,
+        published: MessageDescriptor,
+        object_changes: int,
+        *,
+        wanted: WantedHeader,
+        queue: Queue,
+        descriptor: MessageDescriptor,
+    ) -> None:
+        self.subscription = subscription
+        self.published = published
+        self.object_changes = object_changes
+        self.wanted = wanted
+        self.queue = queue
+        self.descriptor = descriptor
+        self.is_as_queue = descriptor.persistence == MQPER_PERSISTENCE_AS_Q_DEF
+
+    def serves(self, subscription: Subscription, published: MessageDescriptor, object_changes: int) -> bool:
+        """Whether the copy of another publication is made in the same way."""
+        return (
+            subscription is self.subscription
+            and object_changes == self.object_changes
+            and published.persistence == self.published.persistence
+            and published.priority == self.published.priority
+        )
+
+
 class DeliveryMaker:
     """Makes the plans of publications, and shares their common parts."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._way: _RetainedWay | None = None
         self._descriptors: dict[tuple[Subscription, PublishedAs, bytes, int, int], MessageDescriptor] = {}
 
     def plan(
@@ -227,6 +265,72 @@ class DeliveryMaker:
             elif made is not None:
                 failures.append(made)
         return tuple(copies), tuple(failures)
+
+    def retained_copy(self, message: Message, subscription: Subscription) -> Copy | None:
+        """The copy of a stored publication whose header this process wrote and does not change; None: make a plan.
+
+        A SUBSCRIBE may bring ten thousand of them, each on a topic of its own.
+        """
+        published = message.written
+        if message.expires_us or not isinstance(published, WrittenCommand) or KnownHeader.of(message) is None:
+            return None
+        if subscription.interest.filter or published.dialect is not subscription.dialect:
+            return None
+        changes, way = self._engine.objects.changes, self._way
+        if way is None or not way.serves(subscription, message.descriptor, changes):
+            way = self._way = self._retained_way(message.descriptor, subscription, changes)
+        header = unchanged_header(published, way.wanted) if way is not None else None
+        if way is None or header is None:
+            return None
+        is_same = header is published
+        return Copy(
+            subscription=subscription,
+            queue=way.queue,
+            descriptor=way.descriptor,
+            header=None if is_same else header.data,
+            written=None if is_same else header,
+            delivery=Delivery(
+                queue_name=way.queue.name,
+                correl_id=way.descriptor.correl_id,
+                topics=header.command.topics,
+                input_format=published.format,
+                input_coded_char_set_id=published.coded_char_set_id,
+                input_encoding=published.encoding,
+                input_header=published.data,
+                output_format=header.format,
+                output_coded_char_set_id=header.coded_char_set_id,
+                output_encoding=header.encoding,
+                output_header=header.data,
+                is_retained=True,
+                dropped=(),
+                default_persistence=1 + way.queue.default_persistence if way.is_as_queue else 0,
+            ),
+        )
+
+    def _retained_way(
+        self, published: MessageDescriptor, subscription: Subscription, object_changes: int
+    ) -> _RetainedWay | None:
+        """None where the queue is gone."""
+        try:
+            queue = self._engine.queue(subscription.identity.queue_name)
+        except QueueManagerError:
+            return None
+        as_published = PublishedAs(
+            persistence=published.persistence, priority=published.priority, expiry=MQEI_UNLIMITED
+        )
+        wanted = _wanted_by(
+            subscription, Occasion(published_as=as_published, point=subscription.interest.point, is_retained=True)
+        )
+        header = DeliveredHeader(
+            format=FORMAT_OF_DIALECT[subscription.dialect],
+            coded_char_set_id=UTF_8,
+            encoding=ENCODING_REVERSED,
+            data=b"",
+            dropped=(),
+        )
+        persistence = _persistence(subscription, published.persistence)
+        descriptor = self._descriptor(subscription, as_published, header, persistence)
+        return _RetainedWay(subscription, published, object_changes, wanted=wanted, queue=queue, descriptor=descriptor)
 
     def _copy(
         self,

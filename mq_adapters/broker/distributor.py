@@ -16,7 +16,7 @@ from mq_adapters.attributes import DEFAULT_MAXIMUM_MESSAGE_BYTES
 from mq_adapters.broker.content_filter import ContentError, accepts
 from mq_adapters.broker.content_filter_parser import parse_filter
 from mq_adapters.broker.dead_letters import BrokerDeadLetters
-from mq_adapters.broker.deliveries import DeliveryMaker, DeliveryPlan, Occasion, PublishedAs
+from mq_adapters.broker.deliveries import Copy, DeliveryMaker, DeliveryPlan, Occasion, PublishedAs
 from mq_adapters.broker.publication_content import PublicationContent
 from mq_adapters.broker.received import UnreadableCommand, received_command
 from mq_adapters.broker.responses import CommandRefusal, remaining_expiry
@@ -53,7 +53,6 @@ class Distributor:
         """Carries out a plan for one publication. `without` is a publisher that does not want its own publications."""
         if self.before is not None:
             self.before(unit, message, plan)
-        put, copied = self._engine.put, self._listener.copied
         body, origin, written = message.body, message.origin, message.written
         length = len(plan.published.data)
         header: bytes | None = None
@@ -70,19 +69,23 @@ class Distributor:
                     changed = header + body[length:]
                 sent = Message(copy.descriptor, changed, origin)
                 sent.written = copy.written
-            try:
-                put(unit, copy.queue, sent)
-            except QueueManagerError as error:
-                if not (copy.queue.is_deleted and copy.queue.is_temporary):
-                    self._bury(unit, message, sent, copy.queue.name, error.reason_code)
-                continue
-            copied(unit, message, sent, copy.delivery)
-            unit.counts.append(_COPY)
+            self._put(unit, message, sent, copy)
         for failure in plan.failures:
             lost = message
             if failure.descriptor is not None:
                 lost = Message(failure.descriptor, failure.header + body[length:], origin)
             self._bury(unit, message, lost, failure.queue_name, failure.reason_code)
+
+    def _put(self, unit: UnitOfWork, message: Message, sent: Message, copy: Copy) -> None:
+        """Puts a copy on its queue."""
+        try:
+            self._engine.put(unit, copy.queue, sent)
+        except QueueManagerError as error:
+            if not (copy.queue.is_deleted and copy.queue.is_temporary):
+                self._bury(unit, message, sent, copy.queue.name, error.reason_code)
+            return
+        self._listener.copied(unit, message, sent, copy.delivery)
+        unit.counts.append(_COPY)
 
     def _bury(self, unit: UnitOfWork, message: Message, copy: Message, queue_name: str, reason_code: int) -> None:
         """Makes a dead letter of the subscriber's copy, so that it can go back to the subscriber unchanged.
@@ -120,7 +123,10 @@ class Distributor:
 
     def plan_retained(self, message: Message, subscription: Subscription) -> "RetainedPlan":
         """Makes the copy of a stored publication for a subscription, but does not put it yet."""
-        published, changes = received_command(message), self._engine.objects.changes
+        changes = self._engine.objects.changes
+        if (copy := self.maker.retained_copy(message, subscription)) is not None:
+            return RetainedPlan(message=message, plan=copy, is_parsed=True, object_changes=changes)
+        published = received_command(message)
         if isinstance(published, UnreadableCommand):
             return RetainedPlan(message=message, plan=published, is_parsed=True, object_changes=changes)
         occasion = Occasion(
@@ -138,6 +144,13 @@ class Distributor:
     def send_retained(self, unit: UnitOfWork, planned: "RetainedPlan", subscription: Subscription) -> bool:
         """Puts a copy of a stored publication. Returns whether the subscriber was due one."""
         message, plan = planned.message, planned.plan
+        if isinstance(plan, Copy):
+            header = plan.header
+            body = message.body if header is None else header + message.body[len(plan.delivery.input_header) :]
+            sent = Message(plan.descriptor, body, message.origin)
+            sent.written = message.written if header is None else plan.written
+            self._put(unit, message, sent, plan)
+            return True
         if isinstance(plan, UnreadableCommand):
             self._dead_letters.put(unit, message, subscription.identity.queue_name, plan.error.reason_code)
             return False
@@ -145,15 +158,15 @@ class Distributor:
         return bool(plan.copies or plan.failures)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class RetainedPlan:
     """A stored publication and its copy for one subscription; `is_parsed`: the content filter could be checked.
 
-    The queue is as it was defined at `object_changes`.
+    The queue is as it was defined at `object_changes`. `plan` is the copy itself where it can be made the short way.
     """
 
     message: Message
-    plan: DeliveryPlan | UnreadableCommand
+    plan: Copy | DeliveryPlan | UnreadableCommand
     is_parsed: bool
     object_changes: int
 

@@ -107,6 +107,8 @@ class RetainedPublications:
         self._cached_bytes = 0
         #: How many publications have been kept in this run.
         self.kept = 0
+        #: Grows with each change of what is retained.
+        self.changes = 0
         #: The rows of all publications together.
         self.size_bytes = 0
 
@@ -142,6 +144,7 @@ class RetainedPublications:
         """Retains a publication on each of its routing topics, in place of the one before."""
         packed = publication.pack()
         self.kept += 1
+        self.changes += 1
         for topic in topics:
             key = _key(space, point, topic)
             self._remember((space, point), topic, self._retained(key, publication))
@@ -180,6 +183,7 @@ class RetainedPublications:
 
     def delete(self, unit: UnitOfWork, space: str, point: str, topic: str) -> None:
         """Deletes the publication on a routing topic. There must be one."""
+        self.changes += 1
         kept = self._topics[space, point].get(topic)
         self.size_bytes -= 0 if kept is None else kept.size_bytes
         self._topics[space, point].remove(topic)

@@ -71,6 +71,8 @@ class Update:
         "is_over",
         "is_parsed",
         "is_refused",
+        "kept_bytes",
+        "kept_copies",
         "message",
         "name",
         "number",
@@ -79,6 +81,7 @@ class Update:
         "ready",
         "ready_bytes",
         "received",
+        "seen_changes",
         "steps",
         "upcoming",
     )
@@ -110,10 +113,15 @@ class Update:
         #: Copies that are ready to be put, and the bytes of their bodies.
         self.ready: list[tuple[Found, RetainedPlan]] = []
         self.ready_bytes = 0
+        #: The state of what is retained when they were made ready (RetainedPublications.changes); -1: some were sent.
+        self.seen_changes = -1
         self.copies = 0
         self.is_parsed = True
         #: Bytes of copies that a limit has promised and that are not put.
         self.promised_bytes = 0
+        #: Promised copies of the present unit that are not charged yet, and their bytes.
+        self.kept_copies = 0
+        self.kept_bytes = 0
         #: Whether a limit on copies stopped the command.
         self.is_refused = False
         #: All is sent, or a later command for the same subscriptions sends the rest.
@@ -183,6 +191,7 @@ class Update:
 
     def send_ahead(self, unit: UnitOfWork, sequence: int) -> None:
         """Notes that a publication is sent before its turn."""
+        self.seen_changes = -1
         self.ahead.add(sequence)
         if self.is_lasting:
             key = self.key + sequence.to_bytes(_NUMBER_BYTES, "big")

@@ -59,8 +59,12 @@ class CopyLimit(Protocol):
         """Whether copies of so many bytes may be put in later units. Each is then taken, or released."""
         ...
 
-    def take(self, correl_id: bytes | None, size_bytes: int, *, is_promised: bool) -> bool:
-        """Whether one more copy may be put. A promised one always may."""
+    def take(self, correl_id: bytes | None, size_bytes: int) -> bool:
+        """Whether one more copy may be put."""
+        ...
+
+    def keep_promise(self, correl_id: bytes | None, size_bytes: int, copies: int) -> None:
+        """So many copies are put that were promised, by this limit or before a restart."""
         ...
 
     def release(self, correl_id: bytes | None, size_bytes: int) -> None:
@@ -74,8 +78,11 @@ class NoCopyLimit:
     def promise(self, correl_id: bytes | None, size_bytes: int) -> bool:
         return True
 
-    def take(self, correl_id: bytes | None, size_bytes: int, *, is_promised: bool) -> bool:
+    def take(self, correl_id: bytes | None, size_bytes: int) -> bool:
         return True
+
+    def keep_promise(self, correl_id: bytes | None, size_bytes: int, copies: int) -> None:
+        pass
 
     def release(self, correl_id: bytes | None, size_bytes: int) -> None:
         pass
@@ -308,7 +315,8 @@ class Updates:
     # -- inside: copies ------------------------------------------------------------------------------------------------
 
     def _steps(self, update: Update) -> Iterator[Found | None]:
-        for subscription in update.done.to_update:
+        for meant in update.done.to_update:
+            subscription = self._current(meant) or meant  # a repeated RegSub leaves the earlier one
             interest = subscription.interest
             steps = self._retained.steps(subscription.space, interest.point, interest.pattern, subscription.scheme)
             for step in steps:
@@ -326,6 +334,8 @@ class Updates:
         if not update.is_arranged:
             self._look(update)
             return
+        if not update.ready:
+            update.seen_changes = self._retained.changes
         ends_s = time.perf_counter() + _MOST_S
         while (found := update.upcoming) is not None:
             update.go_on()
@@ -348,14 +358,17 @@ class Updates:
         """Puts the ready copies, oldest first, without publications or subscriptions that have gone meanwhile."""
         ready, update.ready, update.ready_bytes = update.ready, [], 0
         sent = 0
+        is_as_it_was = update.seen_changes == self._retained.changes
         for found, planned in ready:
             if update.is_refused:
                 break
-            sequence = found.kept.sequence
-            if sequence != sent and self._is_due_to(update, found) and self._send(unit, update, found, planned):
+            sequence, may_expire = found.kept.sequence, found.kept.expires_us > 0
+            is_due = (is_as_it_was and not may_expire) or self._is_due_to(update, found)
+            if sequence != sent and is_due and self._send(unit, update, found, planned):
                 sent = sequence
         if update.is_refused:
             update.has_ended = True
+        self._keep_promise(update)
         if ready:
             update.advance(unit, ready[-1][0].kept.sequence)
 
@@ -388,10 +401,19 @@ class Updates:
         return True
 
     def _takes(self, update: Update, kept: Retained) -> bool:
-        """Whether the limit lets one more copy pass."""
-        is_promised = update.message is None
-        update.promised_bytes = max(0, update.promised_bytes - kept.size_bytes)
-        return self.limit.take(update.identity.correl_id, kept.size_bytes, is_promised=is_promised)
+        """Whether the limit lets one more copy pass. One that was promised is charged with the others of its unit."""
+        if update.message is not None:
+            return self.limit.take(update.identity.correl_id, kept.size_bytes)
+        update.kept_bytes += kept.size_bytes
+        update.kept_copies += 1
+        return True
+
+    def _keep_promise(self, update: Update) -> None:
+        """Charges the copies that were promised and are put now."""
+        if update.kept_copies:
+            update.promised_bytes = max(0, update.promised_bytes - update.kept_bytes)
+            self.limit.keep_promise(update.identity.correl_id, update.kept_bytes, update.kept_copies)
+            update.kept_bytes = update.kept_copies = 0
 
     def _promises(self, update: Update, found: list[Found] | None) -> bool:
         """Whether the limit lets all copies pass. `found`: what they are of; None: perhaps of everything."""
@@ -423,6 +445,7 @@ class Updates:
                     if kept is not None and self._is_due_to(update, found := Found(subscription, topic, kept)):
                         update.send_ahead(unit, kept.sequence)
                         self._send(unit, update, found)
+                        self._keep_promise(update)
                 if plan.retains and message.sequence < update.number:
                     update.send_ahead(unit, message.sequence)
 

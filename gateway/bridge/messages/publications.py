@@ -122,6 +122,8 @@ class Publications:
     def context(self, publication: Publication, message: Message) -> Arrival:
         """The audit's header context of a publication as it came for the subscriber with the message's CorrelId."""
         correl_id = message.descriptor.correl_id
+        if publication.is_retained:  # a subscriber gets it once
+            return _context(self._queue_name, correl_id, publication, message)
         key = (publication, correl_id)
         context = self._contexts.get(key)
         if context is None:

@@ -80,20 +80,28 @@ class RetainedCopies:
         self._keep(session, copies)
         return True
 
-    def take(self, correl_id: bytes | None, size_bytes: int, *, is_promised: bool) -> bool:
+    def keep_promise(self, correl_id: bytes | None, size_bytes: int, copies: int) -> None:
+        """So many copies are put that were promised, in this run or the one before. None of them is refused."""
+        session = self._session(correl_id)
+        if session is not None:
+            charged = self._copies.get(session) or _Copies()
+            charged.promised_bytes = max(0, charged.promised_bytes - size_bytes)
+            charged.size_bytes += size_bytes
+            self._keep(session, charged)
+            self._spend(session, size_bytes, copies)
+
+    def take(self, correl_id: bytes | None, size_bytes: int) -> bool:
         """Whether a copy may be put for the subscriber with a CorrelId. If so, it is charged."""
         session = self._session(correl_id)
         if session is None:
             return True
         copies = self._copies.get(session) or _Copies()
-        if is_promised:
-            copies.promised_bytes = max(0, copies.promised_bytes - size_bytes)
-        elif (found := self._past_limit(session, copies.all_bytes + size_bytes)) is not None:
+        if (found := self._past_limit(session, copies.all_bytes + size_bytes)) is not None:
             self._refusals.count(found)
             return False
         copies.size_bytes += size_bytes
         self._keep(session, copies)
-        self._spend(session, size_bytes)
+        self._spend(session, size_bytes, 1)
         return True
 
     def release(self, correl_id: bytes | None, size_bytes: int) -> None:
@@ -122,11 +130,11 @@ class RetainedCopies:
         charged = session.account.amounts[Amount.RETAINED_COPIES]
         session.account.charge(Amount.RETAINED_COPIES, self._charged(copies.all_bytes) - charged)
 
-    def _spend(self, session: ClientSession, size_bytes: int) -> None:
-        """Charges the work of a copy. A client that asks for much is slowed down, and never disconnected."""
+    def _spend(self, session: ClientSession, size_bytes: int, copies: int) -> None:
+        """Charges the work of copies. A client that asks for much is slowed down, and never disconnected."""
         now_s = self._now_s()
         if max(each.spent_s for each in session.account.line()) < now_s + _MOST_AHEAD_S:
-            trail_bytes = copy_trail_bytes(USUAL_HEADER_BYTES)
+            trail_bytes = copies * copy_trail_bytes(USUAL_HEADER_BYTES)
             self._sessions.budgets.spend(session.account, 0, size_bytes, 0, now_s, trail_bytes=trail_bytes)
 
     def tick(self) -> None:

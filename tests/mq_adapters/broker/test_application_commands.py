@@ -88,7 +88,7 @@ def test_a_command_whose_answer_finds_no_queue_was_not_carried_out(station):
 
 
 class TakesNothing(NoCopyLimit):
-    def take(self, _correl_id: bytes | None, _size_bytes: int, *, is_promised: bool) -> bool:
+    def take(self, _correl_id: bytes | None, _size_bytes: int) -> bool:
         return False
 
 

@@ -1,8 +1,16 @@
 """Retained publications: kept, marked, expired, deleted, and sent to who registers or asks."""
 
+from dataclasses import asdict
+
 import pytest
 
+from mappings.commands.command import Publish, write_command
+from mappings.commands.options import PublicationOption, RegistrationOption
 from mappings.table import Dialect
+from mq_adapters.broker.deliveries import DeliveryMaker
+from mq_adapters.command_header import WrittenCommand
+from mq_adapters.message import MessageDescriptor
+from mq_adapters.system_queues import DEFAULT_STREAM
 
 STREAM = "SAMPLE.BROKER.RESULTS.STREAM"
 STORED = "<psc><Command>Publish</Command><PubOpt>RetainPub</PubOpt><Topic>a/b</Topic></psc>"
@@ -171,3 +179,69 @@ def test_the_broker_knows_how_many_are_retained_and_on_which_topics(station):
     station.publish("<psc><Command>DeletePub</Command><Topic>a/b</Topic></psc>")
     assert broker.retained_publications == 1
     assert not broker.retains(stream, "a/b", Dialect.MQRFH2)
+
+
+WANTED = (
+    "<RegOpt>InformIfRet</RegOpt>",
+    "",
+    "<RegOpt>PersAsQueue</RegOpt>",
+    "<RegOpt>NonPers</RegOpt><RegOpt>InformIfRet</RegOpt>",
+    "<SubUserData>mine</SubUserData>",
+    "<Filter>Root.MQMD.Priority &gt; 3</Filter>",
+)
+PUBLISHED = (
+    Publish(topics=("a/b",), publication_options=PublicationOption.RETAIN_PUBLICATION),
+    Publish(topics=("a/b & c",), publication_options=PublicationOption.RETAIN_PUBLICATION),
+    Publish(topics=("a/b", "a/c"), publication_options=PublicationOption.RETAIN_PUBLICATION),
+    Publish(
+        topics=("a/b",),
+        publication_options=PublicationOption.RETAIN_PUBLICATION,
+        registration_options=RegistrationOption.LOCAL,
+    ),
+)
+
+
+def _sent(station_class, folder, dialect, fields):
+    """What each kind of subscriber is sent of each publication that this process wrote, and what is told of it."""
+    station = station_class(folder, ())
+    for publish in PUBLISHED:
+        header = WrittenCommand(publish, dialect, write_command(publish, dialect))
+        descriptor = MessageDescriptor(format=header.format, **fields)
+        unit = station.engine.begin()
+        station.engine.put(unit, station.engine.queue(DEFAULT_STREAM), header.message(descriptor, b"body", b"origin"))
+        station.engine.submit(unit)
+        for number, wanted in enumerate(WANTED):
+            station.control(
+                f"<psc><Command>RegSub</Command><RegOpt>CorrelAsId</RegOpt>{wanted}"
+                "<QName>NEW</QName><Topic>a/#</Topic></psc>",
+                correl_id=(number + 1).to_bytes(24, "big"),
+            )
+        station.control("MQPSCommand RegSub MQPSRegOpts InformIfRet MQPSQName OLD MQPSTopic a/*")
+    sent = [
+        (message.body, message.origin, asdict(message.descriptor))
+        for name in ("OLD", "NEW")
+        for message in station.take_all(name)
+    ]
+    told = [asdict(delivery) for _, _, delivery in station.listener.copies]
+    station.engine.close()
+    return sent, told
+
+
+@pytest.mark.parametrize("dialect", list(Dialect))
+@pytest.mark.parametrize(
+    "fields", [{"persistence": 1}, {"persistence": 0, "priority": 7}, {"persistence": 2}, {"expiry": 500}]
+)
+def test_the_short_way_of_a_copy_leads_to_the_same_as_the_long_one(
+    station_class, tmp_path, monkeypatch, dialect, fields
+):
+    (tmp_path / "short").mkdir()
+    (tmp_path / "long").mkdir()
+    taken = []
+    short_way = DeliveryMaker.retained_copy
+    with monkeypatch.context() as patched:
+        patched.setattr(DeliveryMaker, "retained_copy", lambda *each: taken.append(short_way(*each)) or taken[-1])
+        short = _sent(station_class, tmp_path / "short", dialect, fields)
+    assert any(taken) is ("expiry" not in fields)
+    assert not all(taken)
+    monkeypatch.setattr(DeliveryMaker, "retained_copy", lambda *_: None)
+    assert short == _sent(station_class, tmp_path / "long", dialect, fields)

@@ -32,13 +32,16 @@ class CountedLimit:
         self.promised += size_bytes if may else 0
         return may
 
-    def take(self, _correl_id: bytes | None, size_bytes: int, *, is_promised: bool) -> bool:
-        self.taken.append(is_promised)
-        self.promised -= size_bytes if is_promised else 0
+    def take(self, _correl_id: bytes | None, _size_bytes: int) -> bool:
+        self.taken.append(False)
         return True
 
+    def keep_promise(self, _correl_id: bytes | None, size_bytes: int, copies: int) -> None:
+        self.taken += [True] * copies
+        self.promised = max(0, self.promised - size_bytes)
+
     def release(self, _correl_id: bytes | None, size_bytes: int) -> None:
-        self.promised -= size_bytes
+        self.promised = max(0, self.promised - size_bytes)
 
 
 def rows(station) -> list[bytes]:
