@@ -265,8 +265,8 @@ class ServerConnection:
         """The reply to a call, in as many segments as it needs. Without an `object_handle` it has that of the call."""
         if call.conversation not in self._conversations:
             return b""
-        self._move_behind(call.verb, call.conversation, completion_code)
         written = parameters.write(call.byte_order)
+        self._move_behind(call.verb, call.conversation, completion_code)
         header = ApiHeader(
             length=self._form.header_bytes + API_HEADER_BYTES + len(written),
             completion_code=completion_code,
@@ -274,8 +274,8 @@ class ServerConnection:
             object_handle=call.header.object_handle if object_handle is None else object_handle,
         )
         body = header.write(call.byte_order) + written
-        segment = self._segment(reply_type(call.verb), call.conversation, call.request, call.byte_order)
-        return write_call(replace(segment, body=body), self._answer.transmission_size)
+        segment = self._segment(reply_type(call.verb), call.conversation, call.request, call.byte_order, body)
+        return write_call(segment, self._answer.transmission_size)
 
     def fail(self, call: CallReceived, reason_code: int, *, completion_code: int = MQCC_FAILED) -> bytes:
         """The reply that refuses a call: its own structures as they came, where the reply has them."""
@@ -317,9 +317,12 @@ class ServerConnection:
     def _form_of_the_socket(self) -> Form:
         return Form.TSHC if self.has_numbers else Form.TSH
 
-    def _segment(self, segment_type: int, conversation: int, request: int, byte_order: ByteOrder) -> Segment:
+    def _segment(
+        self, segment_type: int, conversation: int, request: int, byte_order: ByteOrder, body: bytes = b""
+    ) -> Segment:
         return Segment(
             type=segment_type,
+            body=body,
             form=self._form,
             conversation=conversation,
             request=request,
@@ -335,16 +338,16 @@ class ServerConnection:
         *,
         flags: ControlFlags1 = ControlFlags1.WHOLE,
     ) -> bytes:
-        segment = self._segment(segment_type, conversation, 0, self._byte_order)
-        return write_segment(replace(segment, flags_1=flags, body=content.write(self._byte_order)))
+        segment = self._segment(segment_type, conversation, 0, self._byte_order, content.write(self._byte_order))
+        return write_segment(replace(segment, flags_1=flags))
 
     def _notification(
         self, conversation: int, request: int, notification: Notification, byte_order: ByteOrder
     ) -> bytes:
         if conversation not in self._conversations:
             return b""
-        segment = self._segment(SegmentType.NOTIFICATION, conversation, request, byte_order)
-        return write_segment(replace(segment, body=notification.write(byte_order)))
+        body = notification.write(byte_order)
+        return write_segment(self._segment(SegmentType.NOTIFICATION, conversation, request, byte_order, body))
 
     def _about_the_socket(
         self, segment_type: SegmentType, form: Form, flags: ControlFlags1, content: Content

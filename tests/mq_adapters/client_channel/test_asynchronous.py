@@ -160,6 +160,7 @@ def test_a_message_that_is_too_long_or_whose_lengths_lie_is_refused() -> None:
     for segments, longest in (
         ([first], 39_999),
         ([first, replace(last, body=longer)], 40_000),
+        ([first, replace(last, body=longer, flags_1=ControlFlags1.NONE)], 40_000),
         ([first, replace(last, body=shorter)], 40_000),
         ([first, replace(last, body=another)], 40_000),
         ([last], 40_000),

@@ -29,7 +29,7 @@ from mq_adapters.client_channel.events import (
 )
 from mq_adapters.client_channel.identification import ConAuthInfo, UserIdData
 from mq_adapters.client_channel.initial_data import InitialData, negotiate
-from mq_adapters.client_channel.parameters import NOTHING
+from mq_adapters.client_channel.parameters import NOTHING, Unknown
 from mq_adapters.client_channel.segments import SegmentReader, SegmentType
 from mq_adapters.client_channel.server import ServerConnection, SocketPhase
 from mq_adapters.client_channel.status import Notification, NotificationCode, StatusData
@@ -265,6 +265,26 @@ def test_a_conversation_is_opened_by_a_status_that_is_addressed_to_it() -> None:
     assert connection.receive(tshc(SOCKET_ACTION, 0x30, socket_action(3, END))) == [ConversationEnded(3)]
     assert connection.phase_of(3) is None
     assert connection.receive(tshc(SOCKET_ACTION, 0x38, socket_action(1, END))) == [ConversationEnded(1), Goodbye()]
+
+
+def test_the_unfinished_call_of_a_conversation_that_ends_is_dropped() -> None:
+    connection = opened()
+    connection.receive(_cut(SegmentType.MQPUT, _put(70_000))[0])
+    assert connection.unfinished_bytes == 32_712
+    connection.receive(tshc(SOCKET_ACTION, 0x30, socket_action(1, END)))
+    assert connection.unfinished_bytes == 0
+
+
+def test_the_agreed_transmission_size_holds_both_ways() -> None:
+    connection = ServerConnection()
+    connection.receive(tsh(0x01, 0x31, OFFERED))
+    connection.accept(replace(negotiate(OFFER, OURS), transmission_size=2_000))
+    connect(connection, 1)
+    call = received_call(connection, tshm(SegmentType.MQCMIT, api()))
+    reply = connection.reply(call, Unknown(data=bytes(5_000)))
+    assert [36 + len(each.body) for each in SegmentReader().feed(reply)] == [2_000, 2_000, 1_124]
+    violation = the_violation(connection.receive(tshm(SegmentType.MQCMIT, api() + bytes(1_949))))
+    assert violation.error.status_code is StatusCode.PROTOCOL_LENGTH_ERROR
 
 
 def test_a_conversation_is_refused_by_a_status_with_an_error() -> None:
