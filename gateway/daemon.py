@@ -51,7 +51,7 @@ from gateway.conversion.service import ConversionService
 from gateway.free_space import FreeSpace
 from gateway.limits.admission import Admission
 from gateway.limits.refusals import Refusals
-from gateway.listener import Listeners, OpenListener, cannot_listen
+from gateway.listener import Listeners, OpenListener, cannot_listen, mq_listeners
 from gateway.operations.inventory import LASTING, Inventory
 from gateway.operations.rollback import check_trail
 from gateway.private_process import forbid_inspection
@@ -182,7 +182,6 @@ class Daemon:
     async def _run_on(self, engine: Engine, ready: Ready) -> int:
         settings = self._settings
         bridge = self._build(engine)
-        self._listeners = listeners = Listeners(bridge, settings)
         self._access_files.recall_logins(settings.data)
         server = Server(
             engine,
@@ -191,6 +190,7 @@ class Daemon:
             second=application_socket(settings),
             charge=bridge.charge_application,
         )
+        self._listeners = listeners = Listeners(bridge, settings, mq=mq_listeners(settings, bridge, server))
         self._access_files.on_tokens_changed = server.token_changed
         files = DecidingFiles(settings, self._file, engine)
         self._access_files.reloading.on_read = listeners.reloading.on_read = files.read

@@ -18,7 +18,8 @@ sources=tests/end_to_end/clients
 oldest_rust=85    # of Rust 1: what Cargo.lock's newest package asks for
 oldest_go=24      # of Go 1: what go.mod asks for
 oldest_java=11
-toolchains=${*:-rust go java}
+oldest_java_of_ibm=17
+toolchains=${*:-rust go java ibm}
 
 # -- what each toolchain is, where its sources are, how it fetches and builds ------------------------------------------
 
@@ -72,21 +73,53 @@ java_needed="a JDK $oldest_java or later with Maven"
 java_clients="HiveMQ's client and Eclipse Paho's clients in Java"
 
 java_suits() {
-    for command in javac java; do
-        release=$("$command" --version 2>/dev/null | sed -n '1s/^[a-z]* \([0-9]*\).*/\1/p')
-        [ "${release:-0}" -ge "$oldest_java" ] || return 1
-    done
+    jdk_suits $oldest_java
 }
 
 java_fetch() {
-    $limit mvn --batch-mode --quiet --file "$java_sources/pom.xml" dependency:copy-dependencies \
-        -DoutputDirectory="$built/jars" || return 1
-    cp "$java_sources/jars.sha256" "$built/jars/"
-    cd "$built/jars" && sha256sum --check --quiet jars.sha256
+    maven_fetch "$java_sources"
 }
 
 java_build() {
-    javac -Xlint:all -Werror --release "$oldest_java" -cp "$built/jars/*" -d "$built/classes" "$java_sources"/*.java
+    java_compile "$java_sources" $oldest_java
+}
+
+# IBM's licence allows the use of its client. Nothing of it is kept or shipped.
+ibm_sources=tests/end_to_end/mq_clients/java
+ibm_commands=$java_commands
+ibm_needed="a JDK $oldest_java_of_ibm or later with Maven"
+ibm_clients="IBM MQ's client in Java"
+
+ibm_suits() {
+    jdk_suits $oldest_java_of_ibm
+}
+
+ibm_fetch() {
+    maven_fetch "$ibm_sources"
+}
+
+ibm_build() {
+    java_compile "$ibm_sources" $oldest_java_of_ibm
+}
+
+# jdk_suits RELEASE: succeeds for a JDK of that release or a later one.
+jdk_suits() {
+    for command in javac java; do
+        release=$("$command" --version 2>/dev/null | sed -n '1s/^[a-z]* \([0-9]*\).*/\1/p')
+        [ "${release:-0}" -ge "$1" ] || return 1
+    done
+}
+
+maven_fetch() {
+    $limit mvn --batch-mode --quiet --file "$1/pom.xml" dependency:copy-dependencies \
+        -DoutputDirectory="$built/jars" || return 1
+    cp "$1/jars.sha256" "$built/jars/"
+    cd "$built/jars" && sha256sum --check --quiet jars.sha256
+}
+
+# The manifest of IBM's client names files that nobody has, so that paths are not checked.
+java_compile() {
+    javac -Xlint:all,-path -Werror --release "$2" -cp "$built/jars/*" -d "$built/classes" "$1"/*.java
 }
 
 # -- the same for all ---------------------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ def _named_by(settings: Settings) -> Iterator[tuple[str, str | Path, Callable[[b
     yield "queue_manager.token_file", settings.queue_manager.token_file, _secret
     for target in settings.target:
         yield f"target.{target.name}.password_file", target.password_file, _secret
-    for listener in settings.listeners:
+    for listener in settings.all_listeners:
         name, tls = f"listener.{listener.name}.tls", listener.tls
         yield f"{name}.client_authority", tls.client_authority, _in_clear
         named = ((f"{name}.server_name.{each.name}", each.certificate, each.key) for each in tls.server_name)

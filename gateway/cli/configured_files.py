@@ -14,6 +14,7 @@ from gateway.cli.application import CommandFailed
 from gateway.cli.terminal import counted
 from gateway.config import ConfigurationError, Settings
 from gateway.config.listeners import ListenerSettings
+from gateway.config.mq_listeners import MqListenerSettings
 from gateway.config.tables import AccessSettings, AuditSettings
 from gateway.config.targets import TargetSettings
 from gateway.config.witnesses import WitnessSettings
@@ -64,7 +65,7 @@ def _readers(settings: Settings) -> Iterator[tuple[str, Callable[[], Iterable[st
         yield "access.access_file: ", lambda: _access_list(access)
     if settings.application:
         yield "", lambda: _applications(settings)
-    for listener in settings.listeners:
+    for listener in settings.all_listeners:
         if listener.is_secure:
             yield f"listener {listener.name}: ", partial(_certificates, listener)
     yield "", lambda: _keys(settings)  # their errors name the keys themselves
@@ -115,12 +116,12 @@ def _access_list(access: AccessSettings) -> Iterator[str]:
     yield f"access list: {access.access_file}, {counted(len(rules.rules), 'rule')}, valid"
 
 
-def _certificates(listener: ListenerSettings) -> Iterator[str]:
+def _certificates(listener: ListenerSettings | MqListenerSettings) -> Iterator[str]:
     """Checks the certificates of a listener, which must fit their keys and be valid today."""
     from gateway.listener.certificate_files import today
     from gateway.listener.tls import load_tls
 
-    for pair in load_tls(listener).pairs:
+    for pair in load_tls(listener.tls, "").pairs:
         pair.check_time(today())
         hosts = ", ".join(pair.names)
         until = f"valid until {pair.expires:%Y-%m-%d}"

@@ -32,7 +32,7 @@ class Subject:
     @property
     def is_on_a_network(self) -> bool:
         """Whether another machine reaches a port for MQTT."""
-        return not all(is_of_this_machine(listener.address) for listener in self.settings.listeners)
+        return not all(is_of_this_machine(listener.address) for listener in self.settings.all_listeners)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +106,10 @@ def _passwords_in_clear(subject: Subject) -> Iterator[str]:
         if is_clear and not is_of_this_machine(listener.address):
             where = f"listener {listener.name}, {listener.listen}"
             yield f"{where}: passwords cross the network in clear (name a tls.certificate)"
+    for each in settings.mq_listener:
+        if each.plain_passwords and not each.is_secure and not is_of_this_machine(each.address):
+            where = f"mq_listener {each.name}, {each.listen}"
+            yield f"{where}: passwords cross the network in clear (name a tls.certificate)"
 
 
 def _open_http(subject: Subject) -> Iterator[str]:
@@ -131,7 +135,7 @@ def _files_of(subject: Subject) -> Iterator[tuple[str, Path]]:
     yield "data folder", settings.data
     if settings.access.access_file:
         yield "access list", Path(settings.access.access_file)
-    for listener in settings.listeners:
+    for listener in settings.all_listeners:
         tls = listener.tls
         for name in (tls.certificate, tls.client_authority, *(server.certificate for server in tls.server_name)):
             if name:
@@ -152,7 +156,7 @@ def _secrets_of(subject: Subject) -> Iterator[tuple[str, Path]]:
     yield from (("secret of tokens", path) for path in map(Path, access.token.key_files) if holds_secret(path))
     if settings.queue_manager.token_file:
         yield "tokens of applications", Path(settings.queue_manager.token_file)
-    for listener in settings.listeners:
+    for listener in settings.all_listeners:
         for name in (listener.tls.key, *(server.key for server in listener.tls.server_name)):
             if name:
                 yield f"listener {listener.name}", Path(name)
@@ -229,8 +233,8 @@ def _expiring_certificates(subject: Subject) -> Iterator[str]:
     from gateway.listener.tls import load_tls
 
     soon = today() + EXPIRY_WARNING
-    for listener in subject.settings.listeners:
-        for pair in load_tls(listener).pairs if listener.is_secure else ():
+    for listener in subject.settings.all_listeners:
+        for pair in load_tls(listener.tls, "").pairs if listener.is_secure else ():
             if pair.expires < soon:
                 yield f"listener {listener.name}: certificate {pair.certificate} expires on {pair.expires:%Y-%m-%d}"
 

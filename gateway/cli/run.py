@@ -67,7 +67,7 @@ def _run(config: Path | None, options: Mapping[str, object]) -> int:
 
     settings = Settings.load(config, options)
     log.configure(settings.log.level, settings.log.format)
-    make_room_for(settings.mqtt, settings.listeners)
+    make_room_for(settings.mqtt, settings.listeners, settings.mq_listener)
     for warning in configuration_warnings(settings):
         _log.warning("configuration doubted because=%s", warning)
     return run_gateway(settings, ready=_announce, file=config)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.config.applications import application_problems
 from gateway.config.listeners import listener_problems
+from gateway.config.mq_listeners import mq_listener_problems
 from mq_adapters.system_queues import CONTROL_QUEUE, DEFAULT_STREAM, SYSTEM_QUEUES
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def problems_of(settings: "Settings") -> Iterator[str]:
     if settings.rescue is not None and settings.rescue.is_relative_to(settings.data.absolute()):
         yield f"rescue_folder: {settings.rescue_folder!r} is in the data folder, and would disappear with it"
     yield from listener_problems(settings)
+    yield from mq_listener_problems(settings)
     yield from _queue_problems(settings)
     yield from application_problems(settings)
     yield from _conversion_problems(settings)
@@ -48,9 +50,9 @@ def _queue_problems(settings: "Settings") -> Iterator[str]:
     for key in ("subscribe.queue", "subscribe.reply_queue"):
         if own[key] in streams and own[key] != own["publish.stream"]:
             yield f"{key}: {own[key]!r} is a stream, whose messages the broker takes; name another queue"
-    addresses = [listener.address for listener in settings.listeners]
+    addresses = [listener.address for listener in settings.all_listeners]
     if settings.http.enabled and any(map(settings.http.address.takes_port_of, addresses)):
-        yield f"http.listen: {settings.http.listen} is the address of the MQTT server already"
+        yield f"http.listen: {settings.http.listen} is the address of a listener already"
 
 
 def _conversion_problems(settings: "Settings") -> Iterator[str]:

@@ -25,7 +25,8 @@ _PATH: Final = re.compile(r"/[!-~]*")
 _ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s]+/?|null")
 
 
-def _checked_name(name: str) -> str:
+def checked_listener_name(name: str) -> str:
+    """The name of a listener; ValueError for one that it cannot have."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is not a name of a listener: 1 to 32 characters, letters, digits, . _ and -")
     return name
@@ -137,7 +138,7 @@ class TlsSettings(Table):
 class ListenerSettings(Table):
     """An address that MQTT clients connect to; one [[listener]] for each."""
 
-    name: Annotated[str, AfterValidator(_checked_name)] = Field(
+    name: Annotated[str, AfterValidator(checked_listener_name)] = Field(
         description="name of the listener in the log", examples=["secure"]
     )
     listen: ListenText = Field(
@@ -214,7 +215,7 @@ def listener_problems(settings: "Settings") -> Iterator[str]:
             yield f"listener#{index + 1}.name: there is a listener {listener.name!r} already"
         for address, other in taken:
             if listener.address.takes_port_of(address):
-                yield f"listener#{index + 1}.listen: {listener.listen} {_why_taken(listener.address, address, other)}"
+                yield f"listener#{index + 1}.listen: {listener.listen} {why_taken(listener.address, address, other)}"
         if listener.repeat_after_s and "3.1" not in listener.served_versions(settings.mqtt):
             yield (
                 f"listener#{index + 1}.repeat_after_s: is for clients of MQTT 3.1, which may not connect here;"
@@ -224,7 +225,8 @@ def listener_problems(settings: "Settings") -> Iterator[str]:
         taken.append((listener.address, listener.name))
 
 
-def _why_taken(wanted: Address, taken: Address, listener: str) -> str:
+def why_taken(wanted: Address, taken: Address, listener: str) -> str:
+    """Why a listener cannot have an address that another listener has."""
     if wanted == taken:
         return f"is the address of listener {listener!r} already"
     return f"cannot be opened beside {taken} of listener {listener!r}: one stands for every address, also the other"

@@ -24,6 +24,7 @@ from gateway.config.listeners import (
     OptionalListenText,
     ServerNameSettings,
 )
+from gateway.config.mq_listeners import MqListenerSettings
 from gateway.config.places import lines_of
 from gateway.config.tables import (
     AccessSettings,
@@ -52,6 +53,7 @@ Applications = Annotated[tuple[ApplicationSettings, ...], BeforeValidator(listed
 Targets = Annotated[tuple[TargetSettings, ...], BeforeValidator(listed)]
 Routes = Annotated[tuple[RouteSettings, ...], BeforeValidator(listed)]
 Listeners = Annotated[tuple[ListenerSettings, ...], BeforeValidator(listed)]
+MqListeners = Annotated[tuple[MqListenerSettings, ...], BeforeValidator(listed)]
 
 
 class Settings(Table):
@@ -88,6 +90,9 @@ class Settings(Table):
     target: Targets = Field(default=(), description="IBM MQ queue managers that publications go to")
     route: Routes = Field(default=(), description="topics that go to a target; without routes all go to the only one")
     listener: Listeners = Field(default=(), description="further addresses of the MQTT server, with rules of their own")
+    mq_listener: MqListeners = Field(
+        default=(), description="addresses for IBM MQ's clients, whose channels DEFINE CHANNEL makes"
+    )
     http: HttpSettings = HttpSettings()
     audit: AuditSettings = AuditSettings()
     log: LogSettings = LogSettings()
@@ -112,6 +117,11 @@ class Settings(Table):
         if not self.listen:
             return self.listener
         return (ListenerSettings(name=DEFAULT_LISTENER, listen=self.listen), *self.listener)
+
+    @property
+    def all_listeners(self) -> tuple[ListenerSettings | MqListenerSettings, ...]:
+        """Every listener, for MQTT clients and for MQ clients."""
+        return (*self.listeners, *self.mq_listener)
 
     @property
     def rescue(self) -> Path | None:
@@ -185,6 +195,8 @@ def _known_keys() -> Iterator[str]:
 TABLE_ARRAYS: Final[dict[str, type[Table]]] = {
     "listener": ListenerSettings,
     "listener.tls.server_name": ServerNameSettings,
+    "mq_listener": MqListenerSettings,
+    "mq_listener.tls.server_name": ServerNameSettings,
     "target": TargetSettings,
     "route": RouteSettings,
     "application": ApplicationSettings,

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from gateway.config.listeners import ListenerSettings
+from gateway.config.mq_listeners import MqListenerSettings
 from gateway.config.mqtt_limits import ConnectionLimits
 
 _log = logging.getLogger(__name__)
@@ -18,14 +19,17 @@ _log = logging.getLogger(__name__)
 OWN_FILES: Final = 512
 
 
-def make_room_for(limits: ConnectionLimits, listeners: Iterable[ListenerSettings]) -> None:
+def make_room_for(
+    limits: ConnectionLimits, listeners: Iterable[ListenerSettings], mq_listeners: Iterable[MqListenerSettings] = ()
+) -> None:
     """Raises the number for the allowed connections and the waiting ones. Warns if the system permits fewer files.
 
     Some number of connections may wait for their CONNECT. As many may be in handshakes of each listener with TLS or
     PROXY, and as many again in requests for a WebSocket.
     """
     places = 1 + sum((each.is_secure or each.proxy_protocol) + (each.transport == "websocket") for each in listeners)
-    needed = limits.maximum_connections + places * limits.maximum_waiting_connections + OWN_FILES
+    of_mq = sum(each.maximum_connections for each in mq_listeners)
+    needed = limits.maximum_connections + places * limits.maximum_waiting_connections + of_mq + OWN_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return

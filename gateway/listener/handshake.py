@@ -16,7 +16,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from gateway.config.limits import Limit
 from gateway.config.values import Address
@@ -28,7 +28,7 @@ from gateway.listener.proxy_protocol import (
     read_fixed_part,
     read_source,
 )
-from gateway.listener.rules import ListenerRules
+from gateway.listener.rules import Network
 from gateway.listener.tls_transport import TlsTransport
 
 _log = logging.getLogger(__name__)
@@ -47,6 +47,22 @@ _MEANINGS: Final = {
     "callback failed": ": the host that the client asked for is not ASCII",
 }
 
+
+class HandshakeRules(Protocol):
+    """The rules of a listener as far as they concern handshakes."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def proxy_protocol(self) -> bool: ...
+    @property
+    def proxy_addresses(self) -> tuple[Network, ...]: ...
+    @property
+    def maximum_waiting_connections(self) -> int: ...
+    @property
+    def connect_timeout_s(self) -> float: ...
+
+
 #: Makes the protocol of a connection after its handshake, with the address in its PROXY header, if any.
 Factory = Callable[[Address | None], asyncio.Protocol]
 
@@ -58,7 +74,7 @@ class HandshakePort:
         self,
         factory: Factory,
         *,
-        rules: ListenerRules,
+        rules: HandshakeRules,
         context: Callable[[], ssl.SSLContext] | None,
         alpn: str = "",
         may_begin: Callable[[str], bool],

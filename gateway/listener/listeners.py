@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gateway.access.reloading import Reloading
 from gateway.bridge.bridge import Bridge
@@ -20,7 +20,11 @@ from gateway.limits.slow_clients import SlowReaders, SlowSenders
 from gateway.listener.listener import Listener
 from gateway.listener.long_reads import LongReads
 from gateway.listener.rules import ListenerRules
-from gateway.listener.tls import Certificates
+from gateway.listener.tls import ALPN, Certificates
+from mq_adapters.embedded.socket.server import Server
+
+if TYPE_CHECKING:
+    from gateway.listener.mq.listener import MqListeners
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +61,9 @@ class OpenListener:
 class Listeners:
     """The listeners of a configuration. Raises ConfigurationError if a certificate or a key is wrong."""
 
-    def __init__(self, bridge: Bridge, settings: Settings) -> None:
+    def __init__(self, bridge: Bridge, settings: Settings, *, mq: "MqListeners | None" = None) -> None:
+        """`mq`: the listeners of MQ clients, which open, are checked and stop with these."""
+        self._mq = mq
         self._slow_readers = SlowReaders(settings.mqtt, bridge.admission.refusals)
         self._unfinished = SlowSenders(settings.mqtt, bridge.admission.refusals)
         self._settings = settings.listeners
@@ -67,12 +73,13 @@ class Listeners:
                 bridge,
                 ListenerRules.of(each, settings),
                 long_reads=long_reads,
-                certificates=Certificates(each) if each.is_secure else None,
+                certificates=Certificates(each.name, each.tls, ALPN[each.transport]) if each.is_secure else None,
             )
             for each in settings.listeners
         )
         self.reloading = Reloading(
-            listener.certificates.watched for listener in self._listeners if listener.certificates is not None
+            [listener.certificates.watched for listener in self._listeners if listener.certificates is not None]
+            + (mq.watched_files if mq is not None else [])
         )
 
     def __len__(self) -> int:
@@ -99,7 +106,7 @@ class Listeners:
                 port,
                 opened[-1].transport,
             )
-        return tuple(opened)
+        return (*opened, *(await self._mq.start() if self._mq is not None else ()))
 
     def ask(self) -> None:
         """Reads the certificates again now, because the operator asks for it (SIGHUP)."""
@@ -118,6 +125,8 @@ class Listeners:
         links, now_s = tuple(chain.from_iterable(self._listeners)), time.monotonic()
         ticks = (listener.tick() for listener in self._listeners)
         await _look(chain(*ticks, self._slow_readers.look(links, now_s), self._unfinished.look(links)))
+        if self._mq is not None:
+            self._mq.tick()
 
     async def end_silence(self) -> None:
         """Some times a second: reads clients that are late, and closes them as soon as their silence is too long."""
@@ -142,6 +151,8 @@ class Listeners:
             await asyncio.sleep(_LOOK_S)
         for listener in self._listeners:
             await listener.abort_links()
+        if self._mq is not None:
+            await self._mq.stop()
 
 
 async def _look(steps: Iterable[bool]) -> None:
@@ -172,3 +183,26 @@ def cannot_listen(key: str, address: str, error: OSError) -> ConfigurationError:
     if key == "listen":
         hint += "; --listen HOST:PORT names another address"
     return ConfigurationError(key, (f"{address} cannot be opened: {reason.lower()}",), hint)
+
+
+def mq_listeners(settings: Settings, bridge: Bridge, server: Server) -> "MqListeners | None":
+    """The listeners of MQ clients, if the configuration has any. `server` serves the programs on this machine.
+
+    Raises ConfigurationError if a certificate or a key is wrong.
+    """
+    if not settings.mq_listener:
+        return None
+    from gateway.listener.mq.listener import MqHouse, MqListeners  # a gateway without MQ clients does not load it
+    from gateway.listener.mq.server_connections import ServerConnections
+
+    house = MqHouse(
+        engine=server.engine,
+        applications=server.applications,
+        channels=ServerConnections(server.engine),
+        connection_log=bridge.admission.connection_log,
+        charge=server.charge,
+        refusals=server.refusals,
+    )
+    made = MqListeners(settings.mq_listener, house)
+    server.on_token_changed = made.token_changed
+    return made

@@ -16,7 +16,7 @@ from cryptography import x509
 from gateway.access.reloading import WatchedFile
 from gateway.access.text_file import UnreadableFile
 from gateway.config.error import ConfigurationError
-from gateway.config.listeners import ListenerSettings, TlsSettings
+from gateway.config.listeners import TlsSettings
 from gateway.listener.certificate_files import Pair, read_certificates, read_pair, today, validity_problem
 from gateway.listener.client_certificates import Authorities
 
@@ -38,13 +38,14 @@ class LoadedTls:
     authorities: Authorities
 
 
-def load_tls(listener: ListenerSettings) -> LoadedTls:
-    """Reads all files. Raises ConfigurationError if a file is wrong. An expired certificate is no error here."""
-    tls = listener.tls
+def load_tls(tls: TlsSettings, alpn: str) -> LoadedTls:
+    """Reads all files. Raises ConfigurationError if a file is wrong. An expired certificate is no error here.
+
+    `alpn`: the protocol that the listener chooses if a client offers several; "": it looks at none.
+    """
     pair = read_pair(Path(tls.certificate), Path(tls.key))
     named = {each.name: read_pair(Path(each.certificate), Path(each.key)) for each in tls.server_name}
     authorities = Authorities(_read_authorities(Path(tls.client_authority)) if tls.client_authority else ())
-    alpn = ALPN[listener.transport]
     context = _context(pair, tls, alpn)
     if named:
         by_name = {name: _context(each, tls, alpn) for name, each in named.items()}
@@ -67,7 +68,8 @@ def _context(pair: Pair, tls: TlsSettings, alpn: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[tls.minimum_version]
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
-    context.set_alpn_protocols([alpn])
+    if alpn:
+        context.set_alpn_protocols([alpn])
     try:
         context.set_ciphers(tls.ciphers or _CIPHERS)
     except ssl.SSLError:
@@ -106,14 +108,15 @@ def _choose(by_name: Mapping[str, ssl.SSLContext], tls_object: ssl.SSLObject, na
 class Certificates:
     """The certificates of one listener. The constructor raises ConfigurationError if a file is wrong."""
 
-    def __init__(self, listener: ListenerSettings) -> None:
-        self._listener = listener
-        tls = listener.tls
+    def __init__(self, listener_name: str, tls: TlsSettings, alpn: str) -> None:
+        """`alpn` as in `load_tls`."""
+        self._listener_name = listener_name
+        self._tls, self._alpn = tls, alpn
         named = [path for each in tls.server_name for path in (each.certificate, each.key)]
         paths = [Path(path) for path in (tls.certificate, tls.key, tls.client_authority, *named) if path]
         #: Made before the first reading, so that it notices every change.
         self.watched = WatchedFile(paths[0], self._read_again, also=tuple(paths[1:]))
-        self._loaded = load_tls(listener)
+        self._loaded = load_tls(tls, alpn)
         #: Called with the remaining authorities of clients when one authority has gone.
         self.on_lost_authority: Callable[[Authorities], None] = lambda _authorities: None
         self._tell(self._loaded)
@@ -124,7 +127,7 @@ class Certificates:
 
     def _read_again(self) -> Callable[[], None]:
         """Runs in a thread. An expired certificate does not replace a valid one."""
-        loaded = load_tls(self._listener)
+        loaded = load_tls(self._tls, self._alpn)
         for pair in loaded.pairs:
             pair.check_time(today())
 
@@ -143,7 +146,7 @@ class Certificates:
             _log.log(
                 level,
                 "certificate read listener=%s file=%s expires=%s problem=%s",
-                self._listener.name,
+                self._listener_name,
                 str(pair.certificate),
                 f"{pair.expires:%Y-%m-%dT%H:%M:%SZ}",
                 problem or "none",

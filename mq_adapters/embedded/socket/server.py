@@ -8,6 +8,7 @@ other users. What each may do stands in applications.py.
 import asyncio
 import socket
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -62,6 +63,8 @@ class Server:
         self.applications = applications or Applications()
         self._second = second
         self.charge = charge
+        #: Told of the same as `token_changed`: who serves applications elsewhere.
+        self.on_token_changed: Callable[[frozenset[str]], None] = lambda _roles: None
         self._listeners: list[asyncio.Server] = []
 
     async def start(self) -> None:
@@ -107,6 +110,7 @@ class Server:
         for connection in tuple(self.connections):
             if connection.token_role in roles:
                 connection.close()
+        self.on_token_changed(roles)
 
     async def adopt(self, connected: socket.socket, rights: Rights) -> None:
         """Takes one end of a socket pair. A process inherits the other end, and that alone gives it these rights."""

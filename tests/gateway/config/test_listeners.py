@@ -96,7 +96,7 @@ def test_one_port_may_be_open_on_two_addresses_and_in_both_families(load: Load) 
         ),
         (
             SECURE + '[http]\nenabled = true\nlisten = "0.0.0.0:8883"\n',
-            "http.listen: 0.0.0.0:8883 is the address of the MQTT server already",
+            "http.listen: 0.0.0.0:8883 is the address of a listener already",
         ),
         ('listen = ""\n', "listen: must be an address, because there is no [[listener]]"),
         (SECURE + '[http]\nenabled = true\nlisten = "127.0.0.1:8883"\n', "http.listen: 127.0.0.1:8883 is the address"),

@@ -7,9 +7,10 @@ import pytest
 from pydantic import ValidationError
 
 from gateway.config import Address, ConfigurationError, Settings, example_toml, known_keys
+from gateway.config.settings import TABLE_ARRAYS
 
 #: Keys whose tables stand in [[ ]], as many as one likes.
-ARRAYS = ("application", "target", "route", "conversion", "listener", "listener.tls.server_name", "audit.witness")
+ARRAYS = tuple(TABLE_ARRAYS)
 CONVERSION = '[[conversion]]\nfrom = "{}"\nto = "{}"\nheader = "mqrfh2"\n'
 
 
@@ -93,7 +94,8 @@ def test_unknown_key_is_an_error_that_names_the_nearest_with_its_full_path(load,
 @pytest.mark.parametrize("key", known_keys())
 def test_key_with_a_letter_too_much_names_the_right_one(load, key):
     table, _, name = key.rpartition(".")
-    heading = "[[listener]]\n" if table.startswith("listener.") else ""
+    array = table.partition(".")[0]
+    heading = f"[[{array}]]\n" if array in ARRAYS and array != table else ""
     heading += f"[[{table}]]" if table in ARRAYS else f"[{table}]"
     text = f"{heading}\n{name}x = 1\n" if table else f"{name}x = 1\n"
     with pytest.raises(ConfigurationError, match=f"the nearest known key is '{key}'"):

@@ -1,0 +1,1 @@
+"""Listeners of IBM MQ's clients: server-connection channels over TCP and TLS."""

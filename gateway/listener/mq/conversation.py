@@ -1,0 +1,210 @@
+"""One conversation of an MQ client: who it is, then its calls, one after another.
+
+MQCONN makes it a program: from then on it has a connection to the queue manager (mq_adapters/embedded/mqi), which ends
+with the conversation. A client sends its next call when the last one is answered. One that does not wait is answered in
+its order all the same, up to a number.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from gateway.listener.mq.calls import Answer, Calls, refused
+from gateway.listener.mq.consumers import Consumers
+from gateway.listener.mq.identity import Credentials
+from mq_adapters.client_channel.asynchronous import AsyncMessage
+from mq_adapters.client_channel.events import CallReceived, MessagesAsked
+from mq_adapters.client_channel.segments import SegmentType
+from mq_adapters.client_channel.status import Notification
+from mq_adapters.client_channel.verbs import Mqconn
+from mq_adapters.embedded.application import Application
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.mqi.connection import Connection
+from mq_adapters.embedded.socket.applications import AdmittedApplication
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
+
+#: Calls of one conversation that wait for their turn. A client waits for each answer, so that it never has many.
+MAXIMUM_WAITING_CALLS: Final = 16
+
+
+class Line(Protocol):
+    """The link of a conversation, as it uses it."""
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether no further call is carried out for now."""
+        ...
+
+    def identify(self, credentials: Credentials | None) -> AdmittedApplication:
+        """The application that these credentials are. Raises QueueManagerError 2035."""
+        ...
+
+    def charge(self, operator: str, unit: UnitOfWork) -> None:
+        """A unit of work of this application was submitted."""
+        ...
+
+    def answer(self, call: CallReceived, answer: Answer) -> None:
+        """Sends the answer to a call."""
+        ...
+
+    def deliver(self, conversation: int, request: int, message: AsyncMessage) -> None:
+        """Sends a message to a listener, with the request number that it answers."""
+        ...
+
+    def fail(self, why: str) -> None:
+        """Ends the whole connection, because the store has failed or the client breaks the protocol."""
+        ...
+
+
+class Conversation:
+    """One conversation. Not thread-safe: it lives in the engine's thread."""
+
+    def __init__(self, engine: Engine, line: Line, number: int) -> None:
+        self._engine = engine
+        self._line = line
+        self._number = number
+        self._credentials: Credentials | None = None
+        self._connection: Connection | None = None
+        self._calls: Calls | None = None
+        self._consumers: Consumers | None = None
+        self._waiting: deque[CallReceived] = deque()
+        self._is_busy = False
+        self._is_ended = False
+        #: Calls after this are refused with that reason; MQRC_NONE: they are carried out.
+        self._closing_reason = ReasonCode.MQRC_NONE
+        self.application_name = ""
+        self.user = ""
+        #: The application whose token the program has shown; "": it has shown none.
+        self.token_role = ""
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether MQCONN was answered well, and MQDISC has not come."""
+        return self._connection is not None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is under way."""
+        return self._is_busy
+
+    def authenticate(self, credentials: Credentials) -> None:
+        """The client sends a name and a password, before its MQCONN."""
+        self._credentials = credentials
+
+    def call(self, call: CallReceived) -> None:
+        """A call has come."""
+        if len(self._waiting) >= MAXIMUM_WAITING_CALLS:
+            self._line.fail("it does not wait for its answers")
+            return
+        self._waiting.append(call)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Carries out the next call, if it may."""
+        if self._consumers is not None:
+            self._consumers.go_on()
+        if not (self._waiting and not self._is_busy and not self._is_ended and not self._line.is_resting):
+            return
+        call = self._waiting.popleft()
+        self._is_busy = True
+        try:
+            self._carry_out(call)
+        except QueueManagerError as error:
+            self._answer(call, refused(call.parameters, error.reason_code, call.header.object_handle))
+        except StoreError as error:
+            self._answer(call, refused(call.parameters, ReasonCode.MQRC_Q_MGR_STOPPING, call.header.object_handle))
+            self._line.fail(str(error))
+
+    def close_down(self, reason_code: ReasonCode) -> None:
+        """Ends a get that waits, and refuses all calls that come later, with that reason."""
+        self._closing_reason = reason_code
+        if self._consumers is not None:
+            self._consumers.end_all()
+        if self._connection is not None:
+            self._connection.end_wait(reason_code)
+
+    def end(self) -> None:
+        """The conversation is over: backs out, and closes what it has open."""
+        self._is_ended = True
+        self._waiting.clear()
+        connection = self._connection
+        self._forget_connection()
+        if connection is not None:
+            connection.end()
+
+    def messages_asked(self, event: MessagesAsked) -> None:
+        """A listener of the program has room for messages. There is no answer that could refuse it."""
+        if self._consumers is None:
+            return
+        try:
+            self._consumers.messages_asked(event)
+        except QueueManagerError as error:
+            self._line.fail(str(error))
+
+    def notified(self, notification: Notification) -> None:
+        """The program begins or ends the delivery to its listeners."""
+        if self._consumers is not None and not self._closing_reason:
+            self._consumers.notified(notification)
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _carry_out(self, call: CallReceived) -> None:
+        if self._closing_reason:
+            raise QueueManagerError(self._closing_reason, "call")
+        if call.verb == SegmentType.MQCONN:
+            self._connect(call)
+            return
+        if self._calls is None:
+            raise QueueManagerError(ReasonCode.MQRC_HCONN_ERROR, "call before MQCONN")
+        if call.verb == SegmentType.MQCLOSE and self._consumers is not None:
+            self._consumers.end(call.header.object_handle)
+        self._calls.carry_out(call.verb, call.header.object_handle, call.parameters, self._answering(call))
+
+    def _answering(self, call: CallReceived) -> Callable[[Answer], None]:
+        def answered(answer: Answer) -> None:
+            if call.verb == SegmentType.MQDISC:
+                self._forget_connection()
+            self._answer(call, answer)
+
+        return answered
+
+    def _forget_connection(self) -> None:
+        if self._consumers is not None:
+            self._consumers.end_all()
+        self._connection = self._calls = self._consumers = None
+
+    def _answer(self, call: CallReceived, answer: Answer) -> None:
+        self._is_busy = False
+        if self._is_ended:
+            return
+        self._line.answer(call, answer)
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self.go_on)
+
+    def _connect(self, call: CallReceived) -> None:
+        asked = call.parameters
+        assert isinstance(asked, Mqconn)
+        if self._connection is not None:
+            raise QueueManagerError(ReasonCode.MQRC_ALREADY_CONNECTED, "connect")
+        if asked.q_mgr_name not in ("", self._engine.name) and not asked.q_mgr_name.startswith("*"):
+            raise QueueManagerError(ReasonCode.MQRC_Q_MGR_NAME_ERROR, f"connect to {asked.q_mgr_name!r}")
+        admitted = self._line.identify(self._credentials)
+        self.token_role = admitted.role if self._credentials is not None else ""
+        self._credentials = None
+        application = Application(
+            self._engine, asked.appl_name, user=admitted.user, operator=admitted.operator, rights=admitted.rights
+        )
+        application.on_submitted = lambda unit: self._line.charge(admitted.operator, unit)
+        self._connection = Connection(self._engine, application, application_type=asked.appl_type)
+        self._calls = Calls(self._engine, self._connection)
+        self._consumers = Consumers(
+            self._engine,
+            self._connection,
+            may_send=lambda: not self._line.is_resting,
+            deliver=lambda request, message: self._line.deliver(self._number, request, message),
+            failed=lambda error: self._line.fail(str(error)),
+        )
+        self.application_name, self.user = asked.appl_name, admitted.user
+        self._answer(call, Answer(parameters=asked))

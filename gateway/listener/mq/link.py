@@ -1,0 +1,445 @@
+"""One connection of an MQ client: a socket with its conversations.
+
+The protocol is that of mq_adapters/client_channel, without any I/O; here are the socket, the clock and the channel's
+rules. Heartbeats are answered while calls wait. A client that does not take its answers is not read.
+"""
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from gateway.config.values import Address
+from gateway.listener.client_certificates import certificate_of, read_shown
+from gateway.listener.mq.calls import Answer
+from gateway.listener.mq.conversation import Conversation
+from gateway.listener.mq.identity import Credentials, identified, is_loopback
+from gateway.listener.mq.server_connections import ChannelRefused
+from mq_adapters.attributes import Definition, queue_manager_identifier
+from mq_adapters.client_channel.asynchronous import AsyncMessage
+from mq_adapters.client_channel.errors import ChannelProtocolError, StatusCode
+from mq_adapters.client_channel.events import (
+    AuthenticationAsked,
+    CallReceived,
+    CallTooLong,
+    ConversationAsked,
+    ConversationEnded,
+    Event,
+    Goodbye,
+    HeartbeatAsked,
+    InitialDataOffered,
+    MessagesAsked,
+    Notified,
+    UserAsserted,
+    Violated,
+)
+from mq_adapters.client_channel.initial_data import (
+    CLEAR_PASSWORD_LEVEL,
+    HIGHEST_LEVEL,
+    InitialData,
+    negotiate,
+)
+from mq_adapters.client_channel.server import FIRST_CONVERSATION, ServerConnection
+from mq_adapters.embedded.mqsc.display import Shown, time_text
+from mq_adapters.embedded.mqsc.server_connections import StopMode
+from mq_adapters.embedded.socket.applications import AdmittedApplication
+from mq_adapters.embedded.socket.pace import Pace
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+
+if TYPE_CHECKING:
+    from gateway.listener.mq.listener import MqListener
+
+#: The most output bytes that wait for a client. With so many, the gateway reads no more of its calls.
+MAXIMUM_OUTPUT_BYTES: Final = 4 * 1024 * 1024
+#: The most conversations on one socket, whatever SHARECNV says: IBM's clients ask for ten.
+MAXIMUM_CONVERSATIONS: Final = 10
+#: Seconds that a closed connection has to send its written bytes. Then it is cut off.
+_LINGER_S: Final = 2.0
+#: A client may be silent for its heartbeat interval and as long again, at most for a minute more (IBM MQ, "HBINT").
+_MOST_GRACE_S: Final = 60
+#: Seconds between two heartbeats to a client whose segments have no numbers, which gives up after five.
+_HEARTBEAT_S: Final = 1.0
+_PRODUCT: Final = "MQMM09040500"
+_US: Final = 1_000_000
+
+
+class MqLink(asyncio.Protocol):
+    """One connection. It satisfies RunningConnection and Line."""
+
+    def __init__(self, listener: "MqListener") -> None:
+        self._listener = listener
+        self._house = listener.house
+        self._protocol = ServerConnection()
+        self._transport: asyncio.Transport | None = None
+        self._conversations: dict[int, Conversation] = {}
+        self._channel: Definition | None = None
+        self._pace = Pace(self._house.charge, self._go_on)
+        self._output_is_full = False
+        self._is_protected = False
+        self.address, self.peer = "", "unknown"
+        self.tls_version = self.certificate_subject = ""
+        self.received_bytes = self.sent_bytes = self.calls = 0
+        self._accepted_us = self._house.engine.now_us()
+        self._accepted_s = self._heard_s = self._called_s = time.monotonic()
+        self._closed_s: float | None = None
+        self._heartbeat: asyncio.TimerHandle | None = None
+        self._stopping: StopMode | None = None
+
+    # -- asyncio.Protocol ----------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's transports are no subclasses of it
+        found = transport.get_extra_info("peername")
+        if found:
+            self.address, self.peer = found[0], str(Address(host=found[0], port=found[1]))
+        self._look_at_tls(transport)
+        transport.set_write_buffer_limits(high=MAXIMUM_OUTPUT_BYTES)
+        connected = transport.get_extra_info("socket")
+        if connected is not None:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if not self._listener.admit(self):
+            self._close("there are too many connections")
+
+    def _look_at_tls(self, transport: asyncio.Transport) -> None:
+        tls = transport.get_extra_info("ssl_object")
+        self._is_protected = tls is not None or is_loopback(self.address)
+        if tls is not None:
+            self.tls_version = tls.version() or ""
+            certificate = certificate_of(transport)
+            self.certificate_subject = "" if certificate is None else read_shown(certificate, "").subject
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_closed:
+            return
+        self.received_bytes += len(data)
+        self._heard_s = time.monotonic()
+        for event in self._protocol.receive(data):
+            self._take(event)
+        self._pause_if_held()
+
+    def _take(self, event: Event) -> None:
+        """Takes one event. Those behind the one that ended the connection have no effect."""
+        if not self._is_closed:
+            _EVENTS[type(event)](self, event)
+
+    def pause_writing(self) -> None:
+        self._output_is_full = True
+        self._pause_if_held()
+
+    def resume_writing(self) -> None:
+        self._output_is_full = False
+        self._go_on()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._transport = None
+        self._end_conversations()
+        self._pace.end()
+        if self._closed_s is None:
+            self._closed_s = time.monotonic()
+        self._listener.forget(self)
+
+    # -- the set-up ----------------------------------------------------------------------------------------------------
+
+    def _initial_data(self, event: InitialDataOffered) -> None:
+        try:
+            self._channel = channel = self._house.channels.admit(event.offer.channel_name, self)
+            answer = negotiate(event.offer, self._ours(channel))
+        except ChannelRefused as error:
+            self._refuse(error.status_code, str(error))
+        except ChannelProtocolError as error:
+            self._refuse(error.status_code, error.what)
+        else:
+            self._begin_conversation(FIRST_CONVERSATION)
+            self._send(self._protocol.accept(answer))
+
+    def _ours(self, channel: Definition) -> InitialData:
+        engine = self._house.engine
+        return InitialData(
+            level=HIGHEST_LEVEL if self.tls_version else CLEAR_PASSWORD_LEVEL,
+            maximum_message_length=channel.number("MAXMSGL"),
+            queue_manager_name=engine.name,
+            heartbeat_interval_s=channel.number("HBINT"),
+            conversations_per_socket=min(channel.number("SHARECNV"), MAXIMUM_CONVERSATIONS),
+            product_identifier=_PRODUCT,
+            queue_manager_identifier=queue_manager_identifier(engine.incarnation),
+        )
+
+    def _refuse(self, status_code: StatusCode, why: str) -> None:
+        self._send(self._protocol.refuse(status_code))
+        self._close(why)
+
+    def _authenticate(self, event: AuthenticationAsked) -> None:
+        """Takes the credentials. MQCONN is answered by what they are worth."""
+        said = event.credentials
+        encoding = "utf-8" if event.ccsid == 1208 else "iso-8859-1"
+        self._conversations[event.conversation].authenticate(
+            Credentials(
+                user=said.user.decode(encoding, errors="replace"),
+                password=said.password.decode(encoding, errors="replace"),
+                is_protected=self._is_protected,
+            )
+        )
+        self._send(self._protocol.answer_authentication(event.conversation))
+
+    def _user_asserted(self, _event: UserAsserted) -> None:
+        """The client names the user of its operating system. That proves nothing, so it decides nothing."""
+
+    def _conversation_asked(self, event: ConversationAsked) -> None:
+        self._begin_conversation(event.conversation)
+        self._send(self._protocol.open_conversation(event.conversation))
+
+    def _begin_conversation(self, number: int) -> None:
+        self._conversations[number] = Conversation(self._house.engine, self, number)
+
+    def _conversation_ended(self, event: ConversationEnded) -> None:
+        self._conversations.pop(event.conversation).end()
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def _call(self, event: CallReceived) -> None:
+        self.calls += 1
+        self._called_s = time.monotonic()
+        self._conversations[event.conversation].call(event)
+        if not self._protocol.has_numbers:
+            self._beat()
+
+    def _call_too_long(self, event: CallTooLong) -> None:
+        self._send(self._protocol.fail(event.call, event.reason_code))
+
+    def _messages_asked(self, event: MessagesAsked) -> None:
+        self._conversations[event.conversation].messages_asked(event)
+
+    def _notified(self, event: Notified) -> None:
+        self._conversations[event.conversation].notified(event.notification)
+        if event.is_answer_wanted:
+            self._send(self._protocol.answer_notification(event))
+
+    def _heartbeat_asked(self, event: HeartbeatAsked) -> None:
+        self._send(event.answer)
+
+    def _goodbye(self, _event: Goodbye) -> None:
+        self._close("")
+
+    def _violated(self, event: Violated) -> None:
+        self._send(event.answer)
+        self._close(str(event.error))
+
+    def _beat(self) -> None:
+        """Sends heartbeats while a call waits, to a client that gives up without them."""
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+            self._heartbeat = None
+        if not self._is_closed and any(each.is_busy for each in self._conversations.values()):
+            self._heartbeat = asyncio.get_running_loop().call_later(_HEARTBEAT_S, self._beat_once)
+
+    def _beat_once(self) -> None:
+        self._heartbeat = None
+        if not self._is_closed and any(each.is_busy for each in self._conversations.values()):
+            self._send(self._protocol.heartbeat())
+        self._beat()
+
+    # -- Line ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_resting(self) -> bool:
+        """See Line."""
+        return self._pace.is_resting or self._output_is_full
+
+    def identify(self, credentials: Credentials | None) -> AdmittedApplication:
+        """See Line."""
+        assert self._channel is not None, "the channel has admitted it"
+        house, settings = self._house, self._listener.settings
+        try:
+            return identified(
+                house.applications,
+                self._channel,
+                credentials,
+                peer=self.peer,
+                plain_passwords=settings.plain_passwords,
+            )
+        except QueueManagerError as error:
+            house.refusals[ReasonCode(error.reason_code)] += 1
+            event = "program refused listener=%s channel=%s peer=%s reason=%s"
+            house.connection_log.refused(self.address, event, settings.name, self.channel_name, self.peer, str(error))
+            raise
+
+    def charge(self, operator: str, unit: UnitOfWork) -> None:
+        """See Line."""
+        self._pace.charge(operator, unit)
+
+    def answer(self, call: CallReceived, answer: Answer) -> None:
+        """See Line."""
+        self._send(
+            self._protocol.reply(
+                call,
+                answer.parameters,
+                completion_code=answer.completion_code,
+                reason_code=answer.reason_code,
+                object_handle=answer.handle,
+            )
+        )
+        if self._stopping is not None:
+            asyncio.get_running_loop().call_soon(self._stop_if_idle)
+
+    def deliver(self, conversation: int, request: int, message: AsyncMessage) -> None:
+        """See Line."""
+        self._send(self._protocol.deliver(conversation, request, message))
+
+    def fail(self, why: str) -> None:
+        """See Line."""
+        self._send(self._protocol.end(StatusCode.QM_TERMINATING))
+        self._close(why)
+
+    # -- RunningConnection ---------------------------------------------------------------------------------------------
+
+    @property
+    def channel_name(self) -> str:
+        """See RunningConnection."""
+        return "" if self._channel is None else self._channel.name
+
+    def shown(self) -> Shown:
+        """See RunningConnection."""
+        programs = [each for each in self._conversations.values() if each.is_connected]
+        first = programs[0] if programs else None
+        return {
+            "STATUS": "STOPPING" if self._stopping is not None else "RUNNING" if programs else "STARTING",
+            "CONNAME": self.peer,
+            "MCAUSER": first.user if first is not None else " ",
+            "RAPPLTAG": first.application_name if first is not None else " ",
+            "CURSHCNV": str(len(self._conversations)),
+            "SINCE": time_text(self._accepted_us),
+            "BYTSRCVD": str(self.received_bytes),
+            "BYTSSENT": str(self.sent_bytes),
+            "MSGS": str(self.calls),
+            "SSLPEER": self.certificate_subject or " ",
+        }
+
+    def stop(self, mode: StopMode) -> None:
+        """See RunningConnection. With QUIESCE calls under way end first."""
+        self._stopping = mode
+        if mode is StopMode.TERMINATE:
+            self._close("its channel was stopped")
+            self.abort()
+            return
+        is_quiet = mode is StopMode.QUIESCE
+        self._close_down(ReasonCode.MQRC_CONNECTION_QUIESCING if is_quiet else ReasonCode.MQRC_CONNECTION_STOPPING)
+        if is_quiet:
+            self._stop_if_idle()
+        else:
+            self._say_end("its channel was stopped")
+
+    def _stop_if_idle(self) -> None:
+        if self._closed_s is None and not any(each.is_busy for each in self._conversations.values()):
+            self._say_end("its channel was stopped")
+
+    # -- its listener --------------------------------------------------------------------------------------------------
+
+    def tick(self, now_s: float) -> None:
+        """Once a second: ends the connection if it was too slow to connect, or silent or unused for too long."""
+        if self._closed_s is not None:
+            if now_s > self._closed_s + _LINGER_S:
+                self.abort()
+            return
+        if why := self._why_over(now_s):
+            self._say_end(why)
+
+    def _why_over(self, now_s: float) -> str:
+        programs = [each for each in self._conversations.values() if each.is_connected]
+        if not programs:
+            limit_s = self._listener.settings.connect_timeout_s
+            return "it did not connect in time" if now_s > self._accepted_s + limit_s else ""
+        assert self._channel is not None, "a program is connected"
+        heartbeat_s, unused_s = self._channel.number("HBINT"), self._channel.number("DISCINT")
+        grace_s = min(heartbeat_s, _MOST_GRACE_S)
+        if heartbeat_s and self._protocol.has_numbers and now_s > self._heard_s + heartbeat_s + grace_s:
+            return "no heartbeat came"
+        is_busy = any(each.is_busy for each in programs)
+        if unused_s and not is_busy and now_s > self._called_s + unused_s:
+            return "it made no call for DISCINT seconds"
+        return ""
+
+    def token_changed(self, roles: frozenset[str]) -> None:
+        """Ends the connection if one of its programs has shown a token that has changed or gone."""
+        if any(each.token_role in roles for each in self._conversations.values()):
+            self._say_end("the token of its application has changed")
+
+    def end_with_gateway(self) -> None:
+        """The gateway stops: waiting gets are answered, then the connection ends."""
+        self._close_down(ReasonCode.MQRC_Q_MGR_STOPPING)
+        self._say_end("the gateway stops")
+
+    def abort(self) -> None:
+        """Cuts the connection off."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    @property
+    def _is_closed(self) -> bool:
+        return self._closed_s is not None
+
+    def _close_down(self, reason_code: ReasonCode) -> None:
+        for each in tuple(self._conversations.values()):
+            each.close_down(reason_code)
+
+    def _say_end(self, why: str) -> None:
+        self._send(self._protocol.end(StatusCode.QM_TERMINATING))
+        self._close(why)
+
+    def _close(self, why: str) -> None:
+        """Ends the connection after the bytes that were sent. `why` is for the log; "": the client asked for it."""
+        if self._is_closed:
+            return
+        self._closed_s = time.monotonic()
+        self._end_conversations()
+        if why:
+            event = "connection closed listener=%s channel=%s peer=%s reason=%s"
+            listener = self._listener.settings.name
+            self._house.connection_log.refused(self.address, event, listener, self.channel_name, self.peer, why)
+        if self._transport is not None:
+            self._transport.close()
+
+    def _end_conversations(self) -> None:
+        conversations, self._conversations = self._conversations, {}
+        for each in conversations.values():
+            each.end()
+        self._house.channels.forget(self)
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+
+    def _send(self, data: bytes) -> None:
+        if data and self._transport is not None and not self._transport.is_closing():
+            self.sent_bytes += len(data)
+            self._transport.write(data)
+
+    def _pause_if_held(self) -> None:
+        if self.is_resting and self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def _go_on(self) -> None:
+        """Carries out the calls that waited meanwhile, and reads again."""
+        if self._is_closed or self.is_resting or self._transport is None:
+            return
+        for each in tuple(self._conversations.values()):
+            each.go_on()
+        self._transport.resume_reading()
+
+
+_EVENTS: Final[dict[type, Callable[[MqLink, Any], None]]] = {
+    InitialDataOffered: MqLink._initial_data,
+    UserAsserted: MqLink._user_asserted,
+    AuthenticationAsked: MqLink._authenticate,
+    ConversationAsked: MqLink._conversation_asked,
+    ConversationEnded: MqLink._conversation_ended,
+    CallReceived: MqLink._call,
+    CallTooLong: MqLink._call_too_long,
+    MessagesAsked: MqLink._messages_asked,
+    Notified: MqLink._notified,
+    HeartbeatAsked: MqLink._heartbeat_asked,
+    Goodbye: MqLink._goodbye,
+    Violated: MqLink._violated,
+}

@@ -1,0 +1,175 @@
+"""The listeners of MQ clients: opens their ports, bounds and checks their connections, and stops them together."""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.config.limits import Limit
+from gateway.config.mq_listeners import MqListenerSettings
+from gateway.config.values import Address
+from gateway.limits.addresses import network_of
+from gateway.limits.connection_log import ConnectionLog
+from gateway.listener.handshake import HandshakePort
+from gateway.listener.listeners import OpenListener, cannot_listen
+from gateway.listener.mq.link import MqLink
+from gateway.listener.mq.server_connections import ServerConnections
+from gateway.listener.rules import Network
+from gateway.listener.tls import Certificates
+from mq_adapters.attributes import Definition, ObjectType
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.socket.applications import Applications
+from mq_adapters.embedded.socket.pace import Charge
+from mq_adapters.reasons import ReasonCode
+
+_log = logging.getLogger(__name__)
+
+#: The model of temporary queues that IBM's clients name unless a program names another.
+DEFAULT_MODEL_QUEUE: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
+#: Seconds that clients have to take the last bytes when the gateway stops.
+_STOP_S: Final = 0.2
+_LOOK_S: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MqHouse:
+    """What all connections of MQ clients use."""
+
+    engine: Engine
+    applications: Applications
+    channels: ServerConnections
+    connection_log: ConnectionLog
+    charge: Charge
+    #: Programs that were refused, by the reason code.
+    refusals: Counter[ReasonCode]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HandshakeRules:
+    """The rules of handshake.HandshakeRules for a listener without PROXY headers."""
+
+    name: str
+    maximum_waiting_connections: int
+    connect_timeout_s: float
+    proxy_protocol: bool = False
+    proxy_addresses: tuple[Network, ...] = ()
+
+
+class MqListener:
+    """One listener and its connections."""
+
+    def __init__(self, settings: MqListenerSettings, house: MqHouse) -> None:
+        """Raises ConfigurationError if a certificate or a key is wrong."""
+        self.settings = settings
+        self.house = house
+        self.links: dict[MqLink, None] = {}
+        self.certificates = Certificates(settings.name, settings.tls, "") if settings.is_secure else None
+        self._port: HandshakePort | None = None
+
+    async def start(self) -> OpenListener:
+        """Opens the port. Raises ConfigurationError if that is not possible."""
+        settings = self.settings
+        self._port = port = HandshakePort(
+            lambda _proxied: MqLink(self),
+            rules=_HandshakeRules(
+                name=settings.name,
+                maximum_waiting_connections=settings.maximum_connections,
+                connect_timeout_s=settings.connect_timeout_s,
+            ),
+            context=self.certificates.context if self.certificates is not None else None,
+            may_begin=self._has_room,
+            refused=_count_elsewhere,
+            connection_log=self.house.connection_log,
+        )
+        try:
+            number = await port.open(settings.address.host, settings.address.port)
+        except OSError as error:
+            raise cannot_listen(f"mq_listener {settings.name}", settings.listen, error) from error
+        address = Address(host=settings.address.host, port=number)
+        transport = "mq over tls" if settings.is_secure else "mq"
+        _log.info("listener opened name=%s host=%s port=%s transport=%s", settings.name, *_parts(address), transport)
+        return OpenListener(name=settings.name, address=address, transport=transport)
+
+    def admit(self, link: MqLink) -> bool:
+        """Keeps a connection until `forget`; False if there are too many."""
+        if not self._has_room(link.address):
+            self.house.refusals[ReasonCode.MQRC_MAX_CONNS_LIMIT_REACHED] += 1
+            return False
+        self.links[link] = None
+        return True
+
+    def forget(self, link: MqLink) -> None:
+        self.links.pop(link, None)
+
+    def _has_room(self, address: str) -> bool:
+        settings, network = self.settings, network_of(address)
+        of_address = sum(network_of(each.address) == network for each in self.links)
+        return len(self.links) < settings.maximum_connections and of_address < settings.maximum_connections_per_address
+
+    def close_port(self) -> None:
+        if self._port is not None:
+            self._port.close()
+
+
+class MqListeners:
+    """All listeners of MQ clients. Without any, nothing is opened and no channel is served."""
+
+    def __init__(self, settings: Iterable[MqListenerSettings], house: MqHouse) -> None:
+        """Raises ConfigurationError if a certificate or a key is wrong."""
+        self._listeners = tuple(MqListener(each, house) for each in settings)
+        self.watched_files = [each.certificates.watched for each in self._listeners if each.certificates is not None]
+        if self._listeners:
+            house.engine.objects.server_connections = house.channels
+            _make_model(house.engine)
+
+    def __len__(self) -> int:
+        """The number of connections."""
+        return sum(len(each.links) for each in self._listeners)
+
+    async def start(self) -> tuple[OpenListener, ...]:
+        """Opens every port. Raises ConfigurationError."""
+        return tuple([await each.start() for each in self._listeners])
+
+    def token_changed(self, roles: frozenset[str]) -> None:
+        """Ends the connections of programs whose tokens have changed or gone."""
+        for listener in self._listeners:
+            for link in tuple(listener.links):
+                link.token_changed(roles)
+
+    def tick(self) -> None:
+        """Once a second: ends connections that are too slow to connect, silent or unused."""
+        now_s = time.monotonic()
+        for listener in self._listeners:
+            for link in tuple(listener.links):
+                link.tick(now_s)
+
+    async def stop(self) -> None:
+        """Closes the ports, answers waiting gets, and ends every connection. Open units of work are backed out."""
+        for listener in self._listeners:
+            listener.close_port()
+            for link in tuple(listener.links):
+                link.end_with_gateway()
+        for _ in range(round(_STOP_S / _LOOK_S)):
+            if not len(self):
+                return
+            await asyncio.sleep(_LOOK_S)
+        for listener in self._listeners:
+            for link in tuple(listener.links):
+                link.abort()
+
+
+def _make_model(engine: Engine) -> None:
+    """Defines the model queue that programs expect, unless there is a queue of that name."""
+    if engine.objects.find_queue(DEFAULT_MODEL_QUEUE) is None:
+        engine.objects.define(Definition(object_type=ObjectType.QMODEL, name=DEFAULT_MODEL_QUEUE))
+
+
+def _parts(address: Address) -> tuple[str, int]:
+    return address.host, address.port
+
+
+def _count_elsewhere(_limit: Limit) -> None:
+    """The table of limits is for MQTT clients."""

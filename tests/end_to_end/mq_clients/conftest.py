@@ -1,0 +1,73 @@
+"""A gateway that listens for MQ clients, and IBM's own client in Java, which deploy/setup/clients.sh fetches."""
+
+import os
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.access.application_tokens import TokenHash
+from mq_adapters import connect
+from tests.end_to_end.gateway_process import Gateway
+from tests.end_to_end.mq_clients.house import BUILT, CONFIGURATION, PATIENCE_S, TOKEN, House
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A gateway with the channel APP.SVRCONN and the queues ORDERS and OTHERS."""
+    folder = tmp_path_factory.mktemp("mq")
+    (folder / "tokens").write_text(f"billing:{TokenHash.of(TOKEN).text}\n")
+    (folder / "tokens").chmod(0o600)
+    configuration = folder / "rfhbridge.toml"
+    reserved = socket.socket()  # it never listens, and the system gives its port to nobody but the gateway
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    port = str(reserved.getsockname()[1])
+    configuration.write_text(CONFIGURATION.format(tokens=folder / "tokens", port=port))
+    gateway = Gateway(folder / "data", "--config", str(configuration)).start()
+    house = House(gateway, port)
+    with connect(str(gateway.data)) as operator:
+        for name in ("ORDERS", "OTHERS"):
+            operator.define(name)
+        for command in (
+            "DEFINE CHANNEL(APP.SVRCONN) CHLTYPE(SVRCONN)",
+            "DEFINE CHANNEL(FEW) CHLTYPE(SVRCONN) MAXINST(1)",
+        ):
+            assert operator.mqsc(command).succeeded
+    yield house
+    gateway.clean_up()
+    reserved.close()
+
+
+@pytest.fixture
+def start_java() -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+    """Starts a program with IBM's client; the test is skipped where it could not be had."""
+    unavailable = BUILT / "unavailable"
+    if not (BUILT / "stamp").exists():
+        why = unavailable.read_text().strip() if unavailable.exists() else f"{BUILT} is not built (make setup)"
+        pytest.skip(why)
+    begun: list[subprocess.Popen[str]] = []
+
+    def start(name: str, *given: str, folder: Path) -> "subprocess.Popen[str]":
+        path = os.pathsep.join((f"{BUILT}/classes", f"{BUILT}/jars/*"))
+        command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", path, name, *given]
+        begun.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder))
+        return begun[-1]
+
+    yield start
+    for process in begun:
+        process.kill()
+        process.communicate(timeout=PATIENCE_S)
+
+
+@pytest.fixture
+def java(start_java: Callable[..., "subprocess.Popen[str]"], tmp_path: Path) -> Callable[..., list[str]]:
+    """Runs a program with IBM's client to its end; the lines that it prints."""
+
+    def run(name: str, *given: str) -> list[str]:
+        said, _ = start_java(name, *given, folder=tmp_path).communicate(timeout=PATIENCE_S)
+        return said.splitlines()
+
+    return run

@@ -1,0 +1,258 @@
+import com.ibm.mq.MQException;
+import com.ibm.mq.MQGetMessageOptions;
+import com.ibm.mq.MQMessage;
+import com.ibm.mq.MQPutMessageOptions;
+import com.ibm.mq.MQQueue;
+import com.ibm.mq.MQQueueManager;
+import com.ibm.mq.constants.CMQC;
+import com.ibm.mq.constants.MQConstants;
+import java.util.Arrays;
+import java.util.Hashtable;
+
+/**
+ * Programs with IBM MQ classes for Java, unmodified. Each scenario prints what a program would see, a line a fact.
+ *
+ * <p>usage: BaseClasses PORT CHANNEL USER PASSWORD SCENARIO...; a USER "-" sends no password.
+ */
+final class BaseClasses {
+    private static final int[] SIZES = {0, 1, 10, 32_000, 32_700, 40_000, 100_000, 1_000_000, 4_000_000};
+
+    private final Hashtable<String, Object> properties = new Hashtable<>();
+
+    private BaseClasses(String[] given) {
+        properties.put(CMQC.HOST_NAME_PROPERTY, "127.0.0.1");
+        properties.put(CMQC.PORT_PROPERTY, Integer.valueOf(given[0]));
+        properties.put(CMQC.CHANNEL_PROPERTY, given[1]);
+        properties.put(CMQC.TRANSPORT_PROPERTY, CMQC.TRANSPORT_MQSERIES_CLIENT);
+        properties.put(CMQC.APPNAME_PROPERTY, "orders");
+        if (!given[2].equals("-")) {
+            properties.put(CMQC.USER_ID_PROPERTY, given[2]);
+            properties.put(CMQC.PASSWORD_PROPERTY, given[3]);
+            properties.put(CMQC.USE_MQCSP_AUTHENTICATION_PROPERTY, Boolean.TRUE);
+        }
+    }
+
+    public static void main(String[] given) throws Exception {
+        MQException.log = null;
+        BaseClasses programs = new BaseClasses(given);
+        for (String scenario : Arrays.copyOfRange(given, 4, given.length)) {
+            try {
+                programs.run(scenario);
+            } catch (MQException error) {
+                System.out.println(scenario + ": refused " + error.getReason());
+            }
+        }
+        System.exit(0);
+    }
+
+    private void run(String scenario) throws Exception {
+        MQQueueManager manager = new MQQueueManager("", properties);
+        switch (scenario) {
+            case "connect" -> tell(scenario, name(manager), manager.getCommandLevel());
+            case "sizes" -> sizes(manager);
+            case "unit" -> unit(manager);
+            case "browse" -> browse(manager);
+            case "truncated" -> truncated(manager);
+            case "wait" -> waiting(manager);
+            case "closed" -> closed(manager);
+            case "identity" -> identity(manager);
+            case "reply" -> reply(manager);
+            case "inquire" -> inquire(manager);
+            case "stay" -> stay(manager);
+            default -> throw new IllegalArgumentException(scenario);
+        }
+        manager.disconnect();
+    }
+
+    private static String name(MQQueueManager manager) throws Exception {
+        return manager.getAttributeString(MQConstants.MQCA_Q_MGR_NAME, MQConstants.MQ_Q_MGR_NAME_LENGTH).strip();
+    }
+
+    private static void sizes(MQQueueManager manager) throws Exception {
+        MQQueue queue = manager.accessQueue("ORDERS", MQConstants.MQOO_OUTPUT | MQConstants.MQOO_INPUT_SHARED);
+        for (int size : SIZES) {
+            byte[] body = new byte[size];
+            for (int at = 0; at < size; at++) {
+                body[at] = (byte) (at * 31);
+            }
+            queue.put(message(body), new MQPutMessageOptions());
+            MQMessage got = new MQMessage();
+            queue.get(got, new MQGetMessageOptions());
+            byte[] data = new byte[got.getMessageLength()];
+            got.readFully(data);
+            tell("sizes", size, Arrays.equals(body, data));
+        }
+    }
+
+    private static void unit(MQQueueManager manager) throws Exception {
+        MQQueue queue = manager.accessQueue("ORDERS", MQConstants.MQOO_OUTPUT | MQConstants.MQOO_INPUT_SHARED);
+        MQPutMessageOptions put = new MQPutMessageOptions();
+        put.options = MQConstants.MQPMO_SYNCPOINT;
+        queue.put(message("lost".getBytes()), put);
+        manager.backout();
+        tell("unit", "after back-out", reasonOfGet(queue));
+        queue.put(message("kept".getBytes()), put);
+        manager.commit();
+        MQGetMessageOptions get = new MQGetMessageOptions();
+        get.options = MQConstants.MQGMO_SYNCPOINT;
+        MQMessage got = new MQMessage();
+        queue.get(got, get);
+        manager.backout();
+        MQMessage again = new MQMessage();
+        queue.get(again, get);
+        manager.commit();
+        tell("unit", again.readStringOfByteLength(again.getMessageLength()), again.backoutCount);
+        tell("unit", "after commit", reasonOfGet(queue));
+    }
+
+    private static void browse(MQQueueManager manager) throws Exception {
+        int options = MQConstants.MQOO_OUTPUT | MQConstants.MQOO_INPUT_SHARED | MQConstants.MQOO_BROWSE;
+        MQQueue queue = manager.accessQueue("ORDERS", options);
+        for (String body : new String[] {"a", "b", "c"}) {
+            queue.put(message(body.getBytes()), new MQPutMessageOptions());
+        }
+        StringBuilder seen = new StringBuilder();
+        int step = MQConstants.MQGMO_BROWSE_FIRST;
+        try {
+            while (true) {
+                seen.append(text(queue, step));
+                step = MQConstants.MQGMO_BROWSE_NEXT;
+            }
+        } catch (MQException error) {
+            tell("browse", seen, error.getReason());
+        }
+        text(queue, MQConstants.MQGMO_BROWSE_FIRST);
+        text(queue, MQConstants.MQGMO_BROWSE_NEXT);
+        tell("browse", "under the cursor", text(queue, MQConstants.MQGMO_MSG_UNDER_CURSOR));
+        tell("browse", "left", text(queue, 0) + text(queue, 0), reasonOfGet(queue));
+    }
+
+    private static void truncated(MQQueueManager manager) throws Exception {
+        MQQueue queue = manager.accessQueue("ORDERS", MQConstants.MQOO_OUTPUT | MQConstants.MQOO_INPUT_SHARED);
+        queue.put(message(new byte[9_000]), new MQPutMessageOptions());
+        try {
+            queue.get(new MQMessage(), new MQGetMessageOptions(), 1_000);
+        } catch (MQException error) {
+            tell("truncated", error.getCompCode(), error.getReason());
+        }
+        MQGetMessageOptions accepting = new MQGetMessageOptions();
+        accepting.options = MQConstants.MQGMO_ACCEPT_TRUNCATED_MSG;
+        MQMessage cut = new MQMessage();
+        try {
+            queue.get(cut, accepting, 1_000);
+        } catch (MQException error) {
+            tell("truncated", error.getReason(), cut.getMessageLength(), cut.getTotalMessageLength());
+        }
+        tell("truncated", "then", reasonOfGet(queue));
+    }
+
+    private static void waiting(MQQueueManager manager) throws Exception {
+        MQQueue queue = manager.accessQueue("ORDERS", MQConstants.MQOO_INPUT_SHARED);
+        MQGetMessageOptions get = new MQGetMessageOptions();
+        get.options = MQConstants.MQGMO_WAIT;
+        get.waitInterval = 2_500;
+        long begin = System.nanoTime();
+        try {
+            queue.get(new MQMessage(), get);
+        } catch (MQException error) {
+            tell("wait", error.getReason(), (System.nanoTime() - begin) / 1_000_000 >= 2_500);
+        }
+    }
+
+    private static void closed(MQQueueManager manager) throws Exception {
+        for (String name : new String[] {"NOWHERE", "OTHERS", "SYSTEM.DEAD.LETTER.QUEUE"}) {
+            try {
+                manager.accessQueue(name, MQConstants.MQOO_OUTPUT);
+                tell("closed", name, "opened");
+            } catch (MQException error) {
+                tell("closed", name, error.getReason());
+            }
+        }
+    }
+
+    private static void identity(MQQueueManager manager) throws Exception {
+        MQQueue queue = manager.accessQueue("ORDERS", MQConstants.MQOO_OUTPUT | MQConstants.MQOO_INPUT_SHARED);
+        MQMessage claimed = message("x".getBytes());
+        claimed.userId = "admin";
+        queue.put(claimed, new MQPutMessageOptions());
+        MQMessage got = new MQMessage();
+        queue.get(got, new MQGetMessageOptions());
+        tell("identity", got.userId.strip(), got.putApplicationName.strip(), got.putDateTime != null);
+    }
+
+    private static void reply(MQQueueManager manager) throws Exception {
+        MQQueue replies =
+                manager.accessQueue("SYSTEM.DEFAULT.MODEL.QUEUE", MQConstants.MQOO_INPUT_EXCLUSIVE, "", "REPLY.*", "");
+        MQMessage request = message("question".getBytes());
+        request.messageType = MQConstants.MQMT_REQUEST;
+        request.replyToQueueName = replies.getName();
+        MQQueue orders = manager.accessQueue("ORDERS", MQConstants.MQOO_OUTPUT | MQConstants.MQOO_INPUT_SHARED);
+        orders.put(request, new MQPutMessageOptions());
+        MQMessage asked = new MQMessage();
+        orders.get(asked, new MQGetMessageOptions());
+        MQMessage answer = message("answer".getBytes());
+        answer.persistence = MQConstants.MQPER_NOT_PERSISTENT;
+        answer.correlationId = asked.messageId;
+        manager.put(asked.replyToQueueName, answer);
+        MQMessage got = new MQMessage();
+        got.correlationId = request.messageId;
+        MQGetMessageOptions get = new MQGetMessageOptions();
+        get.matchOptions = MQConstants.MQMO_MATCH_CORREL_ID;
+        replies.get(got, get);
+        String name = asked.replyToQueueName;
+        replies.close();
+        int after = 0;
+        try {
+            manager.accessQueue(name, MQConstants.MQOO_OUTPUT);
+        } catch (MQException error) {
+            after = error.getReason();
+        }
+        tell("reply", got.readStringOfByteLength(got.getMessageLength()), name.startsWith("REPLY."), after);
+    }
+
+    private static void inquire(MQQueueManager manager) throws Exception {
+        MQQueue queue = manager.accessQueue("ORDERS", MQConstants.MQOO_INQUIRE | MQConstants.MQOO_OUTPUT);
+        queue.put(message("one".getBytes()), new MQPutMessageOptions());
+        tell("inquire", queue.getCurrentDepth(), queue.getMaximumDepth(), queue.getName().strip());
+        MQQueue taken = manager.accessQueue("ORDERS", MQConstants.MQOO_INPUT_SHARED);
+        text(taken, 0);
+    }
+
+    /** Takes a message in a unit of work, says so, and waits to be killed. */
+    private static void stay(MQQueueManager manager) throws Exception {
+        MQQueue queue = manager.accessQueue("ORDERS", MQConstants.MQOO_INPUT_SHARED);
+        MQGetMessageOptions get = new MQGetMessageOptions();
+        get.options = MQConstants.MQGMO_SYNCPOINT;
+        queue.get(new MQMessage(), get);
+        tell("stay", "taken");
+        Thread.sleep(60_000);
+    }
+
+    private static MQMessage message(byte[] body) throws Exception {
+        MQMessage made = new MQMessage();
+        made.persistence = MQConstants.MQPER_PERSISTENT;
+        made.write(body);
+        return made;
+    }
+
+    private static String text(MQQueue queue, int options) throws Exception {
+        MQGetMessageOptions get = new MQGetMessageOptions();
+        get.options = options;
+        MQMessage got = new MQMessage();
+        queue.get(got, get);
+        return got.readStringOfByteLength(got.getMessageLength());
+    }
+
+    private static int reasonOfGet(MQQueue queue) throws Exception {
+        try {
+            queue.get(new MQMessage(), new MQGetMessageOptions());
+            return 0;
+        } catch (MQException error) {
+            return error.getReason();
+        }
+    }
+
+    private static void tell(String scenario, Object... facts) {
+        System.out.println(scenario + ": " + String.join(" ", Arrays.stream(facts).map(String::valueOf).toList()));
+    }
+}

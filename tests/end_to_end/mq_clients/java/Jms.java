@@ -1,0 +1,225 @@
+import com.ibm.msg.client.jms.JmsConnectionFactory;
+import com.ibm.msg.client.jms.JmsFactoryFactory;
+import com.ibm.msg.client.wmq.WMQConstants;
+import java.util.Arrays;
+import java.util.Enumeration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import javax.jms.BytesMessage;
+import javax.jms.Connection;
+import javax.jms.DeliveryMode;
+import javax.jms.JMSException;
+import javax.jms.MapMessage;
+import javax.jms.Message;
+import javax.jms.MessageConsumer;
+import javax.jms.MessageProducer;
+import javax.jms.ObjectMessage;
+import javax.jms.Queue;
+import javax.jms.QueueBrowser;
+import javax.jms.Session;
+import javax.jms.StreamMessage;
+import javax.jms.TemporaryQueue;
+import javax.jms.TextMessage;
+
+/**
+ * Programs with IBM MQ classes for JMS, unmodified. Each scenario prints what a program would see, a line a fact.
+ *
+ * <p>usage: Jms PORT CHANNEL USER PASSWORD SCENARIO...
+ */
+final class Jms {
+    private static final long WAIT_MS = 20_000;
+
+    private final JmsConnectionFactory factory;
+    private final String user;
+    private final String password;
+
+    private Jms(String[] given) throws JMSException {
+        factory = JmsFactoryFactory.getInstance(WMQConstants.WMQ_PROVIDER).createConnectionFactory();
+        factory.setStringProperty(WMQConstants.WMQ_HOST_NAME, "127.0.0.1");
+        factory.setIntProperty(WMQConstants.WMQ_PORT, Integer.parseInt(given[0]));
+        factory.setStringProperty(WMQConstants.WMQ_CHANNEL, given[1]);
+        factory.setIntProperty(WMQConstants.WMQ_CONNECTION_MODE, WMQConstants.WMQ_CM_CLIENT);
+        factory.setStringProperty(WMQConstants.WMQ_APPLICATIONNAME, "orders");
+        factory.setBooleanProperty(WMQConstants.USER_AUTHENTICATION_MQCSP, true);
+        user = given[2];
+        password = given[3];
+    }
+
+    public static void main(String[] given) throws Exception {
+        Jms programs = new Jms(given);
+        for (String scenario : Arrays.copyOfRange(given, 4, given.length)) {
+            try (Connection connection = programs.factory.createConnection(programs.user, programs.password)) {
+                connection.start();
+                programs.run(scenario, connection);
+            } catch (JMSException error) {
+                tell(scenario, "refused", error.getErrorCode(), error.getLinkedException());
+            }
+        }
+        System.exit(0);
+    }
+
+    private void run(String scenario, Connection connection) throws Exception {
+        switch (scenario) {
+            case "kinds" -> kinds(connection);
+            case "transacted" -> transacted(connection);
+            case "browser" -> browser(connection);
+            case "reply" -> reply(connection);
+            case "listener" -> listener(connection);
+            case "priorities" -> priorities(connection);
+            default -> throw new IllegalArgumentException(scenario);
+        }
+    }
+
+    private static void kinds(Connection connection) throws Exception {
+        try (Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE)) {
+            Queue queue = session.createQueue("queue:///ORDERS");
+            MessageProducer producer = session.createProducer(queue);
+            MessageConsumer consumer = session.createConsumer(queue);
+            TextMessage text = session.createTextMessage("Größe 日本 \uD83D\uDE00");
+            text.setStringProperty("colour", "blau");
+            text.setIntProperty("count", 7);
+            text.setBooleanProperty("whole", true);
+            text.setJMSCorrelationID("order-7");
+            producer.send(text);
+            BytesMessage bytes = session.createBytesMessage();
+            bytes.writeBytes(new byte[] {0, 1, (byte) 0xff});
+            producer.send(bytes);
+            MapMessage map = session.createMapMessage();
+            map.setInt("level", 3);
+            map.setString("name", "pump");
+            producer.send(map);
+            StreamMessage stream = session.createStreamMessage();
+            stream.writeDouble(1.5);
+            stream.writeString("x");
+            producer.send(stream);
+            ObjectMessage object = session.createObjectMessage("serialized");
+            producer.send(object);
+            producer.send(session.createMessage());
+
+            TextMessage gotText = (TextMessage) consumer.receive(WAIT_MS);
+            tell("kinds", "text", gotText.getText().equals(text.getText()), gotText.getStringProperty("colour"),
+                    gotText.getIntProperty("count"), gotText.getBooleanProperty("whole"), gotText.getJMSCorrelationID(),
+                    gotText.getJMSMessageID().equals(text.getJMSMessageID()), gotText.getStringProperty("JMSXUserID").strip());
+            BytesMessage gotBytes = (BytesMessage) consumer.receive(WAIT_MS);
+            tell("kinds", "bytes", gotBytes.getBodyLength(), gotBytes.readByte(), gotBytes.readByte(), gotBytes.readByte());
+            MapMessage gotMap = (MapMessage) consumer.receive(WAIT_MS);
+            tell("kinds", "map", gotMap.getInt("level"), gotMap.getString("name"));
+            StreamMessage gotStream = (StreamMessage) consumer.receive(WAIT_MS);
+            tell("kinds", "stream", gotStream.readDouble(), gotStream.readString());
+            tell("kinds", "object", ((ObjectMessage) consumer.receive(WAIT_MS)).getObject());
+            tell("kinds", "none", consumer.receive(WAIT_MS) != null, consumer.receive(50) == null);
+        }
+    }
+
+    private static void transacted(Connection connection) throws Exception {
+        try (Session session = connection.createSession(true, Session.SESSION_TRANSACTED)) {
+            Queue queue = session.createQueue("queue:///ORDERS");
+            MessageProducer producer = session.createProducer(queue);
+            MessageConsumer consumer = session.createConsumer(queue);
+            producer.send(session.createTextMessage("lost"));
+            session.rollback();
+            tell("transacted", "after rollback", consumer.receiveNoWait() == null);
+            producer.send(session.createTextMessage("kept"));
+            session.commit();
+            Message first = consumer.receive(WAIT_MS);
+            session.rollback();
+            Message second = consumer.receive(WAIT_MS);
+            session.commit();
+            tell("transacted", ((TextMessage) second).getText(), first.getJMSRedelivered(), second.getJMSRedelivered(),
+                    second.getIntProperty("JMSXDeliveryCount"));
+            tell("transacted", "after commit", consumer.receiveNoWait() == null);
+        }
+    }
+
+    private static void browser(Connection connection) throws Exception {
+        try (Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE)) {
+            Queue queue = session.createQueue("queue:///ORDERS");
+            MessageProducer producer = session.createProducer(queue);
+            for (String text : new String[] {"a", "b", "c"}) {
+                producer.send(session.createTextMessage(text));
+            }
+            StringBuilder seen = new StringBuilder();
+            QueueBrowser browser = session.createBrowser(queue);
+            for (Enumeration<?> each = browser.getEnumeration(); each.hasMoreElements(); ) {
+                seen.append(((TextMessage) each.nextElement()).getText());
+            }
+            browser.close();
+            MessageConsumer consumer = session.createConsumer(queue);
+            StringBuilder taken = new StringBuilder();
+            for (Message got = consumer.receive(WAIT_MS); got != null; got = consumer.receiveNoWait()) {
+                taken.append(((TextMessage) got).getText());
+            }
+            tell("browser", seen, taken);
+        }
+    }
+
+    private static void reply(Connection connection) throws Exception {
+        try (Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE)) {
+            TemporaryQueue replies = session.createTemporaryQueue();
+            TextMessage request = session.createTextMessage("question");
+            request.setJMSReplyTo(replies);
+            session.createProducer(session.createQueue("queue:///ORDERS")).send(request);
+            Message asked = session.createConsumer(session.createQueue("queue:///ORDERS")).receive(WAIT_MS);
+            MessageProducer producer = session.createProducer(asked.getJMSReplyTo());
+            producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
+            TextMessage answer = session.createTextMessage("answer");
+            answer.setJMSCorrelationID(asked.getJMSMessageID());
+            producer.send(answer);
+            MessageConsumer consumer = session.createConsumer(replies);
+            TextMessage got = (TextMessage) consumer.receive(WAIT_MS);
+            tell("reply", got.getText(), got.getJMSCorrelationID().equals(request.getJMSMessageID()));
+            consumer.close();
+            producer.close();
+            replies.delete();
+        }
+    }
+
+    private static void listener(Connection connection) throws Exception {
+        int count = 20;
+        CountDownLatch arrived = new CountDownLatch(count);
+        StringBuffer seen = new StringBuffer();
+        try (Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+                Session sending = connection.createSession(false, Session.AUTO_ACKNOWLEDGE)) {
+            MessageConsumer consumer = session.createConsumer(session.createQueue("queue:///ORDERS"));
+            consumer.setMessageListener(message -> {
+                try {
+                    BytesMessage got = (BytesMessage) message;
+                    seen.append(got.getBodyLength()).append(' ');
+                } catch (JMSException error) {
+                    seen.append(error);
+                }
+                arrived.countDown();
+            });
+            MessageProducer producer = sending.createProducer(sending.createQueue("queue:///ORDERS"));
+            for (int number = 0; number < count; number++) {
+                BytesMessage message = sending.createBytesMessage();
+                message.writeBytes(new byte[number * 10_000]);
+                producer.send(message);
+            }
+            tell("listener", arrived.await(WAIT_MS, TimeUnit.MILLISECONDS), seen.toString().strip());
+        }
+    }
+
+    private static void priorities(Connection connection) throws Exception {
+        try (Session session = connection.createSession(false, Session.CLIENT_ACKNOWLEDGE)) {
+            Queue queue = session.createQueue("queue:///ORDERS");
+            MessageProducer producer = session.createProducer(queue);
+            for (int priority : new int[] {1, 9, 4}) {
+                producer.send(session.createTextMessage("p" + priority), DeliveryMode.PERSISTENT, priority, 0);
+            }
+            producer.send(session.createTextMessage("short"), DeliveryMode.NON_PERSISTENT, 9, 100);
+            Thread.sleep(300);
+            MessageConsumer consumer = session.createConsumer(queue);
+            StringBuilder seen = new StringBuilder();
+            for (Message got = consumer.receive(WAIT_MS); got != null; got = consumer.receive(100)) {
+                seen.append(((TextMessage) got).getText()).append(got.getJMSPriority()).append(' ');
+                got.acknowledge();
+            }
+            tell("priorities", seen.toString().strip());
+        }
+    }
+
+    private static void tell(String scenario, Object... facts) {
+        System.out.println(scenario + ": " + String.join(" ", Arrays.stream(facts).map(String::valueOf).toList()));
+    }
+}

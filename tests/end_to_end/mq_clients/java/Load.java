@@ -1,0 +1,128 @@
+import com.ibm.msg.client.jms.JmsConnectionFactory;
+import com.ibm.msg.client.jms.JmsFactoryFactory;
+import com.ibm.msg.client.wmq.WMQConstants;
+import java.util.ArrayList;
+import java.util.List;
+import javax.jms.Connection;
+import javax.jms.JMSException;
+import javax.jms.Message;
+import javax.jms.MessageConsumer;
+import javax.jms.MessageProducer;
+import javax.jms.Queue;
+import javax.jms.Session;
+
+/**
+ * Transacted JMS load, for a gateway that is killed meanwhile. A unit of work has a number and ten messages, "unit/n".
+ *
+ * <p>usage: Load PORT CHANNEL USER PASSWORD send|receive UNITS. It prints for each unit of work "committed", "lost" (the
+ * failure came before the commit) or "doubt" (the commit itself failed), with the messages of the unit; it connects anew
+ * after a failure, and never does a unit of work again. To receive it goes on until the queue is empty.
+ */
+final class Load {
+    private static final int MESSAGES = 10;
+    private static final long PATIENCE_MS = 60_000;
+
+    private final JmsConnectionFactory factory;
+    private final String[] given;
+    private Connection connection;
+    private Session session;
+    private MessageProducer producer;
+    private MessageConsumer consumer;
+
+    private Load(String[] given) throws JMSException {
+        this.given = given;
+        factory = JmsFactoryFactory.getInstance(WMQConstants.WMQ_PROVIDER).createConnectionFactory();
+        factory.setStringProperty(WMQConstants.WMQ_HOST_NAME, "127.0.0.1");
+        factory.setIntProperty(WMQConstants.WMQ_PORT, Integer.parseInt(given[0]));
+        factory.setStringProperty(WMQConstants.WMQ_CHANNEL, given[1]);
+        factory.setIntProperty(WMQConstants.WMQ_CONNECTION_MODE, WMQConstants.WMQ_CM_CLIENT);
+        factory.setBooleanProperty(WMQConstants.USER_AUTHENTICATION_MQCSP, true);
+    }
+
+    public static void main(String[] given) throws Exception {
+        Load load = new Load(given);
+        load.connect();
+        if (given[4].equals("send")) {
+            for (int unit = 0; unit < Integer.parseInt(given[5]); unit++) {
+                load.send(unit);
+            }
+        } else {
+            while (load.receive()) {
+                continue;
+            }
+        }
+        System.exit(0);
+    }
+
+    private void connect() throws Exception {
+        long end = System.currentTimeMillis() + PATIENCE_MS;
+        while (true) {
+            try {
+                connection = factory.createConnection(given[2], given[3]);
+                connection.start();
+                session = connection.createSession(true, Session.SESSION_TRANSACTED);
+                Queue queue = session.createQueue("queue:///ORDERS");
+                producer = session.createProducer(queue);
+                consumer = given[4].equals("send") ? null : session.createConsumer(queue);
+                return;
+            } catch (JMSException error) {
+                if (System.currentTimeMillis() > end) {
+                    throw error;
+                }
+                Thread.sleep(100);
+            }
+        }
+    }
+
+    private void send(int unit) throws Exception {
+        List<String> texts = new ArrayList<>();
+        String outcome = "lost";
+        try {
+            for (int number = 0; number < MESSAGES; number++) {
+                texts.add(unit + "/" + number);
+                producer.send(session.createTextMessage(unit + "/" + number));
+            }
+            outcome = "doubt";
+            session.commit();
+            tell("committed", texts);
+        } catch (JMSException error) {
+            tell(outcome, texts);
+            reconnect();
+        }
+    }
+
+    private boolean receive() throws Exception {
+        List<String> texts = new ArrayList<>();
+        String outcome = "lost";
+        try {
+            for (int number = 0; number < MESSAGES; number++) {
+                Message message = consumer.receive(1_000);
+                if (message == null) {
+                    break;
+                }
+                texts.add(message.getBody(String.class));
+            }
+            outcome = "doubt";
+            session.commit();
+            tell("committed", texts);
+            return !texts.isEmpty();
+        } catch (JMSException error) {
+            tell(outcome, texts);
+            reconnect();
+            return true;
+        }
+    }
+
+    private void reconnect() throws Exception {
+        try {
+            connection.close();
+        } catch (JMSException error) {
+            // it is gone already
+        }
+        connect();
+    }
+
+    private static void tell(String outcome, List<String> texts) {
+        System.out.println(outcome + " " + String.join(" ", texts));
+    }
+}

@@ -1,0 +1,168 @@
+"""IBM MQ classes for Java and for JMS, unmodified, as MQ applications use them."""
+
+import re
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mq_adapters import connect
+from mq_adapters.message import Message, MessageDescriptor
+from tests.end_to_end.mq_clients.house import PATIENCE_S, TOKEN, House
+
+Java = Callable[..., list[str]]
+StartJava = Callable[..., "subprocess.Popen[str]"]
+
+
+def test_programs_of_the_base_classes_get_what_the_mqi_says(house: House, java: Java) -> None:
+    scenarios = ("connect", "sizes", "unit", "browse", "truncated", "wait", "closed", "identity", "reply", "inquire")
+    assert java("BaseClasses", *house.as_billing(*scenarios)) == [
+        "connect: RFHB 945",
+        *(f"sizes: {size} true" for size in (0, 1, 10, 32_000, 32_700, 40_000, 100_000, 1_000_000, 4_000_000)),
+        "unit: after back-out 2033",
+        "unit: kept 1",
+        "unit: after commit 2033",
+        "browse: abc 2033",
+        "browse: under the cursor b",
+        "browse: left ac 2033",
+        "truncated: 1 2080",
+        "truncated: 2079 1000 9000",
+        "truncated: then 2033",
+        "wait: 2033 true",
+        "closed: NOWHERE 2085",
+        "closed: OTHERS 2035",
+        "closed: SYSTEM.DEAD.LETTER.QUEUE 2035",
+        "identity: billing orders true",
+        "reply: answer true 2085",
+        "inquire: 1 999999999 ORDERS",
+    ]
+
+
+def test_programs_of_jms_send_receive_browse_roll_back_and_listen(house: House, java: Java) -> None:
+    scenarios = ("kinds", "transacted", "browser", "reply", "priorities", "listener")
+    assert java("Jms", *house.as_billing(*scenarios)) == [
+        "kinds: text true blau 7 true order-7 true billing",
+        "kinds: bytes 3 0 1 -1",
+        "kinds: map 3 pump",
+        "kinds: stream 1.5 x",
+        "kinds: object serialized",
+        "kinds: none true true",
+        "transacted: after rollback true",
+        "transacted: kept false true 2",
+        "transacted: after commit true",
+        "browser: abc abc",
+        "reply: answer true",
+        "priorities: p99 p44 p11",
+        "listener: true " + " ".join(str(number * 10_000) for number in range(20)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("channel", "user", "password", "reason_code"),
+    [
+        ("NOWHERE", "billing", TOKEN, 2540),
+        ("APP.SVRCONN", "billing", "rfhbridge_wrong", 2035),
+        ("APP.SVRCONN", "payroll", TOKEN, 2035),
+        ("APP.SVRCONN", "-", "-", 2035),
+    ],
+)
+def test_who_may_not_connect_is_told_why(
+    house: House, java: Java, channel: str, user: str, password: str, reason_code: int
+) -> None:
+    assert java("BaseClasses", house.port, channel, user, password, "connect") == [f"connect: refused {reason_code}"]
+
+
+def test_a_program_that_is_killed_gives_its_message_back(house: House, start_java: StartJava, tmp_path: Path) -> None:
+    with connect(str(house.gateway.data)) as operator:
+        operator.put("ORDERS", Message(MessageDescriptor(persistence=1), b"held"))
+        program = start_java("BaseClasses", *house.as_billing("stay"), folder=tmp_path)
+        assert program.stdout is not None
+        assert program.stdout.readline().strip() == "stay: taken"
+        shown = "\n".join(operator.mqsc("DISPLAY CHSTATUS(APP.SVRCONN)").lines)
+        for part in ("STATUS(RUNNING)", "MCAUSER(billing)", "RAPPLTAG(orders)", "CHLTYPE(SVRCONN)"):
+            assert part in shown
+        program.kill()
+        message = operator.get("ORDERS", wait_s=PATIENCE_S)
+        assert (message.body, message.backout_count) == (b"held", 1)
+
+
+def test_a_stopped_channel_ends_its_programs_and_starts_again(
+    house: House, java: Java, start_java: StartJava, tmp_path: Path
+) -> None:
+    with connect(str(house.gateway.data)) as operator:
+        operator.put("ORDERS", Message(MessageDescriptor(persistence=1), b"held"))
+        program = start_java("BaseClasses", *house.as_billing("stay", channel="FEW"), folder=tmp_path)
+        assert program.stdout is not None
+        assert program.stdout.readline().strip() == "stay: taken"
+        assert java("BaseClasses", *house.as_billing("connect", channel="FEW")) == ["connect: refused 2537"]
+        assert operator.mqsc("STOP CHANNEL(FEW) MODE(FORCE)").succeeded
+        assert operator.get("ORDERS", wait_s=PATIENCE_S).body == b"held"
+        assert java("BaseClasses", *house.as_billing("connect", channel="FEW")) == ["connect: refused 2537"]
+        assert operator.mqsc("START CHANNEL(FEW)").succeeded
+    assert java("BaseClasses", *house.as_billing("connect", channel="FEW")) == ["connect: RFHB 945"]
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("way", ["send", "receive"])
+def test_transacted_jms_loses_and_doubles_nothing_when_the_gateway_is_killed(
+    house: House, start_java: StartJava, tmp_path: Path, proof_scale: str, way: str
+) -> None:
+    units, kills = (1_000, 3) if proof_scale == "full" else (120, 1)
+    sent = [f"{unit}/{number}" for unit in range(units) for number in range(10)]
+    if way == "receive":
+        with connect(str(house.gateway.data)) as operator:
+            operator.begin()
+            for text in sent:
+                descriptor = MessageDescriptor(persistence=1, format=b"MQSTR   ", coded_char_set_id=1208)
+                operator.put("ORDERS", Message(descriptor, text.encode()))
+            operator.commit()
+    program = start_java("Load", *house.as_billing(way, str(units)), folder=tmp_path)
+    assert program.stdout is not None
+    lines: list[str] = []
+    for number in range(kills):
+        while len([line for line in lines if line.startswith("committed")]) < (number + 1) * units // (kills + 2):
+            lines.append(program.stdout.readline())
+            assert lines[-1], lines
+        house.gateway.signal(signal.SIGKILL)
+        time.sleep(0.1)
+        house.gateway.kill_and_restart()
+    lines += program.communicate(timeout=PATIENCE_S)[0].splitlines()
+    assert program.returncode == 0, lines[-20:]
+    outcomes = {
+        kind: [line.split()[1:] for line in lines if line.split()[0] == kind] for kind in ("committed", "doubt")
+    }
+    left = Counter(_left(house))
+    committed = Counter(text for unit in outcomes["committed"] for text in unit)
+    doubtful = [Counter(unit) for unit in outcomes["doubt"]]
+    if way == "send":
+        rest = left - committed
+        assert not committed - left, "committed messages are missing"
+        for unit in doubtful:
+            present = Counter({text: rest[text] for text in unit if rest[text]})
+            assert present in (Counter(), unit), "a unit of work is there in part"
+            rest -= present
+        assert not rest, "messages are there that were never committed, or twice"
+    else:
+        assert not committed & left, "messages that were taken are still there"
+        gone = Counter(sent) - committed - left
+        for unit in doubtful:
+            missing = Counter({text: gone[text] for text in unit if gone[text]})
+            assert missing in (Counter(), unit), "a unit of work was taken in part"
+            gone -= missing
+        assert not gone, "messages are gone that nobody took"
+        assert max(committed.values(), default=1) == 1
+
+
+def _left(house: House) -> list[str]:
+    """Takes all messages off ORDERS; their texts, which stand behind a header if JMS has put them."""
+    texts = []
+    with connect(str(house.gateway.data)) as operator:
+        for _ in range(operator.depth("ORDERS")):
+            found = re.search(rb"[0-9]+/[0-9]+$", operator.get("ORDERS").body)
+            assert found is not None
+            texts.append(found[0].decode())
+    return texts
