@@ -57,6 +57,31 @@ class PublicationTemplate:
             return self._written(topic, folder, data)
         return self._mqrfh(topic.encode(), data)
 
+    def read(self, header: bytes) -> tuple[str, str] | None:
+        """Topic and folder of a header that this template has put together; None for any other header.
+
+        It believes no byte: it writes the header again, and compares. A header with `data` is another one.
+        """
+        is_mqrfh2 = self._dialect is Dialect.MQRFH2
+        begins_at = _MQRFH2_BYTES if is_mqrfh2 else _MQRFH_BYTES
+        ends_at = len(header)
+        if is_mqrfh2:
+            ends_at = begins_at + int.from_bytes(header[begins_at - _LENGTH_BYTES : begins_at], "little")
+        named = header[begins_at:ends_at].rstrip(b" ")
+        topic_ends_at = len(named) - len(self._after)
+        if not header.startswith(self._start) or not named.endswith(self._after):
+            return None
+        try:
+            topic = named[len(self._before) : topic_ends_at].decode()
+            folder = header[ends_at + _LENGTH_BYTES :].rstrip(b" ").decode()
+        except UnicodeDecodeError:
+            return None
+        if is_mqrfh2:
+            is_own = _is_plain_in_folder(topic) and self._mqrfh2(topic.encode(), folder) == header
+        else:
+            is_own = _is_plain_in_string(topic) and self._mqrfh(topic.encode(), ()) == header
+        return (topic, folder) if is_own else None
+
     def _mqrfh2(self, topic: bytes, folder: str) -> bytes:
         psc_bytes = len(self._before) + len(topic) + len(self._after)
         padding = _PADDING[-psc_bytes % 4]

@@ -18,6 +18,7 @@ from typing import Final
 import ormsgpack
 
 from mappings.topics.topics import Scheme
+from mq_adapters.broker.recognized_header import recognized_header
 from mq_adapters.broker.retained_topics import TopicIndex
 from mq_adapters.embedded.unit_of_work import StateKind, UnitOfWork
 from mq_adapters.message import KNOWN_HEADER_BYTES, Message, unpack_descriptor
@@ -175,6 +176,7 @@ class RetainedPublications:
                     "it is in the index but not in the store",
                     "the file was changed by another program",
                 )
+            found.message.written = recognized_header(found.message)
             self._hold(kept.key, found)
             self._make_room()
         else:

@@ -51,6 +51,34 @@ def test_a_template_puts_a_header_together_without_write_command(
     assert template.header("plant/a") == expected
 
 
+@given(
+    st.lists(TOPICS, max_size=6),
+    st.sampled_from(list(Dialect)),
+    st.sampled_from(["", "<usr><a>1</a></usr>", "<usr><a>\u20ac12</a></usr>"]),
+    st.sampled_from([PublicationOption(0), PublicationOption.RETAIN_PUBLICATION]),
+)
+def test_a_template_reads_what_it_has_put_together_and_nothing_else(
+    topics: list[str], dialect: Dialect, folder: str, options: PublicationOption
+) -> None:
+    folder = folder if dialect is Dialect.MQRFH2 else ""
+    template = PublicationTemplate(Publish(topics=("t",), publication_options=options), dialect)
+    other = PublicationTemplate(Publish(topics=("t",), sequence_number="7"), dialect)
+    for topic in topics:
+        try:
+            header = template.header(topic, folder=folder)
+        except MappingError:
+            continue
+        found = template.read(header)
+        assert found in ((topic, folder), None)
+        assert found is not None or not set(topic).issubset("abx\u00e9\U0001f600") or len(topic) > 1_024
+        assert other.read(header) is None
+        for place in range(len(header)):
+            damaged = header[:place] + bytes((header[place] ^ 1,)) + header[place + 1 :]
+            read = template.read(damaged)
+            assert read is None or template.header(read[0], folder=read[1]) == damaged
+            assert template.read(header[:place]) is None
+
+
 def test_a_template_of_a_wrong_command_is_refused_at_once() -> None:
     with pytest.raises(MappingError):
         PublicationTemplate(Publish(topics=("",)), Dialect.MQRFH2)
