@@ -1,5 +1,6 @@
 """Fixtures for every room's tests: the scale of proofs, folders, and mosquitto's clients."""
 
+import atexit
 import gc
 import os
 import shutil
@@ -115,14 +116,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What is collected lives as long as the process: to look for garbage in it takes a sixth of the CPU time."""
+    """What is collected lives as long as the process: nobody looks for garbage in it, now or later."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
-        gc.unfreeze()  # now it is all in the oldest generation, and no look at the youngest goes through it
         gc.enable()
+        atexit.register(gc.unfreeze)  # Python takes apart what is loaded when it ends, and libraries want that
 
 
 @pytest.hookimpl(trylast=True)
@@ -175,11 +176,13 @@ def memory_folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def interpreter_as_it_was() -> Iterator[None]:
+def interpreter_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """For tests that run a daemon in their own process: it changes signals and settings, as one that is about to end.
 
-    With SIGINT ignored, which children inherit, another test of this process would interrupt its children in vain.
+    With SIGINT ignored, which children inherit, another test of this process would interrupt its children in vain. What
+    a daemon freezes would stay until the end, and to unfreeze it would mean all that is collected.
     """
+    monkeypatch.setattr(gc, "freeze", lambda: None)
     interval, threshold = sys.getswitchinterval(), gc.get_threshold()
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
@@ -191,7 +194,6 @@ def interpreter_as_it_was() -> Iterator[None]:
         signal.signal(number, handler)
     sys.setswitchinterval(interval)
     gc.set_threshold(*threshold)
-    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

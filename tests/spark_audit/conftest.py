@@ -320,6 +320,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         warnings.simplefilter("ignore", ResourceWarning)
         session.stop()
         gc.collect()
+    gc.freeze()  # pytest collects five times more when it ends
 
 
 @pytest.fixture(autouse=True)
