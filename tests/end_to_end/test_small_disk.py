@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -141,4 +142,5 @@ def test_the_room_of_a_drained_backlog_comes_back_and_publishers_go_on(gateway: 
     assert filled_bytes > 16 * MIB
     while (gateway.data / FILE_NAME).stat().st_size > filled_bytes // 2:
         assert gateway.is_running, gateway.log
+        time.sleep(0.05)
     _stops_well(gateway, free)
