@@ -1,5 +1,6 @@
 """How Sphinx builds the pages: `make docs`, from the root of the repository, for the READMEs are pages too."""
 
+import gc
 import re
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,10 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 import rfhbridge
+
+# A tree of a page has many nodes, and nearly all stay: with Python's own thresholds a third of the CPU time of a build
+# went to look for garbage in them.
+gc.set_threshold(5_000, 20, 50)
 
 project = "rfhbridge"
 author = "The maintainers of rfhbridge"
