@@ -16,8 +16,8 @@ SHARED_MEMORY: Final = Path("/dev/shm")
 NEEDED_BY_A_TEST_BYTES: Final = 256 * 1024**2
 #: Far above what is there at once in a run: what a test wrote goes when it has passed (tmp_path_retention_policy).
 NEEDED_BY_A_RUN_BYTES: Final = 2 * 1024**3
-#: pytest makes its folders below this one.
-_VARIABLE: Final = "PYTEST_DEBUG_TEMPROOT"
+#: pytest makes its folders below the first one, and `tempfile` and git's worktrees of tests are below the second.
+_VARIABLES: Final = ("PYTEST_DEBUG_TEMPROOT", "TMPDIR")
 
 
 def place_for_commits(shared: Path = SHARED_MEMORY, *, needed_bytes: int = NEEDED_BY_A_TEST_BYTES) -> Path | None:
@@ -28,10 +28,10 @@ def place_for_commits(shared: Path = SHARED_MEMORY, *, needed_bytes: int = NEEDE
 
 
 def keep_a_run_in_memory(shared: Path = SHARED_MEMORY) -> None:
-    """`tmp_path` and the like are there from now on, in this process and in those that it starts.
+    """`tmp_path` and all that `tempfile` makes are there from now on, in this process and in those that it starts.
 
     Where there is no room they stay where they are, and where the caller's environment wants them.
     """
     place = place_for_commits(shared, needed_bytes=NEEDED_BY_A_RUN_BYTES)
-    if place is not None:
-        os.environ.setdefault(_VARIABLE, str(place))
+    if place is not None and os.environ.keys().isdisjoint(_VARIABLES):
+        os.environ |= dict.fromkeys(_VARIABLES, str(place))
