@@ -9,7 +9,7 @@ process does. The hash seed alone is the same in all runs of a server.
 import atexit
 import contextlib
 import gc
-import importlib
+import importlib.metadata
 import os
 import runpy
 import select
@@ -19,20 +19,25 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway import compiled
+from gateway.config.settings import Settings
 from tests.processes.nursery import with_nursery
 from tests.processes.runs import LONGEST_REQUEST, NUMBER, STATUS, STREAMS, Run
 
 #: Loaded here once, so that no run has to.
 LOADED: Final = (
+    "encodings.idna",
     "gateway.audit_trail.exporter",
     "gateway.channels.process",
     "gateway.cli.commands",
+    "gateway.cli.standard_streams",
     "gateway.daemon",
+    "mq_adapters.embedded.balance",
     "mq_adapters.embedded.store.verification",
+    "pydantic.type_adapter",
     "rich.console",
     "rich.table",
     "rich.text",
-    "spark_audit.verify",
+    "spark_audit.verify.restores",
     "tests.written_headers",
 )
 
@@ -129,6 +134,8 @@ def main(prepare: Callable[[], None] = lambda: None, *, has_nurseries: bool = Tr
     compiled.use()
     for name in LOADED:
         importlib.import_module(name)
+    Settings.load()  # pydantic builds what checks them with the first ones
+    importlib.metadata.version("rfhbridge")
     gc.collect()
     gc.freeze()  # a run that collects garbage leaves the server's memory alone, and shares it
     with socket.socket(fileno=int(sys.argv[1])) as asked, contextlib.suppress(KeyboardInterrupt):
