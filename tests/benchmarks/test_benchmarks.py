@@ -36,9 +36,25 @@ from mappings.table import Dialect
 from mq_adapters.command_header import WrittenCommand
 from tests.benchmarks.load_generator import needs_generator
 from tests.ibm_mq_stand_in.process import BINDINGS, VARIABLE, Binding, needs_stand_in
+from tests.processes.forked import Forked
 
 ROOT = Path(__file__).resolve().parents[2]
+START_OF_A_GATEWAY = ["-m", "gateway.cli", "run"]
 needs_linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads CPU time and memory from /proc")
+
+
+@pytest.fixture
+def forked_gateways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gateways of benchmarks start without their second of imports."""
+    fresh = subprocess.Popen
+
+    def begin(command: list[str], **how: Any) -> "Forked | subprocess.Popen[Any]":
+        _, *words = command
+        if words[:3] != START_OF_A_GATEWAY:
+            return fresh(command, **how)
+        return Forked(*words[1:], stdout=how["stdout"], stderr=how["stdout"])
+
+    monkeypatch.setattr("benchmarks.servers.subprocess.Popen", begin)
 
 
 def test_help_names_every_benchmark_and_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,6 +173,7 @@ def test_everything_that_the_gateway_acknowledges_is_on_the_queue() -> None:
 
 
 @needs_generator
+@pytest.mark.usefixtures("forked_gateways")
 @pytest.mark.parametrize(
     ("listener", "transport"), [("", "TCP"), ("tls", "TLS"), ("secure-websocket", "secure WebSocket")]
 )
@@ -167,6 +184,7 @@ def test_idle_connections_are_measured_over_each_transport(listener: str, transp
 
 
 @needs_generator
+@pytest.mark.usefixtures("forked_gateways")
 def test_each_rate_and_each_size_is_measured_for_itself() -> None:
     with Gateway() as gateway:
         of_rate = rates.measure(gateway, 500, 0.2)
@@ -178,6 +196,7 @@ def test_each_rate_and_each_size_is_measured_for_itself() -> None:
 
 
 @needs_generator
+@pytest.mark.usefixtures("forked_gateways")
 def test_every_retained_message_is_waited_for() -> None:
     with Gateway() as gateway:
         rows = list(retained.measure(gateway, 250))
@@ -191,6 +210,7 @@ def test_the_memory_that_openssl_takes_is_measured_beside_them() -> None:
 
 
 @needs_generator
+@pytest.mark.usefixtures("forked_gateways")
 @pytest.mark.parametrize("attack", ["handshakes", "exploding_matcher", "levels", "retained_copies", "login_siege"])
 def test_an_attack_goes_on_while_others_are_measured(attack: str) -> None:
     row = attacks.measure(attack, 0.1, 3)
@@ -203,6 +223,7 @@ def test_an_attack_goes_on_while_others_are_measured(attack: str) -> None:
 
 
 @needs_generator
+@pytest.mark.usefixtures("forked_gateways")
 def test_an_attack_is_measured_with_the_data_in_memory_too() -> None:
     row = attacks.measure("noise", 0.1, 1, attacks.MEMORY)
     assert row.subject == "rfhbridge, data in memory"
