@@ -21,9 +21,15 @@ BATCHES = {"short": 2, "full": 200}
 
 
 @pytest.fixture(scope="module")
-def builds() -> Iterator[tuple[Build, Build]]:
+def sources() -> Iterator[Build]:
+    with Build(is_compiled=False) as sources:
+        yield sources
+
+
+@pytest.fixture(scope="module")
+def builds(sources: Build) -> Iterator[tuple[Build, Build]]:
     require_build()
-    with Build(is_compiled=False) as sources, Build(is_compiled=True) as built:
+    with Build(is_compiled=True) as built:
         yield sources, built
 
 
@@ -79,14 +85,18 @@ def end_at_a_long_topic() -> None:
     ],
 )
 def test_a_planted_difference_is_found_and_is_found_again_in_its_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], plant: Callable[[], None], subject: str, outcome: str
+    sources: Build,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    plant: Callable[[], None],
+    subject: str,
+    outcome: str,
 ) -> None:
-    planted = f"{__name__}:{plant.__name__}"
-    with Build(is_compiled=False) as sound, Build(is_compiled=False, planted=planted) as differs:
-        comparison = Comparison(sound, differs)
+    with Build(is_compiled=False, planted=f"{__name__}:{plant.__name__}") as differs:
+        comparison = Comparison(sources, differs)
         found = next(campaign(comparison, [subject], seed=1, goes_on=lambda least: least < 2_000))
         assert outcome in str(found)
         assert len(found.inputs) == 1
         assert read_again(comparison, found.save(tmp_path))
-        assert not read_again(Comparison(sound, sound), found.save(tmp_path))
+        assert not read_again(Comparison(sources, sources), found.save(tmp_path))
     assert capsys.readouterr().out.splitlines()[-1].endswith(": the builds agree")
