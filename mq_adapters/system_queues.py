@@ -26,6 +26,8 @@ __all__ = [
 ]
 
 DEAD_LETTER_QUEUE: Final = "SYSTEM.DEAD.LETTER.QUEUE"
+#: The model of temporary queues that programs of IBM MQ name unless they name another.
+DEFAULT_MODEL_QUEUE: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
 AUDIT_QUEUE: Final = "SYSTEM.RFHBRIDGE.AUDIT"
 HELD_QUEUE: Final = "SYSTEM.RFHBRIDGE.HELD"
 CHANNEL_STATE_QUEUE: Final = "RFHBRIDGE.CHANNEL.STATE"

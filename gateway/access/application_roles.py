@@ -1,12 +1,33 @@
 """The applications of the configuration, as the gateway's socket knows them: users by number, rights by queue."""
 
 import pwd
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
+from gateway.access.filters import covers
 from gateway.config import ConfigurationError, Settings
 from mq_adapters.embedded.rights import Rights
 from mq_adapters.embedded.socket.applications import ApplicationRole, Applications
 from mq_adapters.embedded.socket.server import ApplicationSocket
+
+_WILDCARDS: Final = frozenset("+#")
+
+
+class ApplicationTopics:
+    """The topics of an application: filters of what it may publish to, and of what it may subscribe to."""
+
+    def __init__(self, publish: Iterable[str], subscribe: Iterable[str]) -> None:
+        self._publish = tuple(each.split("/") for each in publish)
+        self._subscribe = tuple(each.split("/") for each in subscribe)
+
+    def may_publish(self, topic: str) -> bool:
+        """See TopicRights. A name with wildcards is no topic name."""
+        return not _WILDCARDS & set(topic) and any(covers(allowed, topic.split("/")) for allowed in self._publish)
+
+    def may_subscribe(self, topic_filter: str) -> bool:
+        """See TopicRights."""
+        return any(covers(allowed, topic_filter.split("/")) for allowed in self._subscribe)
 
 
 def roles_of(settings: Settings) -> tuple[ApplicationRole, ...]:
@@ -15,6 +36,7 @@ def roles_of(settings: Settings) -> tuple[ApplicationRole, ...]:
         ApplicationRole(
             name=application.name,
             rights=Rights(put=application.put, get=application.get, browse=application.browse, admin=application.admin),
+            topics=ApplicationTopics(application.publish, application.subscribe),
             user_ids=frozenset(_user_id(application.name, user) for user in application.users),
         )
         for application in settings.application

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from gateway.config.values import Table, listed
+from gateway.config.values import Table, TopicFilters, listed
 
 if TYPE_CHECKING:
     from gateway.config.settings import Settings
@@ -56,6 +56,12 @@ class ApplicationSettings(Table):
         default=(),
         description="queues that it may define, alter, clear and delete; with * also every other object, channels and"
         " clients",
+    )
+    publish: TopicFilters = Field(
+        default=(), description="topic filters that it may publish to as an MQ client (mq_listener)"
+    )
+    subscribe: TopicFilters = Field(
+        default=(), description="topic filters that it may subscribe to as an MQ client (mq_listener)"
     )
 
 

@@ -202,6 +202,7 @@ def mq_listeners(settings: Settings, bridge: Bridge, server: Server) -> "MqListe
         connection_log=bridge.admission.connection_log,
         charge=server.charge,
         refusals=server.refusals,
+        stream=settings.publish.stream,
     )
     made = MqListeners(settings.mq_listener, house)
     server.on_token_changed = made.token_changed

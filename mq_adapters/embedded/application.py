@@ -161,9 +161,13 @@ class Application:
 
     def put(self, queue_name: str, message: Message, done: Done) -> None:
         """Puts a message that nobody else holds; its `msg_id` is known on return."""
+        self.check(Right.PUT, queue_name, f"put on {queue_name}")
+        self.put_unchecked(queue_name, message, done)
+
+    def put_unchecked(self, queue_name: str, message: Message, done: Done) -> None:
+        """Puts a message that this process has made for the application, whatever its rights on queues are."""
         message.written = None  # the broker must read an application's header, whatever the application says of it
         message.payload_sha256 = b""
-        self.check(Right.PUT, queue_name, f"put on {queue_name}")
         target = self._engine.objects.putting(queue_name)
         self._complete_descriptor(message, target, f"put on {queue_name}")
         self._check_reply_queue(message)
@@ -282,9 +286,13 @@ class Application:
         """
         for each in (model_name, name):
             self.rights.check(Right.GET, each, f"open model queue {model_name} as {name}")
+        return self.create_managed(model_name, name).name
+
+    def create_managed(self, model_name: str, name: str) -> Queue:
+        """The same for a queue that this process uses for the application, whatever its rights are."""
         queue = self._engine.objects.create_dynamic(model_name, name)
         self._dynamic_queues.append(queue)
-        return queue.name
+        return queue
 
     def end_dynamic(self, queue: Queue) -> None:
         """Deletes a temporary dynamic queue that this application made."""

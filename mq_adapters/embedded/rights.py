@@ -6,7 +6,7 @@ the application uses counts, so an alias needs a right of its own.
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE, HELD_QUEUE, is_closed_to_applications
@@ -73,3 +73,28 @@ _ALL: Final = (EVERY_QUEUE,)
 EVERYTHING: Final = Rights(put=_ALL, get=_ALL, browse=_ALL, admin=_ALL)
 #: The rights of the process that writes the trail. It moves an unreadable batch to the dead letters.
 EXPORTER: Final = Rights(get=(AUDIT_QUEUE,), put=(DEAD_LETTER_QUEUE, HELD_QUEUE), takes_notes=True)
+
+
+class TopicRights(Protocol):
+    """The topics of a program."""
+
+    def may_publish(self, topic: str) -> bool:
+        """Whether it may publish to this topic."""
+        ...
+
+    def may_subscribe(self, topic_filter: str) -> bool:
+        """Whether it may subscribe to all topics of this filter."""
+        ...
+
+
+class NoTopics:
+    """The rights of a program that may use no topics."""
+
+    def may_publish(self, topic: str) -> bool:
+        return False
+
+    def may_subscribe(self, topic_filter: str) -> bool:
+        return False
+
+
+NO_TOPICS: Final = NoTopics()

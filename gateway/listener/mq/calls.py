@@ -17,9 +17,10 @@ from mq_adapters.client_channel.spi import (
     SpiPutOptions,
     SpiQueryReply,
     SpiRequest,
+    SpiSubscribe,
     SpiVerb,
 )
-from mq_adapters.client_channel.structures import MQPRT_SYNC_RESPONSE, Mqod, Mqpmo
+from mq_adapters.client_channel.structures import MQPRT_SYNC_RESPONSE, Mqod, Mqpmo, Mqsd
 from mq_adapters.client_channel.verbs import (
     MQCC_FAILED,
     MQCC_OK,
@@ -33,12 +34,14 @@ from mq_adapters.client_channel.verbs import (
     Mqput1Request,
     MqputReply,
     MqputRequest,
+    Mqsub,
     refusal,
 )
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqi.connection import Connection, ObjectName, Opened
 from mq_adapters.embedded.mqi.data_conversion import wanted_format
 from mq_adapters.embedded.mqi.getting import GetRequest, Got
+from mq_adapters.embedded.mqi.topics import SubscriptionRequest
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
@@ -190,6 +193,13 @@ class Calls:
     def _disconnect(self, handle: int, request: Any, answered: Answered, _refuse: Refuse) -> None:
         self._connection.disconnect(lambda: answered(Answer(parameters=request, handle=handle)))
 
+    def _subscribe(self, handle: int, request: Mqsub, answered: Answered, refuse: Refuse) -> None:
+        def subscribed(queue: Opened, subscription: int) -> None:
+            parameters = replace(request, subscription_handle=subscription)
+            answered(Answer(parameters=parameters, handle=queue.handle))
+
+        self._connection.subscribe(_subscription(request.subscription_descriptor), subscribed, refuse)
+
     def _status(self, handle: int, request: Any, answered: Answered, _refuse: Refuse) -> None:
         """MQSTAT: no put is answered before it is done, so that there is nothing to tell."""
         answered(Answer(parameters=request, handle=handle))
@@ -215,6 +225,16 @@ class Calls:
             answered(Answer(parameters=request.reply(content), handle=found.handle))
 
         self._connection.open(_object_name(asked.object_descriptor), asked.lpoo.options, opened)
+
+    def _spi_subscribe(self, handle: int, request: SpiRequest, answered: Answered, refuse: Refuse) -> None:
+        asked = request.content
+        assert isinstance(asked, SpiSubscribe)
+
+        def subscribed(queue: Opened, subscription: int) -> None:
+            content = replace(asked, subscription_handle=subscription)
+            answered(Answer(parameters=request.reply(content), handle=queue.handle))
+
+        self._connection.subscribe(_subscription(asked.subscription_descriptor), subscribed, refuse)
 
     def _spi_put(self, handle: int, request: SpiRequest, answered: Answered, _refuse: Refuse) -> None:
         """SPI PUT. A deferred put is refused: nothing here would release it when its connection is lost."""
@@ -246,12 +266,14 @@ _CALLS: Final[Mapping[int, _CarryOut]] = {
     SegmentType.MQCMIT: Calls._commit,
     SegmentType.MQBACK: Calls._back_out,
     SegmentType.MQSTAT: Calls._status,
+    SegmentType.MQSUB: Calls._subscribe,
     SegmentType.SPI: Calls._spi,
 }
 _SPI_CALLS: Final[Mapping[int, _CarryOut]] = {
     SpiVerb.QUERY: Calls._spi_query,
     SpiVerb.OPEN: Calls._spi_open,
     SpiVerb.PUT: Calls._spi_put,
+    SpiVerb.SUBSCRIBE: Calls._spi_subscribe,
 }
 
 
@@ -276,6 +298,16 @@ def _object_name(descriptor: Mqod) -> ObjectName:
         name=descriptor.object_name,
         queue_manager=descriptor.object_q_mgr_name,
         dynamic_name=descriptor.dynamic_q_name,
+        selector=descriptor.selection_string.text,
+        topic=descriptor.object_string.text,
+    )
+
+
+def _subscription(descriptor: Mqsd) -> SubscriptionRequest:
+    return SubscriptionRequest(
+        options=descriptor.options,
+        object_name=descriptor.object_name,
+        topic=descriptor.object_string.text,
         selector=descriptor.selection_string.text,
     )
 

@@ -37,6 +37,11 @@ class Line(Protocol):
         """Whether no further call is carried out for now."""
         ...
 
+    @property
+    def stream(self) -> str:
+        """The queue on which publications are put."""
+        ...
+
     def identify(self, credentials: Credentials | None) -> AdmittedApplication:
         """The application that these credentials are. Raises QueueManagerError 2035."""
         ...
@@ -197,7 +202,13 @@ class Conversation:
             self._engine, asked.appl_name, user=admitted.user, operator=admitted.operator, rights=admitted.rights
         )
         application.on_submitted = lambda unit: self._line.charge(admitted.operator, unit)
-        self._connection = Connection(self._engine, application, application_type=asked.appl_type)
+        self._connection = Connection(
+            self._engine,
+            application,
+            application_type=asked.appl_type,
+            topics=admitted.topics,
+            stream=self._line.stream,
+        )
         self._calls = Calls(self._engine, self._connection)
         self._consumers = Consumers(
             self._engine,

@@ -248,6 +248,11 @@ class MqLink(asyncio.Protocol):
         """See Line."""
         return self._pace.is_resting or self._output_is_full
 
+    @property
+    def stream(self) -> str:
+        """See Line."""
+        return self._house.stream
+
     def identify(self, credentials: Credentials | None) -> AdmittedApplication:
         """See Line."""
         assert self._channel is not None, "the channel has admitted it"

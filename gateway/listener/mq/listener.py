@@ -24,11 +24,10 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.socket.applications import Applications
 from mq_adapters.embedded.socket.pace import Charge
 from mq_adapters.reasons import ReasonCode
+from mq_adapters.system_queues import DEFAULT_MODEL_QUEUE
 
 _log = logging.getLogger(__name__)
 
-#: The model of temporary queues that IBM's clients name unless a program names another.
-DEFAULT_MODEL_QUEUE: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
 #: Seconds that clients have to take the last bytes when the gateway stops.
 _STOP_S: Final = 0.2
 _LOOK_S: Final = 0.02
@@ -45,6 +44,8 @@ class MqHouse:
     charge: Charge
     #: Programs that were refused, by the reason code.
     refusals: Counter[ReasonCode]
+    #: The queue on which publications are put.
+    stream: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ records are those of Application. A program that connects over a channel has one
 
 import secrets
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,8 +26,9 @@ from mq_adapters.embedded.mqi.options import (
     PutOption,
     check_options,
 )
+from mq_adapters.embedded.mqi.topics import Subscription, SubscriptionRequest, Topics
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.rights import Right
+from mq_adapters.embedded.rights import NO_TOPICS, Right, TopicRights
 from mq_adapters.message import (
     IDENTIFIER_BYTES,
     MQAT_UNIX,
@@ -36,7 +37,8 @@ from mq_adapters.message import (
     MQPER_PERSISTENT,
     Message,
 )
-from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
+from mq_adapters.system_queues import DEFAULT_STREAM
 
 #: The first handle. 0 and -1 stand for none (MQHO_NONE, MQHO_UNUSABLE_HOBJ).
 _FIRST_HANDLE: Final = 2
@@ -50,13 +52,14 @@ _RIGHTS: Final = (
 )
 
 Done = Callable[[], None]
+Refused = Callable[[QueueManagerError], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectName:
     """MQOD as far as it is used: what is to be opened. A blank queue manager is this one.
 
-    `selector` is the selection string of MQOD.
+    `selector` is the selection string of MQOD, and `topic` its object string.
     """
 
     kind: int
@@ -64,6 +67,7 @@ class ObjectName:
     queue_manager: str = ""
     dynamic_name: str = ""
     selector: str = ""
+    topic: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +85,25 @@ class Opened:
 class Connection:
     """One connection. Not thread-safe: it lives in the engine's thread."""
 
-    def __init__(self, engine: Engine, application: Application, *, application_type: int = MQAT_UNIX) -> None:
-        """`application_type` is the PutApplType of the program's messages (MQAT_*)."""
+    def __init__(
+        self,
+        engine: Engine,
+        application: Application,
+        *,
+        application_type: int = MQAT_UNIX,
+        topics: TopicRights = NO_TOPICS,
+        stream: str = DEFAULT_STREAM,
+    ) -> None:
+        """`application_type` is the PutApplType of the program's messages (MQAT_*).
+
+        `topics` are the program's rights on topics, and `stream` is the queue on which its publications are put.
+        """
         self._engine = engine
         self._application_type = application_type
         self._application = application
         self._getter = Getter(engine, application)
+        self._topics = Topics(engine, application, topics, stream=stream)
+        self._subscriptions: dict[int, Subscription] = {}
         self._handles: dict[int, OpenObject] = {}
         self._next_handle = _FIRST_HANDLE
 
@@ -98,12 +115,17 @@ class Connection:
         check_options(OpenOption, options, operation)
         if len(self._handles) >= MAXIMUM_HANDLES:
             raise QueueManagerError(ReasonCode.MQRC_HANDLE_NOT_AVAILABLE, operation)
-        if wanted.kind not in (ObjectKind.Q, ObjectKind.Q_MGR):
+        if wanted.kind not in (ObjectKind.Q, ObjectKind.Q_MGR, ObjectKind.TOPIC):
             raise QueueManagerError(ReasonCode.MQRC_OBJECT_TYPE_ERROR, f"{operation}: type {wanted.kind}")
         if wanted.selector:
             raise QueueManagerError(ReasonCode.MQRC_SELECTION_NOT_AVAILABLE, operation)
         if wanted.queue_manager not in ("", self._engine.name):
             raise QueueManagerError(ReasonCode.MQRC_UNKNOWN_REMOTE_Q_MGR, operation)
+        if wanted.kind == ObjectKind.TOPIC:
+            topic = self._topics.topic_of(wanted.name, wanted.topic, operation)
+            found = self._topics.open(topic, OpenOption(options), operation)
+            opened(Opened(handle=self._keep(found), name=""))
+            return
         if wanted.kind == ObjectKind.Q_MGR:
             self._open_queue_manager(OpenOption(options), operation, opened)
             return
@@ -189,6 +211,10 @@ class Connection:
     def close(self, handle: int, options: int = 0) -> None:
         """MQCLOSE. A queue that MQOPEN made from a model is deleted; 2019, 2045, 2046."""
         operation = "close"
+        subscription = self._subscriptions.pop(handle, None)
+        if subscription is not None:
+            self._topics.unsubscribe(subscription)
+            return
         found = self._object(handle, operation)
         if options & ~(CloseOption.DELETE | CloseOption.DELETE_PURGE):
             raise QueueManagerError(ReasonCode.MQRC_OPTIONS_ERROR, operation)
@@ -216,7 +242,7 @@ class Connection:
         operation = "put"
         found = self._object(handle, operation)
         found.check_open_for(OpenOption.OUTPUT, f"{operation} on {found.name}")
-        self._put(found.name, message, options, done)
+        self._put(found, message, options, done)
 
     def put_one(self, wanted: ObjectName, message: Message, options: int, done: Done) -> None:
         """MQPUT1: opens, puts and closes."""
@@ -224,19 +250,33 @@ class Connection:
         handles: list[int] = []
         self.open(wanted, OpenOption.OUTPUT, lambda opened: handles.append(opened.handle))
         try:
-            self._put(self._object(handles[0], operation).name, message, options, done)
+            self._put(self._object(handles[0], operation), message, options, done)
         finally:
             self._forget(handles[0])
 
-    def _put(self, name: str, message: Message, options: int, done: Done) -> None:
-        check_options(PutOption, options, f"put on {name}")
+    def _put(self, found: OpenObject, message: Message, options: int, done: Done) -> None:
+        is_topic = found.kind == ObjectKind.TOPIC
+        check_options(PutOption, options & ~PutOption.RETAIN if is_topic else options, f"put on {found.name}")
         self._complete(message, options)
         application = self._application
         is_in_unit = bool(options & PutOption.SYNCPOINT)
         if is_in_unit and not application.has_unit:
             application.begin()
         with nullcontext() if is_in_unit else application.outside_unit():
-            application.put(name, message, done)
+            if is_topic:
+                self._publish(found.name, message, options, done)
+            else:
+                application.put(found.name, message, done)
+
+    def _publish(self, topic: str, message: Message, options: int, done: Done) -> None:
+        """Publishes a message. The program is told the MsgId of the publication as that of its message."""
+        publication = self._topics.publication(topic, message, options)
+
+        def put() -> None:
+            message.descriptor = message.descriptor.replace(msg_id=publication.msg_id)
+            done()
+
+        self._application.put_unchecked(self._topics.stream, publication, put)
 
     def _complete(self, message: Message, options: int) -> None:
         """Makes the identifiers that are asked for. Context is the program's own, whatever its descriptor says."""
@@ -273,6 +313,35 @@ class Connection:
             Getter(self._engine, self._application), opened, request, may_get=may_get, deliver=deliver, failed=failed
         )
 
+    # -- topics --------------------------------------------------------------------------------------------------------
+
+    def subscribe(
+        self, request: SubscriptionRequest, subscribed: Callable[[Opened, int], None], refused: Refused
+    ) -> None:
+        """MQSUB. `subscribed` is called with the handles of the managed queue and of the subscription."""
+
+        def ended(result: Subscription | QueueManagerError) -> None:
+            if isinstance(result, QueueManagerError):
+                refused(result)
+                return
+            queue = result.queue
+            found = OpenObject(
+                kind=ObjectKind.Q,
+                name=queue.name,
+                options=OpenOption.INPUT_SHARED | OpenOption.BROWSE | OpenOption.INQUIRE,
+                queue=queue,
+                is_own=True,
+                is_managed=True,
+            )
+            handle = self._keep(found)
+            number, self._next_handle = self._next_handle, self._next_handle + 1
+            self._subscriptions[number] = result
+            subscribed(Opened(handle=handle, name=queue.name), number)
+
+        if len(self._handles) + len(self._subscriptions) + 1 >= MAXIMUM_HANDLES:
+            raise QueueManagerError(ReasonCode.MQRC_HANDLE_NOT_AVAILABLE, "subscribe")
+        self._topics.subscribe(request, ended)
+
     # -- the rest ------------------------------------------------------------------------------------------------------
 
     def inquire(self, handle: int, selectors: Sequence[int]) -> Inquired:
@@ -305,6 +374,11 @@ class Connection:
     def end(self) -> None:
         """The program has gone: backs out, closes every handle, deletes its temporary queues."""
         self._getter.close()
+        self._topics.close()
+        subscriptions, self._subscriptions = self._subscriptions, {}
+        for subscription in subscriptions.values():
+            with suppress(QueueManagerError, StoreError):  # else it ends when the broker finds its queue gone
+                self._topics.unsubscribe(subscription)
         for handle in tuple(self._handles):
             self._forget(handle)
         self._application.close()

@@ -19,6 +19,7 @@ from mq_adapters.embedded.mqi.options import (
     OpenOption,
     check_options,
 )
+from mq_adapters.embedded.mqi.publications import published
 from mq_adapters.embedded.queue import SEQUENCE_MASK, Queue
 from mq_adapters.embedded.socket.waiting_get import WaitingGet
 from mq_adapters.message import MQCI_NONE, MQMI_NONE, Message
@@ -88,6 +89,7 @@ class _Call:
 
     def got(self, message: Message) -> Got:
         """What the program gets of a message, as far as its buffer goes."""
+        message = published(message) if self.opened.is_managed else message
         room = max(0, self.request.buffer_bytes)
         name = self.opened.local_queue(self.operation).name
         if len(message.body) <= room:
@@ -166,19 +168,19 @@ class Getter:
             self._answer(call, got)
             return True
         try:
-            self._remove(call, queue, got)
+            self._remove(call, queue, message, got)
         except QueueManagerError:
             self._engine.give_back([(queue, message)])
             raise
         return True
 
-    def _remove(self, call: _Call, queue: Queue, got: Got) -> None:
+    def _remove(self, call: _Call, queue: Queue, message: Message, got: Got) -> None:
         application = self._application
-        is_in_unit = _is_in_unit(call.request.options, got.message)
+        is_in_unit = _is_in_unit(call.request.options, message)
         if is_in_unit and not application.has_unit:
             application.begin()
         with nullcontext() if is_in_unit else application.outside_unit():
-            application.remove(queue, got.message, lambda: self._answer(call, got))
+            application.remove(queue, message, lambda: self._answer(call, got))
 
     def _taken(self, call: _Call, queue: Queue) -> Message | None:
         if call.request.options & GetOption.MSG_UNDER_CURSOR:

@@ -21,7 +21,8 @@ _NOT_OPEN_FOR: Final = {
 class OpenObject:
     """An open object. `queue` is the local queue behind `name`; None for the queue manager and a queue elsewhere.
 
-    `is_own` tells that MQOPEN made the queue from a model, so that MQCLOSE deletes it.
+    `is_own` tells that MQOPEN made the queue from a model, or MQSUB did, so that MQCLOSE deletes it. `is_managed` tells
+    that MQSUB made it: its messages are publications.
     """
 
     kind: ObjectKind
@@ -29,6 +30,7 @@ class OpenObject:
     options: OpenOption
     queue: Queue | None = None
     is_own: bool = False
+    is_managed: bool = False
     cursor: BrowseCursor | None = None
 
     def check_open_for(self, option: OpenOption, operation: str) -> None:

@@ -112,6 +112,31 @@ class GetOption(IntFlag):
     PROPERTIES_COMPATIBILITY = 0x1000_0000
 
 
+class SubOption(IntFlag):
+    """MQSO_*."""
+
+    ALTER = 0x0000_0001
+    CREATE = 0x0000_0002
+    RESUME = 0x0000_0004
+    DURABLE = 0x0000_0008
+    GROUP_SUB = 0x0000_0010
+    MANAGED = 0x0000_0020
+    SET_IDENTITY_CONTEXT = 0x0000_0040
+    NO_MULTICAST = 0x0000_0080
+    FIXED_USERID = 0x0000_0100
+    ANY_USERID = 0x0000_0200
+    PUBLICATIONS_ON_REQUEST = 0x0000_0800
+    NEW_PUBLICATIONS_ONLY = 0x0000_1000
+    FAIL_IF_QUIESCING = 0x0000_2000
+    ALTERNATE_USER_AUTHORITY = 0x0004_0000
+    WILDCARD_CHAR = 0x0010_0000
+    WILDCARD_TOPIC = 0x0020_0000
+    SET_CORREL_ID = 0x0040_0000
+    SCOPE_QMGR = 0x0400_0000
+    NO_READ_AHEAD = 0x0800_0000
+    READ_AHEAD = 0x1000_0000
+
+
 class MatchOption(IntFlag):
     """MQMO_*."""
 
@@ -138,6 +163,7 @@ _NEEDS_RIGHT: Final = {
     | PutOption.SET_IDENTITY_CONTEXT
     | PutOption.SET_ALL_CONTEXT
     | PutOption.ALTERNATE_USER_AUTHORITY,
+    SubOption: SubOption.SET_IDENTITY_CONTEXT | SubOption.ALTERNATE_USER_AUTHORITY,
 }
 _NOT_HERE: Final = {
     OpenOption: OpenOption.SET | OpenOption.CO_OP,
@@ -158,6 +184,11 @@ _NOT_HERE: Final = {
     | GetOption.NO_PROPERTIES
     | GetOption.PROPERTIES_IN_HANDLE,
     MatchOption: MatchOption.GROUP_ID | MatchOption.MSG_SEQ_NUMBER | MatchOption.OFFSET,
+    SubOption: SubOption.ALTER
+    | SubOption.GROUP_SUB
+    | SubOption.PUBLICATIONS_ON_REQUEST
+    | SubOption.WILDCARD_CHAR
+    | SubOption.SET_CORREL_ID,
 }
 #: Options of which a call may have one.
 _ALTERNATIVES: Final = {
@@ -168,9 +199,10 @@ _ALTERNATIVES: Final = {
         BROWSING | GetOption.MSG_UNDER_CURSOR,
     ),
     MatchOption: (),
+    SubOption: (SubOption.FIXED_USERID | SubOption.ANY_USERID, SubOption.WILDCARD_CHAR | SubOption.WILDCARD_TOPIC),
 }
 #: The bits of all options of a call.
-_KNOWN: Final[dict[type[IntFlag], int]] = {kind: sum(kind) for kind in (OpenOption, PutOption, GetOption, MatchOption)}
+_KNOWN: Final[dict[type[IntFlag], int]] = {kind: sum(kind) for kind in _NOT_HERE}
 
 
 def check_options(kind: type[IntFlag], options: int, operation: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from mq_adapters.embedded.rights import EVERYTHING, Rights
+from mq_adapters.embedded.rights import EVERYTHING, NO_TOPICS, Rights, TopicRights
 from mq_adapters.embedded.socket.peer import user_identifier, user_name
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
@@ -21,10 +21,11 @@ _CONNECT: Final = "connect to the gateway"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationRole:
-    """An application of the configuration: its rights, and the numbers of the users that it runs as."""
+    """An application of the configuration: its rights on queues and topics, and the numbers of its users."""
 
     name: str
     rights: Rights
+    topics: TopicRights = NO_TOPICS
     user_ids: frozenset[int] = frozenset()
 
 
@@ -39,6 +40,7 @@ class AdmittedApplication:
     operator: str
     rights: Rights
     role: str = ""
+    topics: TopicRights = NO_TOPICS
 
 
 class Applications:
@@ -96,4 +98,7 @@ class Applications:
 
 def _admitted(role: ApplicationRole, where: str) -> AdmittedApplication:
     """An application that the kernel does not know, because it is on another machine or behind a port."""
-    return AdmittedApplication(user=role.name, operator=f"{role.name} ({where})", rights=role.rights, role=role.name)
+    operator = f"{role.name} ({where})"
+    return AdmittedApplication(
+        user=role.name, operator=operator, rights=role.rights, role=role.name, topics=role.topics
+    )

@@ -19,6 +19,8 @@ name = "billing"
 put = ["ORDERS", "REPLY.*", "AMQ.*"]
 get = ["ORDERS", "REPLY.*", "AMQ.*", "SYSTEM.DEFAULT.MODEL.QUEUE"]
 browse = ["ORDERS"]
+publish = ["plant/#", "panel/#"]
+subscribe = ["plant/#"]
 
 [[mq_listener]]
 listen = "127.0.0.1:{port}"

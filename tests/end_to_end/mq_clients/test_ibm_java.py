@@ -8,11 +8,16 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import paho.mqtt.client as mqtt
 import pytest
+from paho.mqtt.enums import CallbackAPIVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
 
 from mq_adapters import connect
 from mq_adapters.message import Message, MessageDescriptor
 from tests.end_to_end.mq_clients.house import PATIENCE_S, TOKEN, House
+from tests.end_to_end.paho_client import PahoClient
 
 Java = Callable[..., list[str]]
 StartJava = Callable[..., "subprocess.Popen[str]"]
@@ -59,6 +64,41 @@ def test_programs_of_jms_send_receive_browse_roll_back_and_listen(house: House, 
         "priorities: p99 p44 p11",
         "listener: true " + " ".join(str(number * 10_000) for number in range(20)),
     ]
+
+
+def test_programs_of_jms_publish_and_subscribe_to_their_topics_alone(house: House, java: Java) -> None:
+    assert java("Jms", *house.as_billing("topics", "forbidden")) == [
+        *["topics: 4.2 Größe topic://plant/pump 7/bar bar true"] * 2,
+        "topics: true true",
+        "forbidden: topic://secret/# 2035",
+        "forbidden: topic://# 2035",
+        "forbidden: publish 2035",
+        "forbidden: durable 2436",
+        "forbidden: selector 2551",
+    ]
+
+
+def test_a_sensor_reaches_jms_and_jms_a_panel(house: House, start_java: StartJava, tmp_path: Path) -> None:
+    panel, sensor = PahoClient("panel"), mqtt.Client(CallbackAPIVersion.VERSION2, "sensor", protocol=mqtt.MQTTv5)
+    panel.connect(house.gateway.port)
+    panel.subscribe("panel/#", 2)
+    sensor.connect("127.0.0.1", house.gateway.port)
+    sensor.loop_start()
+    program = start_java("Jms", *house.as_billing("sensor"), folder=tmp_path)
+    assert program.stdout is not None
+    assert program.stdout.readline().strip() == "sensor: ready"
+    sensor.publish("plant/pump 7/bar", b"4.2", 1).wait_for_publish(PATIENCE_S)
+    text = Properties(PacketTypes.PUBLISH)
+    text.PayloadFormatIndicator, text.UserProperty = 1, ("unit", "bar")
+    sensor.publish("plant/pump 7/bar", b"4.3", 2, properties=text).wait_for_publish(PATIENCE_S)
+    assert program.communicate(timeout=PATIENCE_S)[0].splitlines() == [
+        "sensor: 4.2 topic://plant/pump 7/bar 1",
+        'sensor: 4.3 topic://plant/pump 7/bar [["unit","bar"]]',
+    ]
+    assert panel.next_message()[:2] == ("panel/command", b"open")
+    panel.close()
+    sensor.disconnect()
+    sensor.loop_stop()
 
 
 @pytest.mark.parametrize(

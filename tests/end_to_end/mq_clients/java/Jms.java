@@ -40,6 +40,7 @@ final class Jms {
         factory.setStringProperty(WMQConstants.WMQ_CHANNEL, given[1]);
         factory.setIntProperty(WMQConstants.WMQ_CONNECTION_MODE, WMQConstants.WMQ_CM_CLIENT);
         factory.setStringProperty(WMQConstants.WMQ_APPLICATIONNAME, "orders");
+        factory.setStringProperty(WMQConstants.CLIENT_ID, "orders");
         factory.setBooleanProperty(WMQConstants.USER_AUTHENTICATION_MQCSP, true);
         user = given[2];
         password = given[3];
@@ -66,6 +67,9 @@ final class Jms {
             case "reply" -> reply(connection);
             case "listener" -> listener(connection);
             case "priorities" -> priorities(connection);
+            case "topics" -> topics(connection);
+            case "sensor" -> sensor(connection);
+            case "forbidden" -> forbidden(connection);
             default -> throw new IllegalArgumentException(scenario);
         }
     }
@@ -217,6 +221,78 @@ final class Jms {
             }
             tell("priorities", seen.toString().strip());
         }
+    }
+
+    private static void topics(Connection connection) throws Exception {
+        try (Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE)) {
+            MessageConsumer all = session.createConsumer(session.createTopic("topic://plant/#"));
+            MessageConsumer one = session.createConsumer(session.createTopic("topic://plant/+/bar"));
+            MessageProducer producer = session.createProducer(session.createTopic("topic://plant/pump 7/bar"));
+            TextMessage text = session.createTextMessage("4.2 Größe");
+            text.setStringProperty("unit", "bar");
+            producer.send(text);
+            for (MessageConsumer consumer : new MessageConsumer[] {all, one}) {
+                TextMessage got = (TextMessage) consumer.receive(WAIT_MS);
+                tell("topics", got.getText(), got.getJMSDestination(), got.getStringProperty("unit"),
+                        got.getJMSMessageID() != null);
+            }
+            all.close();
+            producer.send(text);
+            tell("topics", one.receive(WAIT_MS) != null, one.receive(100) == null);
+        }
+    }
+
+    /** Waits for two readings of a sensor, and answers with one of its own. */
+    private static void sensor(Connection connection) throws Exception {
+        try (Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE)) {
+            MessageConsumer consumer = session.createConsumer(session.createTopic("topic://plant/#"));
+            System.out.println("sensor: ready");
+            BytesMessage bytes = (BytesMessage) consumer.receive(WAIT_MS);
+            byte[] body = new byte[(int) bytes.getBodyLength()];
+            bytes.readBytes(body);
+            tell("sensor", new String(body), bytes.getJMSDestination(), bytes.getJMSDeliveryMode());
+            TextMessage text = (TextMessage) consumer.receive(WAIT_MS);
+            tell("sensor", text.getText(), text.getJMSDestination(), text.getStringProperty("rfhbUserProps"));
+            MessageProducer producer = session.createProducer(session.createTopic("topic://panel/command"));
+            producer.send(session.createTextMessage("open"));
+        }
+    }
+
+    private static void forbidden(Connection connection) throws Exception {
+        try (Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE)) {
+            for (String topic : new String[] {"topic://secret/#", "topic://#"}) {
+                try {
+                    session.createConsumer(session.createTopic(topic));
+                    tell("forbidden", topic, "subscribed");
+                } catch (JMSException error) {
+                    tell("forbidden", topic, reason(error));
+                }
+            }
+            try {
+                session.createProducer(session.createTopic("topic://secret/x")).send(session.createMessage());
+                tell("forbidden", "published");
+            } catch (JMSException error) {
+                tell("forbidden", "publish", reason(error));
+            }
+            try {
+                session.createDurableSubscriber(session.createTopic("topic://plant/#"), "kept");
+                tell("forbidden", "durable");
+            } catch (JMSException error) {
+                tell("forbidden", "durable", reason(error));
+            }
+            try {
+                session.createConsumer(session.createTopic("topic://plant/#"), "colour = 'blue'");
+                tell("forbidden", "selector");
+            } catch (JMSException error) {
+                tell("forbidden", "selector", reason(error));
+            }
+        }
+    }
+
+    private static Object reason(JMSException error) {
+        return error.getLinkedException() instanceof com.ibm.mq.MQException cause
+                ? cause.getReason()
+                : error.getErrorCode();
     }
 
     private static void tell(String scenario, Object... facts) {

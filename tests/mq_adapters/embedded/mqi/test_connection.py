@@ -127,7 +127,9 @@ def test_options_that_are_wrong_are_refused(connect: Connect, options: int, reas
     [
         ("NOWHERE", ObjectKind.Q, ReasonCode.MQRC_UNKNOWN_OBJECT_NAME),
         ("SYSTEM.PROTECTION.POLICY.QUEUE", ObjectKind.Q, ReasonCode.MQRC_UNKNOWN_OBJECT_NAME),
-        ("plant/pump", ObjectKind.TOPIC, ReasonCode.MQRC_OBJECT_TYPE_ERROR),
+        ("PLANT", ObjectKind.TOPIC, ReasonCode.MQRC_UNKNOWN_OBJECT_NAME),
+        ("", ObjectKind.TOPIC, ReasonCode.MQRC_TOPIC_STRING_ERROR),
+        ("ORDERS", ObjectKind.NAMELIST, ReasonCode.MQRC_OBJECT_TYPE_ERROR),
         ("", 99, ReasonCode.MQRC_OBJECT_TYPE_ERROR),
     ],
 )

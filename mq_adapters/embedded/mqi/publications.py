@@ -1,0 +1,92 @@
+"""Publications as subscribers of MQSUB get them: without folder psc, and with the folders that JMS reads.
+
+Folder psc is the broker's. The folders of a program that publishes with JMS stay as it wrote them. A publication
+without these, such as a sensor's, gets folders mcd, jms and mqps: then JMS makes a message of it, with its topic as
+JMSDestination, and properties from folder usr.
+Source: IBM MQ, "The MQRFH2 header and JMS"; folder mqps: IBM MQ, "Publish/subscribe message properties".
+"""
+
+from typing import Final
+
+from mappings.errors import MappingError
+from mappings.headers.charset import ENCODING_REVERSED
+from mappings.headers.mqrfh2 import Mqrfh2, flat_folder, read_mqrfh2, write_mqrfh2
+from mq_adapters.message import UTF_8, Message
+
+_FORMAT_MQRFH2: Final = b"MQHRF2  "
+_FORMAT_STRING: Final = b"MQSTR   "
+_US_OF_A_MS: Final = 1_000
+#: The property of folder usr that says that a payload is UTF-8 (MQTT 5 section 3.3.2.3.2).
+_SAYS_TEXT: Final = ("rfhbPayloadFormat", "1")
+
+
+def published(message: Message) -> Message:
+    """A copy of a publication as MQSUB delivers it. A message that is no such copy stays as it is."""
+    descriptor = message.descriptor
+    if descriptor.format != _FORMAT_MQRFH2:
+        return message
+    try:
+        header = read_mqrfh2(
+            message.body, coded_char_set_id=descriptor.coded_char_set_id or UTF_8, encoding=descriptor.encoding
+        )
+        psc = header.folder("psc")
+        if psc is None:
+            return message
+        topic = next((element.text for element in psc.elements if element.name == "Topic"), "")
+        return _without_psc(message, header, topic)
+    except MappingError:  # it is the program's to read, whatever it is
+        return message
+
+
+def _without_psc(message: Message, header: Mqrfh2, topic: str) -> Message:
+    data = message.body[header.struc_length :]
+    folders = tuple(folder for folder in header.folders if folder.name != "psc")
+    is_of_jms = any(folder.name in ("mcd", "jms") for folder in folders)
+    is_text = not is_of_jms and _is_text(header, data)
+    made = write_mqrfh2(
+        folders if is_of_jms else (*_folders(message, topic, is_text=is_text), *folders),
+        format=_FORMAT_STRING if is_text else header.format,
+        next_coded_char_set_id=header.coded_char_set_id,
+        next_encoding=header.encoding,
+        coded_char_set_id=UTF_8,
+        encoding=ENCODING_REVERSED,
+    )
+    return _like(message, made + data)
+
+
+def _is_text(header: Mqrfh2, data: bytes) -> bool:
+    """Whether the publisher says that its data are text: by their format, or by MQTT's payload format indicator."""
+    if header.format == _FORMAT_STRING:
+        return True
+    usr = header.folder("usr")
+    is_said = usr is not None and any((each.name, each.text) == _SAYS_TEXT for each in usr.elements)
+    return is_said and header.coded_char_set_id == UTF_8 and _is_utf_8(data)
+
+
+def _is_utf_8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _folders(message: Message, topic: str, *, is_text: bool) -> tuple[bytes, ...]:
+    """Folders mcd, jms and mqps."""
+    jms = (
+        ("Dst", f"topic://{topic}"),
+        ("Tms", str(message.put_us // _US_OF_A_MS)),
+        ("Pri", str(message.descriptor.priority)),
+        ("Dlv", "2" if message.is_persistent else "1"),
+    )
+    mcd = flat_folder("mcd", (("Msd", "jms_text" if is_text else "jms_bytes"),))
+    return tuple(each.encode() for each in (mcd, flat_folder("jms", jms), flat_folder("mqps", (("Top", topic),))))
+
+
+def _like(message: Message, body: bytes) -> Message:
+    """The same message with another body, which begins with an MQRFH2."""
+    changes = {"coded_char_set_id": UTF_8, "encoding": ENCODING_REVERSED, "msg_id": message.msg_id}
+    made = Message(message.descriptor.replace(**changes), body)
+    made.sequence, made.put_us, made.expires_us = message.sequence, message.put_us, message.expires_us
+    made.backout_count, made.identifier_prefix = message.backout_count, message.identifier_prefix
+    return made
