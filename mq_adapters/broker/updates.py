@@ -299,7 +299,8 @@ class Updates:
     def _forget(self, unit: UnitOfWork, update: Update) -> None:
         update.is_over = True
         update.delete(unit)
-        del self._under_way[update.name]
+        if self._under_way.get(update.name) is update:  # applications may give two commands the same MsgId
+            del self._under_way[update.name]
         if update.promised_bytes:
             self.limit.release(update.identity.correl_id, update.promised_bytes)
         self.on_end(update.identity.correl_id, update.name)

@@ -232,6 +232,16 @@ def test_the_end_of_each_command_is_told(loop_station):
     assert (station.broker.commands_under_way(), station.broker.is_under_way(first.msg_id)) == ([], False)
 
 
+def test_two_commands_of_applications_may_have_the_same_msg_id(loop_station):
+    station = loop_station
+    station.retain_all(MANY)
+    for subscriber in (1, 2):
+        station.register("a/#", subscriber, msg_id=b"M" * 24)
+    station.run()
+    assert [len(station.received(subscriber)) for subscriber in (1, 2)] == [100, 100]
+    assert (station.answers(), station.broker.commands_under_way()) == ([b"ok"] * 2, [])
+
+
 def test_a_command_that_an_earlier_version_stored_begins_anew(loop_station):
     """It has no further rows. This one has no command either, because it was an operator's."""
     station = loop_station
