@@ -103,11 +103,15 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """How retained messages came: SUBACK after `suback_ms`, and all of them within `elapsed_s` of SUBSCRIBE."""
+    """How retained messages came: SUBACK after `suback_ms`, each message after `way`, and all within `elapsed_s`.
+
+    All three count from SUBSCRIBE.
+    """
 
     delivered: int
     suback_ms: float
     elapsed_s: float
+    way: Percentiles
 
 
 def generate(task: Task) -> Outcome:
@@ -132,7 +136,12 @@ def retain(task: Task) -> None:
 def receive_retained(task: Task) -> Arrival:
     """Subscribes to all that `retain` has published. BenchmarkError unless each comes exactly once."""
     told = _run(Verb.SUBSCRIBE, task)
-    return Arrival(delivered=told["delivered"], suback_ms=told["suback_ms"], elapsed_s=told["elapsed_s"])
+    return Arrival(
+        delivered=told["delivered"],
+        suback_ms=told["suback_ms"],
+        elapsed_s=told["elapsed_s"],
+        way=Percentiles.of(told["way_ms"]),
+    )
 
 
 def missing() -> str:
