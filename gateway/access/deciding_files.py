@@ -22,6 +22,7 @@ from gateway.access.text_file import MAXIMUM_FILE_BYTES
 from gateway.audit_trail.notes.notes import NoteKind
 from gateway.audit_trail.plan import TrailPlan
 from gateway.config import ConfigurationError, Settings
+from gateway.config.listeners import ListenerSettings
 from mappings import table
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateKind
@@ -88,7 +89,8 @@ def _named_by(settings: Settings) -> Iterator[tuple[str, str | Path, Callable[[b
     for target in settings.target:
         yield f"target.{target.name}.password_file", target.password_file, _secret
     for listener in settings.all_listeners:
-        name, tls = f"listener.{listener.name}.tls", listener.tls
+        array = "listener" if isinstance(listener, ListenerSettings) else "mq_listener"
+        name, tls = f"{array}.{listener.name}.tls", listener.tls
         yield f"{name}.client_authority", tls.client_authority, _in_clear
         named = ((f"{name}.server_name.{each.name}", each.certificate, each.key) for each in tls.server_name)
         for place, certificate, key in ((name, tls.certificate, tls.key), *named):

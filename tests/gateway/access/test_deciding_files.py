@@ -37,6 +37,17 @@ tls.client_certificate = "required"
 name = "mqtt.example.com"
 certificate = "named.pem"
 key = "named.key"
+[[mq_listener]]
+name = "queues"
+listen = "127.0.0.1:1414"
+tls.certificate = "queues.pem"
+tls.key = "queues.key"
+tls.client_authority = "programs.pem"
+tls.client_certificate = "optional"
+[[mq_listener.tls.server_name]]
+name = "mq.example.com"
+certificate = "named.pem"
+key = "named.key"
 [[application]]
 name = "billing"
 browse = ["*"]
@@ -95,7 +106,7 @@ def test_each_key_that_names_a_file_has_its_files(named: dict[str, list[Deciding
     } - (OF_OTHERS | NO_FILES)
     shown = {
         re.sub(
-            r"[.](mqtt[.]example[.]com|PLANT|office|clock|vault)",
+            r"[.]((mqtt|mq)[.]example[.]com|queues|PLANT|office|clock|vault)",
             "",
             setting.replace("listener.tls.tls", "listener.tls"),
         )
