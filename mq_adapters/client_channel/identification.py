@@ -19,6 +19,8 @@ from mq_adapters.client_channel.segments import ByteOrder
 
 MQCSP_AUTH_USER_ID_AND_PWD: Final = 1
 _SHORT_BYTES: Final = 28
+#: The most bytes of a user or a password: MQ_CLIENT_USER_ID_LENGTH, and more than MQ_CSP_PASSWORD_LENGTH.
+_MOST_BYTES: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,6 @@ class ConAuthInfo:
 
 
 def _part(body: BodyReader, what: str, longest: int, length: int) -> bytes:
-    if not 0 <= length <= longest:
+    if not 0 <= length <= min(longest, _MOST_BYTES):
         invalid(f"CONAUTH_INFO has a {what} of {length} bytes in a field of {longest}")
     return body.take(longest, f"CONAUTH_INFO's {what}")[:length]

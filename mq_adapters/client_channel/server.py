@@ -61,6 +61,10 @@ from mq_adapters.client_channel.verbs import (
 from mq_adapters.message import MQENC_LITTLE_ENDIAN
 
 FIRST_CONVERSATION: Final = 1
+#: Until the first MQCONN is answered well: the longest segment, and how many there may be. Both are our choice. IBM's
+#: client sends INITIAL_DATA, USERID_DATA, CONAUTH_INFO and MQCONN then, of 600 bytes at most.
+LONGEST_EARLY_SEGMENT_BYTES: Final = 4_096
+MOST_EARLY_SEGMENTS: Final = 100
 #: Our choice: what the unfinished calls of one socket need together.
 MOST_UNFINISHED_BYTES: Final = 16 * 1024 * 1024
 _ENCODINGS: Final = {ByteOrder.BIG_ENDIAN: MQENC_BIG_ENDIAN, ByteOrder.LITTLE_ENDIAN: MQENC_LITTLE_ENDIAN}
@@ -86,7 +90,9 @@ class ServerConnection:
     def __init__(self, *, most_unfinished_bytes: int = MOST_UNFINISHED_BYTES) -> None:
         self.phase = SocketPhase.AWAIT_INITIAL_DATA
         self._most_unfinished_bytes = most_unfinished_bytes
-        self._reader = SegmentReader()
+        self._reader = SegmentReader(LONGEST_EARLY_SEGMENT_BYTES)
+        self._is_early = True
+        self._early_segments = 0
         self._byte_order = ByteOrder.BIG_ENDIAN
         self._answer = InitialData()
         self._conversations = Conversations(0)
@@ -118,18 +124,36 @@ class ServerConnection:
 
     def receive(self, data: bytes) -> list[Event]:
         """The events of these bytes. A fault of the client is the last one, `Violated`; then nothing more is read."""
+        self.take(data)
         events: list[Event] = []
-        if not self.is_closed:
-            self._reader.take(data)
-        try:
-            while (segment := self._next_segment()) is not None:
-                events += self._events_of(segment)
-        except ChannelProtocolError as error:
-            events.append(Violated(error, self._closing(error.status_code)))
+        while (found := self.next_events()) is not None:
+            events += found
         return events
 
+    def take(self, data: bytes) -> None:
+        """Takes bytes of the socket, for `next_events`."""
+        if not self.is_closed:
+            self._reader.take(data)
+
+    def next_events(self) -> list[Event] | None:
+        """The events of the next segment, perhaps none; None while it is not complete.
+
+        Who answers them before the next call sees each segment in the phase in which it came.
+        """
+        try:
+            segment = self._next_segment()
+            return None if segment is None else list(self._events_of(segment))
+        except ChannelProtocolError as error:
+            return [Violated(error, self._closing(error.status_code))]
+
     def _next_segment(self) -> Segment | None:
-        return None if self.is_closed else self._reader.next_segment()
+        segment = None if self.is_closed else self._reader.next_segment()
+        if self._is_early and segment is not None:
+            self._early_segments += 1
+            if self._early_segments > MOST_EARLY_SEGMENTS:
+                what = f"more than {MOST_EARLY_SEGMENTS} segments came before a program was connected"
+                raise ChannelProtocolError(StatusCode.PROTOCOL_SEGMENT_ERROR, what)
+        return segment
 
     def _events_of(self, segment: Segment) -> Iterable[Event]:
         if self.phase is not SocketPhase.OPEN:
@@ -195,7 +219,8 @@ class ServerConnection:
             segment = replace(segment, conversation=FIRST_CONVERSATION)
         conversation = segment.conversation
         after = self._conversations.next_phase(conversation, segment.type)
-        if segment.flags_1 & ControlFlags1.WHOLE != ControlFlags1.WHOLE and segment.type not in CALLS:
+        is_cut = segment.flags_1 & ControlFlags1.WHOLE != ControlFlags1.WHOLE
+        if is_cut and (segment.type not in CALLS or segment.type == SegmentType.MQCONN):
             raise _wrong_type(segment, "several parts")
         whole = self._calls.take(segment)
         if whole is None:
@@ -214,7 +239,7 @@ class ServerConnection:
         self._answer = answer
         self._conversations = Conversations(max(1, answer.conversations_per_socket))
         self._conversations.move(FIRST_CONVERSATION, Phase.AWAIT_USER)
-        self._reader.largest_segment_bytes = answer.transmission_size
+        self._reader.largest_segment_bytes = min(LONGEST_EARLY_SEGMENT_BYTES, answer.transmission_size)
         self._calls = UnfinishedCalls(
             longest_call_bytes=answer.maximum_message_length + STRUCTURES_BYTES,
             most_bytes=self._most_unfinished_bytes,
@@ -382,6 +407,9 @@ class ServerConnection:
             self._must_be_in(conversation, Phase.CONNECTING)
             is_refused = completion_code == MQCC_FAILED
             self._conversations.move(conversation, Phase.DISCONNECTED if is_refused else Phase.CONNECTED)
+            if not is_refused:
+                self._is_early = False
+                self._reader.largest_segment_bytes = self._answer.transmission_size
         elif verb is SegmentType.MQDISC:
             self._conversations.move(conversation, Phase.DISCONNECTED)
 

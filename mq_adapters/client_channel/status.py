@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import Final, Self
 
 from mq_adapters.client_channel.errors import ChannelProtocolError, StatusCode
-from mq_adapters.client_channel.fields import BodyReader, Record, integer, unsigned, write_integers
+from mq_adapters.client_channel.fields import BodyReader, Record, integer, invalid, unsigned, write_integers
 from mq_adapters.client_channel.segments import ByteOrder
 
 _CODE_BYTES: Final = 8
@@ -91,6 +91,7 @@ class NotificationCode(IntEnum):
     RECONNECTION_COMPLETE = 17
 
 
+_HIGHEST_CODE: Final = 2**31 - 2
 #: The values of CONN_STATE with which a client starts and stops the delivery to its listeners.
 DELIVERY_STOPPED: Final = 0
 DELIVERY_STARTED: Final = 2
@@ -104,6 +105,14 @@ class Notification(Record):
     object_handle: int = integer(-1)
     code: int = integer()
     value: int = integer()
+
+    @classmethod
+    def read(cls, body: BodyReader) -> Self:
+        """Reads a notification. ChannelProtocolError for the one code that has none behind it."""
+        known = super(Notification, cls).read(body)
+        if known.code > _HIGHEST_CODE:
+            invalid(f"NOTIFICATION has the code {known.code}")
+        return known
 
     @property
     def answer(self) -> "Notification":

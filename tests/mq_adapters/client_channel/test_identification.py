@@ -83,3 +83,9 @@ def test_random_bytes_end_in_a_value_or_in_our_error(data: bytes, order: ByteOrd
         except ChannelProtocolError:
             continue
         assert record.read(BodyReader(read.write(order), order)) == read
+
+
+def test_a_user_or_a_password_of_kilobytes_is_refused() -> None:
+    assert ConAuthInfo.read(BodyReader(ConAuthInfo(user=b"u" * 1_024, password=b"p").write(BIG), BIG))
+    with pytest.raises(ChannelProtocolError, match="a user of 1025 bytes"):
+        ConAuthInfo.read(BodyReader(ConAuthInfo(user=b"u" * 1_025, password=b"p").write(BIG), BIG))

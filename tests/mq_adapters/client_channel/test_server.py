@@ -561,3 +561,39 @@ def test_a_level_without_a_number_of_conversations_has_one() -> None:
     written = connection.accept(answer)
     assert (written[32], len(written), connection.has_numbers) == (7, 128, False)
     assert isinstance(answer, InitialData)
+
+
+def test_events_are_answered_one_after_another_in_the_phase_in_which_they_came() -> None:
+    connection = opened()
+    begin, end = (tshc(SOCKET_ACTION, 0x30, socket_action(3, action)) for action in (START, END))
+    connection.take(begin + end + begin)
+    assert connection.next_events() == [ConversationAsked(3)]
+    assert connection.open_conversation(3) == tshm(STATUS, of=3)
+    assert connection.next_events() == [ConversationEnded(3)]
+    assert connection.next_events() == [ConversationAsked(3)]
+    assert connection.open_conversation(3) == tshm(STATUS, of=3)
+    assert connection.next_events() is None
+
+
+def test_a_stranger_may_send_short_segments_alone() -> None:
+    connection = opened(connected=False)
+    too_long = tshm(USERID, bytes(4_096))
+    assert the_violation(connection.receive(too_long[:8])).error.status_code == StatusCode.PROTOCOL_LENGTH_ERROR
+    assert connection.unfinished_bytes == 0
+    connected = opened()
+    assert connected.receive(too_long[:8]) == []
+
+
+def test_a_stranger_may_not_cut_mqconn() -> None:
+    connection = opened(connected=False)
+    events = connection.receive(tshm(USERID, ASSERTED) + tshm(SegmentType.MQCONN, MQCONN, flags=0x10))
+    assert the_violation(events).error.status_code == StatusCode.PROTOCOL_SEGMENT_TYPE
+    assert connection.unfinished_bytes == 0
+
+
+def test_a_stranger_may_send_few_segments_and_a_program_any_number() -> None:
+    heartbeat = tshc(HEARTBEAT, 0x31)
+    stranger = opened(connected=False)
+    assert len(stranger.receive(heartbeat * 99)) == 99
+    assert the_violation(stranger.receive(heartbeat)).error.status_code == StatusCode.PROTOCOL_SEGMENT_ERROR
+    assert len(opened().receive(heartbeat * 1_000)) == 1_000

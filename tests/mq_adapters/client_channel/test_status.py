@@ -76,6 +76,14 @@ def test_a_notification_is_answered_by_the_next_code() -> None:
     assert answer == Notification(object_handle=-1, code=NotificationCode.CONN_STATE_REPLY, value=0)
 
 
+def test_a_notification_without_a_next_code_is_refused() -> None:
+    highest = bytes.fromhex("00000001 FFFFFFFF 7FFFFFFF 00000000")
+    with pytest.raises(ChannelProtocolError, match="the code 2147483647"):
+        Notification.read(BodyReader(highest, BIG))
+    below = Notification.read(BodyReader(highest.replace(b"\x7f\xff\xff\xff", b"\x7f\xff\xff\xfe"), BIG))
+    assert below.answer.write(BIG) == highest
+
+
 @given(st.binary(max_size=24), st.sampled_from(ByteOrder))
 def test_random_bytes_end_in_a_value_or_in_our_error(data: bytes, order: ByteOrder) -> None:
     for record in (StatusData, SocketAction, Notification):
