@@ -194,6 +194,7 @@ def mq_listeners(settings: Settings, bridge: Bridge, server: Server) -> "MqListe
         return None
     from gateway.listener.mq.listener import MqHouse, MqListeners  # a gateway without MQ clients does not load it
     from gateway.listener.mq.server_connections import ServerConnections
+    from gateway.listener.mq.turns import Turns
 
     house = MqHouse(
         engine=server.engine,
@@ -201,6 +202,7 @@ def mq_listeners(settings: Settings, bridge: Bridge, server: Server) -> "MqListe
         channels=ServerConnections(server.engine),
         connection_log=bridge.admission.connection_log,
         charge=server.charge,
+        turns=Turns(),
         refusals=server.refusals,
         stream=settings.publish.stream,
     )

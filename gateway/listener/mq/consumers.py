@@ -35,13 +35,18 @@ class Consumers:
         connection: Connection,
         *,
         may_send: Callable[[], bool],
+        wake: Callable[[], None],
         deliver: Deliver,
         failed: Callable[[QueueManagerError], None],
     ) -> None:
-        """`failed` ends the conversation, because a listener cannot go on and there is no answer that says so."""
+        """`wake` asks for a call of `go_on`, because messages have come.
+
+        `failed` ends the conversation, because a listener cannot go on and there is no answer that says so.
+        """
         self._engine = engine
         self._connection = connection
         self._may_send = may_send
+        self._wake = wake
         self._deliver = deliver
         self._failed = failed
         self._listeners: dict[int, tuple[Consumer, Listening]] = {}
@@ -60,6 +65,7 @@ class Consumers:
                 handle,
                 request,
                 may_get=lambda: consumer.may_get and self._may_send(),
+                wake=self._wake,
                 deliver=partial(self._send, consumer),
                 failed=self._failed,
             )
@@ -82,7 +88,10 @@ class Consumers:
                 listening.stop()
 
     def go_on(self) -> None:
-        """There is room for output again."""
+        """There is room or time for messages again. Another listener is the first each time."""
+        if len(self._listeners) > 1:
+            first = next(iter(self._listeners))
+            self._listeners[first] = self._listeners.pop(first)
         for _consumer, listening in tuple(self._listeners.values()):
             listening.go_on()
 

@@ -5,7 +5,6 @@ with the conversation. A client sends its next call when the last one is answere
 its order all the same, up to a number.
 """
 
-import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -40,6 +39,19 @@ class Line(Protocol):
     @property
     def stream(self) -> str:
         """The queue on which publications are put."""
+        ...
+
+    @property
+    def has_time(self) -> bool:
+        """Whether the turn of this connection has time left."""
+        ...
+
+    def go_on_later(self, conversation: "Conversation") -> None:
+        """Calls `go_on` of the conversation when it is the turn of this connection."""
+        ...
+
+    def connected(self) -> None:
+        """A program is connected: its answers may be long."""
         ...
 
     def identify(self, credentials: Credentials | None) -> AdmittedApplication:
@@ -108,8 +120,8 @@ class Conversation:
 
     def go_on(self) -> None:
         """Carries out the next call, if it may."""
-        if self._consumers is not None:
-            self._consumers.go_on()
+        if self._consumers is not None and not self._is_ended:
+            self._give_to_consumers(self._consumers.go_on)
         if not (self._waiting and not self._is_busy and not self._is_ended and not self._line.is_resting):
             return
         call = self._waiting.popleft()
@@ -143,17 +155,32 @@ class Conversation:
         """A listener of the program has room for messages. There is no answer that could refuse it."""
         if self._consumers is None:
             return
-        try:
-            self._consumers.messages_asked(event)
-        except QueueManagerError as error:
-            self._line.fail(str(error))
+        consumers = self._consumers
+        self._give_to_consumers(lambda: consumers.messages_asked(event))
 
     def notified(self, notification: Notification) -> None:
         """The program begins or ends the delivery to its listeners."""
         if self._consumers is not None and not self._closing_reason:
-            self._consumers.notified(notification)
+            consumers = self._consumers
+            self._give_to_consumers(lambda: consumers.notified(notification))
 
     # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _may_send(self) -> bool:
+        """Whether a listener may get one more message now. If only time is missing, they go on in a later turn."""
+        if self._line.is_resting:
+            return False
+        if not self._line.has_time:
+            self._line.go_on_later(self)
+            return False
+        return True
+
+    def _give_to_consumers(self, give: Callable[[], None]) -> None:
+        """Ends the connection where its listeners cannot go on. There is no answer that could say so."""
+        try:
+            give()
+        except (QueueManagerError, StoreError) as error:
+            self._line.fail(str(error))
 
     def _carry_out(self, call: CallReceived) -> None:
         if self._closing_reason:
@@ -186,7 +213,7 @@ class Conversation:
             return
         self._line.answer(call, answer)
         if self._waiting:
-            asyncio.get_running_loop().call_soon(self.go_on)
+            self._line.go_on_later(self)
 
     def _connect(self, call: CallReceived) -> None:
         asked = call.parameters
@@ -213,9 +240,11 @@ class Conversation:
         self._consumers = Consumers(
             self._engine,
             self._connection,
-            may_send=lambda: not self._line.is_resting,
+            may_send=self._may_send,
+            wake=lambda: self._line.go_on_later(self),
             deliver=lambda request, message: self._line.deliver(self._number, request, message),
             failed=lambda error: self._line.fail(str(error)),
         )
+        self._line.connected()
         self.application_name, self.user = asked.appl_name, admitted.user
         self._answer(call, Answer(parameters=asked))

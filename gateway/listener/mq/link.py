@@ -5,8 +5,10 @@ rules. Heartbeats are answered while calls wait. A client that does not take its
 """
 
 import asyncio
+import logging
 import socket
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -51,8 +53,12 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 if TYPE_CHECKING:
     from gateway.listener.mq.listener import MqListener
 
+_log = logging.getLogger(__name__)
+
 #: The most output bytes that wait for a client. With so many, the gateway reads no more of its calls.
 MAXIMUM_OUTPUT_BYTES: Final = 4 * 1024 * 1024
+#: The same before a program is connected: answers to heartbeats, and little else.
+_EARLY_OUTPUT_BYTES: Final = 16 * 1024
 #: The most conversations on one socket, whatever SHARECNV says: IBM's clients ask for ten.
 MAXIMUM_CONVERSATIONS: Final = 10
 #: Seconds that a closed connection has to send its written bytes. Then it is cut off.
@@ -75,6 +81,8 @@ class MqLink(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._conversations: dict[int, Conversation] = {}
         self._channel: Definition | None = None
+        #: Conversations that go on when it is this connection's turn.
+        self._ready: deque[Conversation] = deque()
         self._pace = Pace(self._house.charge, self._go_on)
         self._output_is_full = False
         self._is_protected = False
@@ -95,7 +103,7 @@ class MqLink(asyncio.Protocol):
         if found:
             self.address, self.peer = found[0], str(Address(host=found[0], port=found[1]))
         self._look_at_tls(transport)
-        transport.set_write_buffer_limits(high=MAXIMUM_OUTPUT_BYTES)
+        transport.set_write_buffer_limits(high=_EARLY_OUTPUT_BYTES)
         connected = transport.get_extra_info("socket")
         if connected is not None:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -116,9 +124,31 @@ class MqLink(asyncio.Protocol):
             return
         self.received_bytes += len(data)
         self._heard_s = time.monotonic()
-        for event in self._protocol.receive(data):
-            self._take(event)
+        self._protocol.take(data)
+        self._house.turns.join(self)
+        self._house.turns.serve()
         self._pause_if_held()
+
+    def work(self) -> bool:
+        """See Worker. Takes one segment, or lets one conversation go on."""
+        try:
+            return not self._is_closed and self._work()
+        except Exception:  # a fault of ours: the others go on
+            _log.exception("connection failed listener=%s peer=%s", self._listener.settings.name, self.peer)
+            self.abort()
+            return False
+
+    def _work(self) -> bool:
+        if self._ready:
+            self._ready.popleft().go_on()
+        elif not self.is_resting and (events := self._protocol.next_events()) is not None:
+            for event in events:
+                self._take(event)
+        else:
+            if not self.is_resting and (transport := self._open_transport) is not None:
+                transport.resume_reading()
+            return False
+        return True
 
     def _take(self, event: Event) -> None:
         """Takes one event. Those behind the one that ended the connection have no effect."""
@@ -271,6 +301,22 @@ class MqLink(asyncio.Protocol):
             house.connection_log.refused(self.address, event, settings.name, self.channel_name, self.peer, str(error))
             raise
 
+    @property
+    def has_time(self) -> bool:
+        """See Line."""
+        return self._house.turns.has_time
+
+    def go_on_later(self, conversation: Conversation) -> None:
+        """See Line."""
+        if not self._is_closed and conversation not in self._ready:
+            self._ready.append(conversation)
+            self._house.turns.join(self)
+
+    def connected(self) -> None:
+        """See Line."""
+        if self._transport is not None:
+            self._transport.set_write_buffer_limits(high=MAXIMUM_OUTPUT_BYTES)
+
     def charge(self, operator: str, unit: UnitOfWork) -> None:
         """See Line."""
         self._pace.charge(operator, unit)
@@ -409,6 +455,8 @@ class MqLink(asyncio.Protocol):
             self._transport.close()
 
     def _end_conversations(self) -> None:
+        self._ready.clear()
+        self._house.turns.leave(self)
         conversations, self._conversations = self._conversations, {}
         for each in conversations.values():
             each.end()
@@ -416,22 +464,27 @@ class MqLink(asyncio.Protocol):
         if self._heartbeat is not None:
             self._heartbeat.cancel()
 
+    @property
+    def _open_transport(self) -> asyncio.Transport | None:
+        transport = self._transport
+        return None if transport is None or transport.is_closing() else transport
+
     def _send(self, data: bytes) -> None:
-        if data and self._transport is not None and not self._transport.is_closing():
+        if data and (transport := self._open_transport) is not None:
             self.sent_bytes += len(data)
-            self._transport.write(data)
+            transport.write(data)
 
     def _pause_if_held(self) -> None:
-        if self.is_resting and self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
+        """Reads no more while it rests, or while segments that have come wait for their turn."""
+        transport = self._open_transport
+        if transport is not None and (self.is_resting or self._house.turns.has(self)):
+            transport.pause_reading()
 
     def _go_on(self) -> None:
         """Carries out the calls that waited meanwhile, and reads again."""
-        if self._is_closed or self.is_resting or self._transport is None:
-            return
-        for each in tuple(self._conversations.values()):
-            each.go_on()
-        self._transport.resume_reading()
+        if not self._is_closed and not self.is_resting:
+            self._ready.extend(each for each in self._conversations.values() if each not in self._ready)
+            self._house.turns.join(self)
 
 
 _EVENTS: Final[dict[type, Callable[[MqLink, Any], None]]] = {

@@ -17,6 +17,7 @@ from gateway.listener.handshake import HandshakePort
 from gateway.listener.listeners import OpenListener, cannot_listen
 from gateway.listener.mq.link import MqLink
 from gateway.listener.mq.server_connections import ServerConnections
+from gateway.listener.mq.turns import Turns
 from gateway.listener.rules import Network
 from gateway.listener.tls import Certificates
 from mq_adapters.attributes import Definition, ObjectType
@@ -42,6 +43,7 @@ class MqHouse:
     channels: ServerConnections
     connection_log: ConnectionLog
     charge: Charge
+    turns: Turns
     #: Programs that were refused, by the reason code.
     refusals: Counter[ReasonCode]
     #: The queue on which publications are put.

@@ -304,13 +304,20 @@ class Connection:
         request: GetRequest,
         *,
         may_get: Callable[[], bool],
+        wake: Callable[[], None],
         deliver: Callable[[Got], None],
         failed: Callable[[QueueManagerError], None],
     ) -> Listening:
         """A listener at a handle, which gets nothing before it is started; see Listening."""
         opened = self._object(handle, "listen")
         return Listening(
-            Getter(self._engine, self._application), opened, request, may_get=may_get, deliver=deliver, failed=failed
+            Getter(self._engine, self._application),
+            opened,
+            request,
+            may_get=may_get,
+            wake=wake,
+            deliver=deliver,
+            failed=failed,
         )
 
     # -- topics --------------------------------------------------------------------------------------------------------

@@ -22,10 +22,14 @@ class Listening:
         request: GetRequest,
         *,
         may_get: Callable[[], bool],
+        wake: Callable[[], None],
         deliver: Callable[[Got], None],
         failed: Callable[[QueueManagerError], None],
     ) -> None:
-        """`may_get` tells whether the program has room; `deliver` sends it a message; `failed` ends the listener."""
+        """`may_get` tells whether the program has room; `deliver` sends it a message; `failed` ends the listener.
+
+        `wake` is called when messages have come: it must call `go_on`, and may do so later.
+        """
         self._getter = getter
         self._opened = opened
         self.request = request
@@ -36,7 +40,8 @@ class Listening:
         self._is_started = False
         self._is_busy = False
         self._is_delivering = False
-        self._queue.listen(None, self.go_on)
+        self._wake = wake
+        self._queue.listen(None, wake)
 
     def start(self) -> None:
         """Messages are delivered from now on."""
@@ -50,22 +55,22 @@ class Listening:
     def close(self) -> None:
         """The listener is over."""
         self._is_started = False
-        self._queue.unlisten(None, self.go_on)
+        self._queue.unlisten(None, self._wake)
 
     def go_on(self) -> None:
-        """Delivers messages while some are there and the program has room. Never raises into the engine."""
+        """Delivers messages while some are there and the program has room. Raises StoreError."""
         if self._is_delivering:
             return
         self._is_delivering = True
-        while self._is_started and not self._is_busy and self._may_get():
-            self._is_busy = True
-            try:
+        try:
+            while self._is_started and not self._is_busy and self._may_get():
+                self._is_busy = True
                 self._getter.get(self._opened, self.request, self._answered)
-            except QueueManagerError as error:
-                self._is_busy = False
-                self._refused(error)
-                break
-        self._is_delivering = False
+        except QueueManagerError as error:
+            self._is_busy = False
+            self._refused(error)
+        finally:
+            self._is_delivering = False
 
     def _answered(self, result: Got | QueueManagerError) -> None:
         """A get has ended: now, or later, when its removal is committed."""
@@ -74,7 +79,8 @@ class Listening:
             self._deliver(result)
         else:
             self._refused(result)
-        self.go_on()
+        if not self._is_delivering:
+            self._wake()
 
     def _refused(self, error: QueueManagerError) -> None:
         """Nothing was there, or the listener cannot go on."""

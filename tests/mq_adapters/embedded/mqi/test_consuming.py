@@ -24,7 +24,12 @@ class Listener:
         self.room = room
         handle = program.open("ORDERS", OpenOption.INPUT_SHARED)
         self.listening: Listening = program.connection.listen(
-            handle, request(options), may_get=lambda: self.room > 0, deliver=self.take, failed=self.fail
+            handle,
+            request(options),
+            may_get=lambda: self.room > 0,
+            wake=lambda: self.listening.go_on(),
+            deliver=self.take,
+            failed=self.fail,
         )
 
     def take(self, got: Got) -> None:
