@@ -170,8 +170,8 @@ def test_transacted_jms_loses_and_doubles_nothing_when_the_gateway_is_killed(
         house.gateway.signal(signal.SIGKILL)
         time.sleep(0.1)
         house.gateway.kill_and_restart()
-    lines += program.communicate(timeout=PATIENCE_S)[0].splitlines()
-    assert program.returncode == 0, lines[-20:]
+    lines += program.stdout.read().splitlines()  # communicate() would miss what readline() has read ahead
+    assert program.wait(timeout=PATIENCE_S) == 0, lines[-20:]
     outcomes = {
         kind: [line.split()[1:] for line in lines if line.split()[0] == kind] for kind in ("committed", "doubt")
     }
