@@ -6,9 +6,12 @@ the application that MCAUSER of its channel names, and nobody without MCAUSER.
 
 import ipaddress
 from dataclasses import dataclass, field
+from typing import Self
 
 from mq_adapters.attributes import Definition
+from mq_adapters.client_channel.events import AuthenticationAsked
 from mq_adapters.embedded.socket.applications import AdmittedApplication, Applications
+from mq_adapters.message import UTF_8
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 
@@ -19,6 +22,13 @@ class Credentials:
     user: str
     password: str = field(repr=False)
     is_protected: bool
+
+    @classmethod
+    def of(cls, event: AuthenticationAsked, *, is_protected: bool) -> Self:
+        """What a client has sent, in UTF-8 if it says so, else in ISO 8859-1."""
+        said, encoding = event.credentials, "utf-8" if event.ccsid == UTF_8 else "iso-8859-1"
+        user, password = (each.decode(encoding, errors="replace") for each in (said.user, said.password))
+        return cls(user=user, password=password, is_protected=is_protected)
 
 
 def is_loopback(address: str) -> bool:

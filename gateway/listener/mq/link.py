@@ -203,15 +203,8 @@ class MqLink(asyncio.Protocol):
 
     def _authenticate(self, event: AuthenticationAsked) -> None:
         """Takes the credentials. MQCONN is answered by what they are worth."""
-        said = event.credentials
-        encoding = "utf-8" if event.ccsid == 1208 else "iso-8859-1"
-        self._conversations[event.conversation].authenticate(
-            Credentials(
-                user=said.user.decode(encoding, errors="replace"),
-                password=said.password.decode(encoding, errors="replace"),
-                is_protected=self._is_protected,
-            )
-        )
+        shown = Credentials.of(event, is_protected=self._is_protected)
+        self._conversations[event.conversation].authenticate(shown)
         self._send(self._protocol.answer_authentication(event.conversation))
 
     def _user_asserted(self, _event: UserAsserted) -> None:
