@@ -65,7 +65,7 @@ VERBS: Final[Mapping[Verb, OrderRecords]] = {
     Verb.TRAIL_HEAD: _nothing(),
 }
 
-_DEFINABLE: Final = ("QLOCAL", "QALIAS", "QREMOTE", "QMODEL", "TOPIC", "NAMELIST")
+_DEFINABLE: Final = ("QLOCAL", "QALIAS", "QREMOTE", "QMODEL", "TOPIC", "NAMELIST", "CHANNEL")
 _DESTROYED: Final = (Kind.DROPPED,)
 
 #: By verb and object; short forms of both are the same commands.
