@@ -14,6 +14,7 @@ from typing import Final
 
 import ormsgpack
 
+from mq_adapters.peer_name import PeerName
 from mq_adapters.system_queues import DEAD_LETTER_QUEUE
 
 #: 48 characters: IBM MQ, "Rules for naming IBM MQ objects".
@@ -29,6 +30,8 @@ _TOPIC_CHARACTERS: Final = 10_240
 _MOST_NAMES: Final = 256
 #: A user as MQMD.UserIdentifier has it.
 _USER_CHARACTERS: Final = 12
+#: IBM MQ, "SSLPEER": 1,024 bytes.
+_PEER_NAME_CHARACTERS: Final = 1_024
 #: IBM MQ, "Rules for naming IBM MQ objects".
 _CHANNEL_NAME_CHARACTERS: Final = 20
 _HEXADECIMAL_DIGITS: Final = frozenset("0123456789ABCDEF")
@@ -126,6 +129,23 @@ class WordOrBlank:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DistinguishedName:
+    """An attribute that says which distinguished names are accepted, or blank (peer_name.py)."""
+
+    characters: int
+    default: str = ""
+
+    def read(self, text: str) -> Value:
+        try:
+            PeerName.parse(text.strip())
+        except ValueError as error:
+            raise AttributeValueError(f"a distinguished name: {error}") from None
+        if len(text) > self.characters:
+            raise AttributeValueError(f"text of at most {self.characters} characters")
+        return text.strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Name:
     """An attribute that is the name of an object, or blank."""
 
@@ -185,7 +205,7 @@ class Hexadecimal:
         return digits
 
 
-Attribute = Number | Choice | WordOrBlank | Text | Name | NameList | NumberOrNone | Hexadecimal
+Attribute = Number | Choice | WordOrBlank | DistinguishedName | Text | Name | NameList | NumberOrNone | Hexadecimal
 
 _YES_NO: Final = Choice(words=("YES", "NO"))
 _ENABLED: Final = Choice(words=("ENABLED", "DISABLED"))
@@ -234,6 +254,7 @@ ATTRIBUTES: Final[Mapping[ObjectType, Mapping[str, Attribute]]] = MappingProxyTy
             "MCAUSER": Text(characters=_USER_CHARACTERS),
             "SHARECNV": Number(minimum=0, maximum=999_999_999, default=10),
             "SSLCAUTH": Choice(words=("REQUIRED", "OPTIONAL")),
+            "SSLPEER": DistinguishedName(characters=_PEER_NAME_CHARACTERS),
             "SSLCIPH": WordOrBlank(words=("ANY_TLS12_OR_HIGHER", "ANY_TLS13_OR_HIGHER")),
         },
         ObjectType.QMGR: {

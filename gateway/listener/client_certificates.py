@@ -31,11 +31,15 @@ def certificate_of(transport: asyncio.BaseTransport) -> bytes | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCertificate:
-    """A client's certificate, as a listener keeps it: its end (seconds since 1970), its subject, and its user."""
+    """A client's certificate, as a listener keeps it: its end (seconds since 1970), its subject, and its user.
+
+    `attributes` are those of the subject, by their names in RFC 4514.
+    """
 
     ends_s: float
     subject: str
     user: str
+    attributes: tuple[tuple[str, str], ...] = ()
 
 
 def read_shown(certificate: bytes, kind: str) -> ShownCertificate:
@@ -50,6 +54,7 @@ def read_shown(certificate: bytes, kind: str) -> ShownCertificate:
             ends_s=read.not_valid_after_utc.timestamp(),
             subject=read.subject.rfc4514_string()[:_LONGEST_SUBJECT_CHARACTERS],
             user=_user(read.subject, kind),
+            attributes=tuple((each.rfc4514_attribute_name, str(each.value)) for each in read.subject),
         )
     except ValueError:
         return ShownCertificate(ends_s=math.inf, subject="", user="")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from gateway.config.values import Address
-from gateway.listener.client_certificates import certificate_of, read_shown
+from gateway.listener.client_certificates import ShownCertificate, certificate_of, read_shown
 from gateway.listener.mq.calls import Answer
 from gateway.listener.mq.conversation import Conversation
 from gateway.listener.mq.identity import Credentials, identified, is_loopback
@@ -87,7 +87,9 @@ class MqLink(asyncio.Protocol):
         self._output_is_full = False
         self._is_protected = False
         self.address, self.peer = "", "unknown"
-        self.tls_version = self.certificate_subject = ""
+        self.tls_version = ""
+        #: The client's certificate; None without one.
+        self.certificate: ShownCertificate | None = None
         self.received_bytes = self.sent_bytes = self.calls = 0
         self._accepted_us = self._house.engine.now_us()
         self._accepted_s = self._heard_s = self._called_s = time.monotonic()
@@ -117,7 +119,7 @@ class MqLink(asyncio.Protocol):
         if tls is not None:
             self.tls_version = tls.version() or ""
             certificate = certificate_of(transport)
-            self.certificate_subject = "" if certificate is None else read_shown(certificate, "").subject
+            self.certificate = None if certificate is None else read_shown(certificate, "")
 
     def data_received(self, data: bytes) -> None:
         if self._is_closed:
@@ -358,7 +360,7 @@ class MqLink(asyncio.Protocol):
             "BYTSRCVD": str(self.received_bytes),
             "BYTSSENT": str(self.sent_bytes),
             "MSGS": str(self.calls),
-            "SSLPEER": self.certificate_subject or " ",
+            "SSLPEER": self.certificate.subject if self.certificate is not None else " ",
         }
 
     def stop(self, mode: StopMode) -> None:
@@ -394,7 +396,9 @@ class MqLink(asyncio.Protocol):
         programs = [each for each in self._conversations.values() if each.is_connected]
         if not programs:
             limit_s = self._listener.settings.connect_timeout_s
-            return "it did not connect in time" if now_s > self._accepted_s + limit_s else ""
+            return "it did not connect in time" if now_s > max(self._accepted_s, self._called_s) + limit_s else ""
+        if self.certificate is not None and time.time() > self.certificate.ends_s:
+            return "its certificate has expired"
         assert self._channel is not None, "a program is connected"
         heartbeat_s, unused_s = self._channel.number("HBINT"), self._channel.number("DISCINT")
         grace_s = min(heartbeat_s, _MOST_GRACE_S)

@@ -7,11 +7,13 @@ are made later. This is what DISPLAY CHSTATUS, START and STOP CHANNEL ask for.
 from collections.abc import Iterator
 from typing import Final, Protocol
 
+from gateway.listener.client_certificates import ShownCertificate
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.client_channel.errors import StatusCode
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.display import Shown
 from mq_adapters.embedded.mqsc.server_connections import StopMode
+from mq_adapters.peer_name import PeerName
 
 #: The lowest version of TLS, by SSLCIPH, in the words of OpenSSL.
 _VERSIONS: Final = {
@@ -47,8 +49,8 @@ class RunningConnection(Protocol):
         ...
 
     @property
-    def certificate_subject(self) -> str:
-        """The subject of the client's certificate; "" without one."""
+    def certificate(self) -> ShownCertificate | None:
+        """The client's certificate; None without one."""
         ...
 
     def shown(self) -> Shown:
@@ -122,6 +124,10 @@ def _check_tls(channel: Definition, connection: RunningConnection) -> None:
     if connection.tls_version not in _VERSIONS[wanted]:
         why = f"channel {channel.name} wants {wanted}, and the connection has {connection.tls_version or 'no TLS'}"
         raise ChannelRefused(StatusCode.CIPHER_SPEC, why)
-    if channel["SSLCAUTH"] == "REQUIRED" and not connection.certificate_subject:
-        why = f"channel {channel.name} wants a client certificate (SSLCAUTH)"
+    certificate = connection.certificate
+    if certificate is None and (channel["SSLCAUTH"] == "REQUIRED" or channel["SSLPEER"]):
+        why = f"channel {channel.name} wants a client certificate (SSLCAUTH, SSLPEER)"
         raise ChannelRefused(StatusCode.SSL_CLIENT_CERTIFICATE, why)
+    if certificate is not None and not PeerName.parse(channel.text("SSLPEER")).matches(certificate.attributes):
+        why = f"channel {channel.name} wants another certificate than that of {certificate.subject!r} (SSLPEER)"
+        raise ChannelRefused(StatusCode.PEER_NAME, why)

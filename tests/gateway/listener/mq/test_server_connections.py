@@ -1,11 +1,13 @@
 """Which connections a channel admits, and what its operator sees and does."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from gateway.listener.client_certificates import ShownCertificate
 from gateway.listener.mq.server_connections import ChannelRefused, ServerConnections
 from mq_adapters.client_channel.errors import StatusCode
 from mq_adapters.embedded.engine import Engine
@@ -18,7 +20,7 @@ class Connection:
     channel_name: str = "APP"
     address: str = "192.0.2.1"
     tls_version: str = ""
-    certificate_subject: str = ""
+    certificate: ShownCertificate | None = None
     stops: list[StopMode] = field(default_factory=list)
 
     def shown(self) -> dict[str, str]:
@@ -76,8 +78,16 @@ def test_instances_are_bounded_in_all_and_by_client(engine: Engine, channels: Se
         ("SSLCIPH(ANY_TLS12_OR_HIGHER) SSLCAUTH(OPTIONAL)", "", "", StatusCode.CIPHER_SPEC),
         ("SSLCIPH(ANY_TLS13_OR_HIGHER) SSLCAUTH(OPTIONAL)", "TLSv1.2", "", StatusCode.CIPHER_SPEC),
         ("SSLCIPH(ANY_TLS12_OR_HIGHER)", "TLSv1.3", "", StatusCode.SSL_CLIENT_CERTIFICATE),
-        ("SSLCIPH(ANY_TLS12_OR_HIGHER)", "TLSv1.2", "CN=billing", None),
+        ("SSLCIPH(ANY_TLS12_OR_HIGHER)", "TLSv1.2", "billing", None),
         ("SSLCIPH(ANY_TLS13_OR_HIGHER) SSLCAUTH(OPTIONAL)", "TLSv1.3", "", None),
+        ("SSLCIPH(ANY_TLS12_OR_HIGHER) SSLPEER('CN=bill*,O=Plant')", "TLSv1.3", "billing", None),
+        ("SSLCIPH(ANY_TLS12_OR_HIGHER) SSLPEER('CN=pump')", "TLSv1.3", "billing", StatusCode.PEER_NAME),
+        (
+            "SSLCIPH(ANY_TLS12_OR_HIGHER) SSLCAUTH(OPTIONAL) SSLPEER('CN=*')",
+            "TLSv1.3",
+            "",
+            StatusCode.SSL_CLIENT_CERTIFICATE,
+        ),
         ("", "", "", None),
     ],
 )
@@ -90,7 +100,9 @@ def test_tls_is_as_the_channel_says(
     status_code: StatusCode | None,
 ) -> None:
     define(engine, attributes)
-    connection = Connection(tls_version=version, certificate_subject=subject)
+    attributes = (("CN", subject), ("O", "Plant"))
+    certificate = ShownCertificate(ends_s=math.inf, subject=f"O=Plant,CN={subject}", user="", attributes=attributes)
+    connection = Connection(tls_version=version, certificate=certificate if subject else None)
     if status_code is None:
         channels.admit("APP", connection)
     else:
