@@ -48,8 +48,8 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 #: The structure of MQOD from which on it has resolved names.
 _WITH_RESOLVED_NAMES: Final = 3
 _SYNCPOINT: Final = 2
-#: MQREADA_NO and MQPROP_COMPATIBILITY.
-_NO_READ_AHEAD: Final = 0
+#: MQREADA_DISABLED: a client does not read ahead even if its program asks for it. MQPROP_COMPATIBILITY.
+_NO_READ_AHEAD: Final = 2
 _PROPERTIES_COMPATIBLE: Final = 0
 
 

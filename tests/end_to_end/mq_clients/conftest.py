@@ -3,13 +3,14 @@
 import os
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from gateway.access.application_tokens import TokenHash
 from mq_adapters import connect
+from tests.end_to_end.clients.certificates import make_certificates
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.mq_clients.house import BUILT, CONFIGURATION, PATIENCE_S, TOKEN, House
 
@@ -25,15 +26,20 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     reserved.bind(("127.0.0.1", 0))
     port = str(reserved.getsockname()[1])
-    configuration.write_text(CONFIGURATION.format(tokens=folder / "tokens", port=port))
+    certificates = make_certificates(folder)
+    settings = {"certificate": certificates.certificate, "key": certificates.key, "authority": certificates.authority}
+    configuration.write_text(CONFIGURATION.format(tokens=folder / "tokens", port=port, **settings))
     gateway = Gateway(folder / "data", "--config", str(configuration)).start()
-    house = House(gateway, port)
+    (opened,) = (each for each in gateway.logged("listener opened") if each["name"] == "secure")
+    house = House(gateway, port, str(opened["port"]), certificates)
     with connect(str(gateway.data)) as operator:
         for name in ("ORDERS", "OTHERS"):
             operator.define(name)
         for command in (
             "DEFINE CHANNEL(APP.SVRCONN) CHLTYPE(SVRCONN)",
             "DEFINE CHANNEL(FEW) CHLTYPE(SVRCONN) MAXINST(1)",
+            "DEFINE CHANNEL(SECURE) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS13_OR_HIGHER) SSLCAUTH(OPTIONAL)",
+            "DEFINE CHANNEL(MUTUAL) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12_OR_HIGHER) MCAUSER('billing')",
         ):
             assert operator.mqsc(command).succeeded
     yield house
@@ -50,9 +56,9 @@ def start_java() -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
         pytest.skip(why)
     begun: list[subprocess.Popen[str]] = []
 
-    def start(name: str, *given: str, folder: Path) -> "subprocess.Popen[str]":
+    def start(name: str, *given: str, folder: Path, options: Sequence[str] = ()) -> "subprocess.Popen[str]":
         path = os.pathsep.join((f"{BUILT}/classes", f"{BUILT}/jars/*"))
-        command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", path, name, *given]
+        command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *options, "-cp", path, name, *given]
         begun.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder))
         return begun[-1]
 
@@ -66,8 +72,8 @@ def start_java() -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
 def java(start_java: Callable[..., "subprocess.Popen[str]"], tmp_path: Path) -> Callable[..., list[str]]:
     """Runs a program with IBM's client to its end; the lines that it prints."""
 
-    def run(name: str, *given: str) -> list[str]:
-        said, _ = start_java(name, *given, folder=tmp_path).communicate(timeout=PATIENCE_S)
+    def run(name: str, *given: str, options: Sequence[str] = ()) -> list[str]:
+        said, _ = start_java(name, *given, folder=tmp_path, options=options).communicate(timeout=PATIENCE_S)
         return said.splitlines()
 
     return run

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.end_to_end.clients.certificates import Certificates
 from tests.end_to_end.gateway_process import Gateway
 
 PATIENCE_S: Final = 120.0
@@ -24,15 +25,25 @@ subscribe = ["plant/#"]
 
 [[mq_listener]]
 listen = "127.0.0.1:{port}"
+
+[[mq_listener]]
+name = "secure"
+listen = "127.0.0.1:0"
+tls.certificate = "{certificate}"
+tls.key = "{key}"
+tls.client_authority = "{authority}"
+tls.client_certificate = "optional"
 """
 
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """A running gateway, and its port for MQ clients, which stays the same when it starts again."""
+    """A running gateway, and its ports for MQ clients. Only the one without TLS stays the same when it starts again."""
 
     gateway: Gateway
     port: str
+    secure_port: str
+    certificates: Certificates
 
     def as_billing(self, *given: str, channel: str = "APP.SVRCONN") -> tuple[str, ...]:
         """The arguments of a program that connects as the application billing."""

@@ -48,7 +48,7 @@ def test_programs_of_the_base_classes_get_what_the_mqi_says(house: House, java: 
 
 
 def test_programs_of_jms_send_receive_browse_roll_back_and_listen(house: House, java: Java) -> None:
-    scenarios = ("kinds", "transacted", "browser", "reply", "priorities", "listener")
+    scenarios = ("kinds", "transacted", "browser", "reply", "priorities", "ahead", "listener")
     assert java("Jms", *house.as_billing(*scenarios)) == [
         "kinds: text true blau 7 true order-7 true billing",
         "kinds: bytes 3 0 1 -1",
@@ -62,6 +62,7 @@ def test_programs_of_jms_send_receive_browse_roll_back_and_listen(house: House, 
         "browser: abc abc",
         "reply: answer true",
         "priorities: p99 p44 p11",
+        "ahead: a true",
         "listener: true " + " ".join(str(number * 10_000) for number in range(20)),
     ]
 
@@ -99,6 +100,18 @@ def test_a_sensor_reaches_jms_and_jms_a_panel(house: House, start_java: StartJav
     panel.close()
     sensor.disconnect()
     sensor.loop_stop()
+
+
+def test_a_sensor_reaches_jms_on_a_queue_too(house: House, java: Java) -> None:
+    sensor = PahoClient("sensor")
+    sensor.connect(house.gateway.port)
+    with connect(str(house.gateway.data)) as operator:
+        assert operator.mqsc("DEFINE SUB(READINGS) TOPICSTR('tank/#') DEST(ORDERS)").succeeded
+        sensor.publish("tank/größe", b"4.2", 1)
+        said = java("Jms", *house.as_billing("reading", "header"))
+        assert operator.mqsc("DELETE SUB(READINGS)").succeeded
+    sensor.close()
+    assert said == ["reading: 4.2 null true null", "header: tank/größe 4.2"]
 
 
 @pytest.mark.parametrize(

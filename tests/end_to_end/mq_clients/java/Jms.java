@@ -1,6 +1,11 @@
+import com.ibm.mq.headers.MQRFH2;
 import com.ibm.msg.client.jms.JmsConnectionFactory;
+import com.ibm.msg.client.jms.JmsDestination;
 import com.ibm.msg.client.jms.JmsFactoryFactory;
 import com.ibm.msg.client.wmq.WMQConstants;
+import java.io.ByteArrayInputStream;
+import java.io.DataInputStream;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Enumeration;
 import java.util.concurrent.CountDownLatch;
@@ -24,7 +29,8 @@ import javax.jms.TextMessage;
 /**
  * Programs with IBM MQ classes for JMS, unmodified. Each scenario prints what a program would see, a line a fact.
  *
- * <p>usage: Jms PORT CHANNEL USER PASSWORD SCENARIO...
+ * <p>usage: Jms PORT CHANNEL USER PASSWORD SCENARIO...; a USER "-" sends no password. The system property suite is the
+ * cipher suite; without it the program uses no TLS.
  */
 final class Jms {
     private static final long WAIT_MS = 20_000;
@@ -42,6 +48,9 @@ final class Jms {
         factory.setStringProperty(WMQConstants.WMQ_APPLICATIONNAME, "orders");
         factory.setStringProperty(WMQConstants.CLIENT_ID, "orders");
         factory.setBooleanProperty(WMQConstants.USER_AUTHENTICATION_MQCSP, true);
+        if (System.getProperty("suite") != null) {
+            factory.setStringProperty(WMQConstants.WMQ_SSL_CIPHER_SUITE, System.getProperty("suite"));
+        }
         user = given[2];
         password = given[3];
     }
@@ -49,7 +58,7 @@ final class Jms {
     public static void main(String[] given) throws Exception {
         Jms programs = new Jms(given);
         for (String scenario : Arrays.copyOfRange(given, 4, given.length)) {
-            try (Connection connection = programs.factory.createConnection(programs.user, programs.password)) {
+            try (Connection connection = programs.connect()) {
                 connection.start();
                 programs.run(scenario, connection);
             } catch (JMSException error) {
@@ -57,6 +66,10 @@ final class Jms {
             }
         }
         System.exit(0);
+    }
+
+    private Connection connect() throws JMSException {
+        return user.equals("-") ? factory.createConnection() : factory.createConnection(user, password);
     }
 
     private void run(String scenario, Connection connection) throws Exception {
@@ -70,6 +83,9 @@ final class Jms {
             case "topics" -> topics(connection);
             case "sensor" -> sensor(connection);
             case "forbidden" -> forbidden(connection);
+            case "ahead" -> ahead(connection);
+            case "reading" -> reading(connection);
+            case "header" -> header(connection);
             default -> throw new IllegalArgumentException(scenario);
         }
     }
@@ -293,6 +309,47 @@ final class Jms {
         return error.getLinkedException() instanceof com.ibm.mq.MQException cause
                 ? cause.getReason()
                 : error.getErrorCode();
+    }
+
+    private static void ahead(Connection connection) throws Exception {
+        try (Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE)) {
+            Queue queue = session.createQueue("queue:///ORDERS?readAheadAllowed=1");
+            MessageProducer producer = session.createProducer(queue);
+            producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
+            producer.send(session.createTextMessage("a"));
+            MessageConsumer consumer = session.createConsumer(queue);
+            tell("ahead", ((TextMessage) consumer.receive(WAIT_MS)).getText(), consumer.receive(50) == null);
+        }
+    }
+
+    /** A publication of an MQTT client that the broker put on a queue, as JMS reads it. */
+    private static void reading(Connection connection) throws Exception {
+        try (Session session = connection.createSession(true, Session.SESSION_TRANSACTED)) {
+            MessageConsumer consumer = session.createConsumer(session.createQueue("queue:///ORDERS"));
+            BytesMessage got = (BytesMessage) consumer.receive(WAIT_MS);
+            tell("reading", new String(bytes(got), StandardCharsets.UTF_8), got.getJMSDestination(),
+                    got.getJMSDeliveryMode() == DeliveryMode.PERSISTENT, got.getStringProperty("rfhbContentType"));
+            session.rollback();
+        }
+    }
+
+    /** The same with its header, which tells the topic. */
+    private static void header(Connection connection) throws Exception {
+        try (Session session = connection.createSession(true, Session.SESSION_TRANSACTED)) {
+            Queue queue = session.createQueue("queue:///ORDERS");
+            ((JmsDestination) queue).setIntProperty(WMQConstants.WMQ_MESSAGE_BODY, WMQConstants.WMQ_MESSAGE_BODY_MQ);
+            BytesMessage got = (BytesMessage) session.createConsumer(queue).receive(WAIT_MS);
+            DataInputStream body = new DataInputStream(new ByteArrayInputStream(bytes(got)));
+            MQRFH2 header = new MQRFH2(body, got.getIntProperty(WMQConstants.JMS_IBM_ENCODING), 1208);
+            tell("header", header.getStringFieldValue("psc", "Topic"), new String(body.readAllBytes(), StandardCharsets.UTF_8));
+            session.commit();
+        }
+    }
+
+    private static byte[] bytes(BytesMessage message) throws JMSException {
+        byte[] read = new byte[(int) message.getBodyLength()];
+        message.readBytes(read);
+        return read;
     }
 
     private static void tell(String scenario, Object... facts) {
