@@ -73,7 +73,7 @@ MQSC: Final[Mapping[tuple[str, str], OrderRecords]] = {
     **{("DEFINE", noun): _act(f"DEFINE {noun}", f"DEFINE {noun} REPLACE") for noun in (*_DEFINABLE, "SUB")},
     **{("ALTER", noun): _act(f"ALTER {noun}") for noun in (*_DEFINABLE, "SUB", "QMGR")},
     **{("DELETE", noun): _act(f"DELETE {noun}") for noun in (*_DEFINABLE[1:], "SUB")},
-    **{("DISPLAY", noun): _nothing() for noun in (*_DEFINABLE, "QUEUE", "QMGR", "SUB", "CHSTATUS")},
+    **{("DISPLAY", noun): _nothing() for noun in (*_DEFINABLE, "QUEUE", "QMGR", "SUB", "CHSTATUS", "CONN")},
     ("DELETE", "QLOCAL"): _act("DELETE QLOCAL", "DELETE QLOCAL PURGE", kinds=_DESTROYED),
     ("CLEAR", "QLOCAL"): _act("CLEAR QLOCAL", kinds=_DESTROYED),
     ("CLEAR", "TOPICSTR"): _act("CLEAR TOPICSTR"),

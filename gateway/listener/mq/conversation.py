@@ -7,6 +7,7 @@ its order all the same, up to a number.
 
 from collections import deque
 from collections.abc import Callable
+from itertools import count
 from typing import Final, Protocol
 
 from gateway.listener.mq.calls import Answer, Calls, refused
@@ -20,12 +21,17 @@ from mq_adapters.client_channel.verbs import Mqconn
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqi.connection import Connection
+from mq_adapters.embedded.mqsc.display import Shown
 from mq_adapters.embedded.socket.applications import AdmittedApplication
 from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.mqsc import quoted
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
 #: Calls of one conversation that wait for their turn. A client waits for each answer, so that it never has many.
 MAXIMUM_WAITING_CALLS: Final = 16
+
+#: Numbers of programs.
+_PROGRAMS: Final = count(1)
 
 
 class Line(Protocol):
@@ -91,10 +97,24 @@ class Conversation:
         self._is_ended = False
         #: Calls after this are refused with that reason; MQRC_NONE: they are carried out.
         self._closing_reason = ReasonCode.MQRC_NONE
+        #: A number that no other program of this process has, for DISPLAY CONN.
+        self._program = 0
         self.application_name = ""
         self.user = ""
         #: The application whose token the program has shown; "": it has shown none.
         self.token_role = ""
+
+    def shown(self) -> Shown:
+        """DISPLAY CONN of the program, but for its channel and its address. There must be one."""
+        assert self._connection is not None, "a program is connected"
+        return {
+            "CONN": f"{self._program:016X}",
+            "TYPE": "CONN",
+            "APPLTAG": quoted(self.application_name),
+            "USERID": quoted(self.user),
+            "UOWSTATE": "ACTIVE" if self._connection.has_unit else "NONE",
+            "OBJECTS": str(self._connection.handle_count),
+        }
 
     @property
     def is_connected(self) -> bool:
@@ -246,5 +266,5 @@ class Conversation:
             failed=lambda error: self._line.fail(str(error)),
         )
         self._line.connected()
-        self.application_name, self.user = asked.appl_name, admitted.user
+        self._program, self.application_name, self.user = next(_PROGRAMS), asked.appl_name, admitted.user
         self._answer(call, Answer(parameters=asked))

@@ -363,6 +363,11 @@ class MqLink(asyncio.Protocol):
             "SSLPEER": self.certificate.subject if self.certificate is not None else " ",
         }
 
+    def programs(self) -> list[Shown]:
+        """See RunningConnection."""
+        connected = (each.shown() for each in self._conversations.values() if each.is_connected)
+        return [{**each, "CHANNEL": self.channel_name, "CONNAME": self.peer} for each in connected]
+
     def stop(self, mode: StopMode) -> None:
         """See RunningConnection. With QUIESCE calls under way end first."""
         self._stopping = mode

@@ -57,6 +57,10 @@ class RunningConnection(Protocol):
         """Every keyword of CONNECTION_KEYWORDS but the channel's name and type."""
         ...
 
+    def programs(self) -> list[Shown]:
+        """Every keyword of PROGRAM_KEYWORDS for each of its programs."""
+        ...
+
     def stop(self, mode: StopMode) -> None:
         """Ends the connection."""
         ...
@@ -105,6 +109,10 @@ class ServerConnections:
     def shown(self, name: str) -> list[Shown]:
         """See ServerConnectionAdministration."""
         return [{"CHSTATUS": name, "CHLTYPE": "SVRCONN", **each.shown()} for each in self._of(name)]
+
+    def programs(self) -> list[Shown]:
+        """See ServerConnectionAdministration."""
+        return [program for each in self._running for program in each.programs()]
 
     def start(self, name: str) -> None:
         """See ServerConnectionAdministration."""

@@ -107,6 +107,16 @@ class Connection:
         self._handles: dict[int, OpenObject] = {}
         self._next_handle = _FIRST_HANDLE
 
+    @property
+    def has_unit(self) -> bool:
+        """Whether a unit of work is open."""
+        return self._application.has_unit
+
+    @property
+    def handle_count(self) -> int:
+        """The number of objects and subscriptions that are open."""
+        return len(self._handles) + len(self._subscriptions)
+
     # -- handles -------------------------------------------------------------------------------------------------------
 
     def open(self, wanted: ObjectName, options: int, opened: Callable[[Opened], None]) -> None:
@@ -345,7 +355,7 @@ class Connection:
             self._subscriptions[number] = result
             subscribed(Opened(handle=handle, name=queue.name), number)
 
-        if len(self._handles) + len(self._subscriptions) + 1 >= MAXIMUM_HANDLES:
+        if self.handle_count + 1 >= MAXIMUM_HANDLES:
             raise QueueManagerError(ReasonCode.MQRC_HANDLE_NOT_AVAILABLE, "subscribe")
         self._topics.subscribe(request, ended)
 

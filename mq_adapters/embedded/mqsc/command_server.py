@@ -299,6 +299,18 @@ class CommandServer:
             raise not_found(noun, name)
         return _rows("AMQ8417I: Display Channel Status details.", wanted, keywords, 3, {})
 
+    def _display_programs(self, command: MqscCommand) -> list[str]:
+        """DISPLAY CONN: the programs that MQ clients have connected."""
+        pattern, parameters, known = name_of(command), command.parameters, set(mqsc_connections.PROGRAM_KEYWORDS)
+        connections = self._engine.objects.server_connections
+        programs = () if connections is None else connections.programs()
+        found = (each for each in programs if matches(each["CONN"], pattern))
+        keywords = wanted_keywords(parameters, known)
+        wanted = list(filtered(found, parameters, known))
+        if not wanted:
+            raise not_found("Connection", pattern)
+        return _rows("AMQ8276I: Display Connection details.", wanted, keywords, 2, {})
+
     def _connections_of(self, pattern: str) -> list[Shown]:
         """The connections of SVRCONN channels with that name, and the channels to targets where the name is generic."""
         objects = self._engine.objects
@@ -341,6 +353,7 @@ COMMANDS: Final[Mapping[tuple[str, str], _CarryOut]] = {
     ("RESOLVE", "CHANNEL"): CommandServer._channel,
     ("PURGE", "CHANNEL"): CommandServer._channel,
     ("DISPLAY", "CHSTATUS"): CommandServer._display_status,
+    ("DISPLAY", "CONN"): CommandServer._display_programs,
 }
 
 

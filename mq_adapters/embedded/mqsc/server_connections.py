@@ -1,8 +1,8 @@
-"""DISPLAY CHSTATUS, START and STOP CHANNEL for server-connection channels (SVRCONN): the MQ clients of a gateway.
+"""DISPLAY CHSTATUS and CONN, START and STOP CHANNEL for server-connection channels: the MQ clients of a gateway.
 
 A channel is an object, which DEFINE CHANNEL makes. It runs once for each connection. STOP ends its connections and
 admits no more, until START or until the gateway starts again. The gateway makes its listeners known in
-Objects.server_connections. Source: IBM MQ, "STOP CHANNEL", "DISPLAY CHSTATUS".
+Objects.server_connections. Source: IBM MQ, "STOP CHANNEL", "DISPLAY CHSTATUS", "DISPLAY CONN".
 """
 
 from collections.abc import Iterable
@@ -30,6 +30,10 @@ CONNECTION_KEYWORDS: Final = (
 )
 
 
+#: The attributes that DISPLAY CONN shows of each program, by IBM MQ's names.
+PROGRAM_KEYWORDS: Final = ("CONN", "TYPE", "CHANNEL", "CONNAME", "APPLTAG", "USERID", "UOWSTATE", "OBJECTS")
+
+
 class StopMode(StrEnum):
     """MODE of STOP CHANNEL: after the call under way, at once, or without another word to the client."""
 
@@ -43,6 +47,10 @@ class ServerConnectionAdministration(Protocol):
 
     def shown(self, name: str) -> Iterable[Shown]:
         """Every keyword of CONNECTION_KEYWORDS for each connection of one channel."""
+        ...
+
+    def programs(self) -> Iterable[Shown]:
+        """Every keyword of PROGRAM_KEYWORDS for each connected program, the name in CONN first."""
         ...
 
     def start(self, name: str) -> None:

@@ -138,6 +138,9 @@ def test_a_program_that_is_killed_gives_its_message_back(house: House, start_jav
         shown = "\n".join(operator.mqsc("DISPLAY CHSTATUS(APP.SVRCONN)").lines)
         for part in ("STATUS(RUNNING)", "MCAUSER(billing)", "RAPPLTAG(orders)", "CHLTYPE(SVRCONN)"):
             assert part in shown
+        programs = "\n".join(operator.mqsc("DISPLAY CONN(*) ALL").lines)
+        for part in ("APPLTAG('orders')", "USERID('billing')", "UOWSTATE(ACTIVE)", "CHANNEL(APP.SVRCONN)"):
+            assert part in programs
         program.kill()
         message = operator.get("ORDERS", wait_s=PATIENCE_S)
         assert (message.body, message.backout_count) == (b"held", 1)

@@ -33,6 +33,7 @@ from tests.gateway.bridge.conftest import World
 from tests.mq_adapters.adapters import GatewayThread
 from tests.mq_adapters.channel.faults import Connection
 from tests.mq_adapters.embedded.mqsc.test_channels import Channels
+from tests.mq_adapters.embedded.mqsc.test_server_connections import Connections
 
 RECORDS: Final = {row.kind: {record.kind for record in row.records} for row in NOTES}
 #: What the queue manager keeps for itself: counters, its clock, back-out counts, and the end of the trail.
@@ -223,6 +224,7 @@ SAID: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("RESOLVE", "CHANNEL"): ("RESOLVE CHANNEL(CENTRAL.OUT.0) ACTION(COMMIT)",),
     ("PURGE", "CHANNEL"): ("PURGE CHANNEL(MQTT) CHLTYPE(MQTT) CLIENTID('pump')",),
     ("DISPLAY", "CHSTATUS"): ("DISPLAY CHSTATUS(*)",),
+    ("DISPLAY", "CONN"): ("DISPLAY CONN(*)",),
 }
 #: Further ways to say some of them.
 ALSO_SAID: Final = (
@@ -241,6 +243,7 @@ def world(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]
     world = World(data_folder)
     note_acts(world.engine)
     world.engine.objects.channels = Channels()
+    world.engine.objects.server_connections = Connections()
     world.connect("pump")
     world.receive(world.connect("shop"), "31 09 0003 'a/b' 'kept'")
     yield world

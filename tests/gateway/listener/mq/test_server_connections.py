@@ -26,6 +26,9 @@ class Connection:
     def shown(self) -> dict[str, str]:
         return {"STATUS": "RUNNING", "CONNAME": self.address}
 
+    def programs(self) -> list[dict[str, str]]:
+        return [{"CONN": f"{number:016X}", "TYPE": "CONN", "USERID": self.address} for number in (1, 2)]
+
     def stop(self, mode: StopMode) -> None:
         self.stops.append(mode)
 
@@ -124,3 +127,14 @@ def test_a_stopped_channel_ends_its_connections_and_admits_none_until_it_starts(
     assert refusal(channels, Connection()) == StatusCode.CHANNEL_UNAVAILABLE
     assert CommandServer(engine).execute("START CHANNEL(APP)").succeeded
     channels.admit("APP", Connection())
+
+
+def test_programs_of_all_connections_are_shown(engine: Engine, channels: ServerConnections) -> None:
+    assert not CommandServer(engine).execute("DISPLAY CONN(*)").succeeded
+    define(engine)
+    channels.admit("APP", Connection())
+    assert CommandServer(engine).execute("DISPLAY CONN(*) WHERE(CONN LK 0000000000000002)").lines == (
+        "AMQ8276I: Display Connection details.",
+        "   CONN(0000000000000002)                  TYPE(CONN)",
+        "   USERID(192.0.2.1)",
+    )

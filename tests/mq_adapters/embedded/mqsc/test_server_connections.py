@@ -21,6 +21,9 @@ class Connections:
     def shown(self, name: str) -> list[dict[str, str]]:
         return [{"CHSTATUS": name, "CHLTYPE": "SVRCONN", **dict.fromkeys(CONNECTION_KEYWORDS[2:], "7")}]
 
+    def programs(self) -> list[dict[str, str]]:
+        return [{"CONN": "0000000000000001", "TYPE": "CONN", "USERID": "billing", "UOWSTATE": "ACTIVE"}]
+
     def start(self, name: str) -> None:
         self.told.append(("start", name))
 
@@ -132,3 +135,12 @@ def test_status_shows_connections_and_channels_to_targets(
         "CENTRAL.OUT.0",
         "CENTRAL.IN.REPLY",
     ]
+
+
+def test_connections_are_shown_by_program(server: CommandServer, connections: Connections) -> None:
+    shown = server.execute("DISPLAY CONN(*) UOWSTATE USERID")
+    assert shown.lines[1:] == (
+        "   CONN(0000000000000001)                  TYPE(CONN)",
+        "   UOWSTATE(ACTIVE)                        USERID(billing)",
+    )
+    assert not server.execute("DISPLAY CONN(0000000000000002)").succeeded
