@@ -28,6 +28,8 @@ from mq_adapters.transmission import inner_msg_id
 
 #: The most bytes of bodies in one unit of work, which is in memory until it commits. A larger message may be alone.
 MAXIMUM_UNIT_BYTES: Final = 256 * 1024 * 1024
+#: Temporary queues of all programs of a user together. Each is listed, and gets each publication that it subscribes to.
+MAXIMUM_DYNAMIC_QUEUES: Final = 1_000
 #: PutApplName has 28 bytes (MQMD).
 _APPLICATION_NAME_BYTES: Final = 28
 
@@ -249,14 +251,14 @@ class Application:
 
     def _is_of_own_user(self, queue_name: str) -> bool:
         queue = self._engine.objects.queues.get(queue_name)
-        if queue is None or not queue.is_temporary or not self.user:
-            return False
-        users = self._engine.objects.users
-        return any(each.has_made(queue, self.user) for each in users)
+        return queue is not None and queue.is_temporary and self.user != "" and queue in self._made_by_user()
 
-    def has_made(self, queue: Queue, user: str) -> bool:
-        """Whether this application runs as that user and has made that temporary queue."""
-        return self.user == user and queue in self._dynamic_queues
+    def _made_by_user(self) -> list[Queue]:
+        return [queue for each in self._engine.objects.users for queue in each.made(self.user)]
+
+    def made(self, user: str) -> list[Queue]:
+        """The temporary queues that this application has made, if it runs as that user."""
+        return self._dynamic_queues if self.user == user else []
 
     def hold(self, queue_name: str, done: Callable[[str], None]) -> None:
         """Holds a queue exclusively, until `release` or `close`; 2042 while somebody else gets from it or holds it.
@@ -289,14 +291,17 @@ class Application:
         return self.create_managed(model_name, name).name
 
     def create_managed(self, model_name: str, name: str) -> Queue:
-        """The same for a queue that this process uses for the application, whatever its rights are."""
+        """The same for a queue that this process uses for the program, whatever its rights are. 2017 for too many."""
+        if self.rights is not EVERYTHING and len(self._made_by_user()) >= MAXIMUM_DYNAMIC_QUEUES:
+            raise QueueManagerError(ReasonCode.MQRC_HANDLE_NOT_AVAILABLE, f"open model queue {model_name} as {name}")
         queue = self._engine.objects.create_dynamic(model_name, name)
         self._dynamic_queues.append(queue)
         return queue
 
     def end_dynamic(self, queue: Queue) -> None:
-        """Deletes a temporary dynamic queue that this application made."""
-        self._dynamic_queues.remove(queue)
+        """Deletes a temporary dynamic queue that this application made, if it has not ended yet."""
+        if queue in self._dynamic_queues:
+            self._dynamic_queues.remove(queue)
         if not queue.is_deleted and self._engine.failed is None:
             if queue.depth:
                 self._engine.on_temporary_end(queue)

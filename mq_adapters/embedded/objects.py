@@ -52,8 +52,8 @@ class QueueUser(Protocol):
         """Whether a get of the application waits at the queue, or its open unit of work gets from it."""
         ...
 
-    def has_made(self, queue: Queue, user: str) -> bool:
-        """Whether the application runs as that user and has made that temporary queue."""
+    def made(self, user: str) -> list[Queue]:
+        """The temporary queues that the application has made, if it runs as that user."""
         ...
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from mq_adapters.client_channel.attributes import MqinqRequest
+from mq_adapters.client_channel.errors import ChannelProtocolError
 from mq_adapters.client_channel.message_descriptors import Mqmd
 from mq_adapters.client_channel.segments import SegmentType
 from mq_adapters.client_channel.spi import (
@@ -88,6 +89,8 @@ class Calls:
             carry_out(self, handle, request, answered, refuse)
         except QueueManagerError as error:
             refuse(error)
+        except ChannelProtocolError as error:  # a string in a code page that is not known, or bytes that are not in it
+            refuse(QueueManagerError(ReasonCode.MQRC_SOURCE_CCSID_ERROR, str(error)))
 
     # -- handles -------------------------------------------------------------------------------------------------------
 

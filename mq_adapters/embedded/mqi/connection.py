@@ -28,7 +28,7 @@ from mq_adapters.embedded.mqi.options import (
 )
 from mq_adapters.embedded.mqi.topics import Subscription, SubscriptionRequest, Topics
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.rights import NO_TOPICS, Right, TopicRights
+from mq_adapters.embedded.rights import NO_TOPICS, Right, TopicRights, covers
 from mq_adapters.message import (
     IDENTIFIER_BYTES,
     MQAT_UNIX,
@@ -38,6 +38,7 @@ from mq_adapters.message import (
     Message,
 )
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
+from mq_adapters.reports import ANY_REPORT
 from mq_adapters.system_queues import DEFAULT_STREAM
 
 #: The first handle. 0 and -1 stand for none (MQHO_NONE, MQHO_UNUSABLE_HOBJ).
@@ -106,6 +107,7 @@ class Connection:
         self._subscriptions: dict[int, Subscription] = {}
         self._handles: dict[int, OpenObject] = {}
         self._next_handle = _FIRST_HANDLE
+        self._is_ended = False
 
     @property
     def has_unit(self) -> bool:
@@ -159,6 +161,7 @@ class Connection:
         dynamic = wanted.dynamic_name or _DEFAULT_DYNAMIC_NAME
         self._check_rights(dynamic if is_own else name, options, operation)
         if is_own:
+            self._check_system_queue(Right.GET, dynamic, operation)
             name = self._application.create_dynamic(wanted.name, dynamic)
         found = OpenObject(kind=ObjectKind.Q, name=name, options=options, is_own=is_own)
         found.queue = self._queue_of(name, definition, options)
@@ -166,13 +169,19 @@ class Connection:
         persistence = MQPER_PERSISTENT if is_persistent else MQPER_NOT_PERSISTENT
 
         def keep(_name: str = "") -> None:
-            opened(Opened(handle=self._keep(found), name=name, default_persistence=persistence))
+            if not self._is_ended:  # while the queue was to be held
+                opened(Opened(handle=self._keep(found), name=name, default_persistence=persistence))
 
-        if options & OpenOption.INPUT_EXCLUSIVE:
-            self._application.hold(name, keep)
+        if not options & OpenOption.INPUT_EXCLUSIVE:
+            self._check_not_held(found, operation)
+            keep()
             return
-        self._check_not_held(found, operation)
-        keep()
+        try:
+            self._application.hold(name, keep)
+        except QueueManagerError:
+            if is_own and found.queue is not None:
+                self._application.end_dynamic(found.queue)
+            raise
 
     def _queue_of(self, name: str, definition: Definition, options: OpenOption) -> Queue | None:
         """The local queue behind a name. A queue of another queue manager has none, and cannot be got from."""
@@ -188,11 +197,11 @@ class Connection:
         self._application.check_known(name)
 
     def _check_system_queue(self, right: Right, name: str, operation: str) -> None:
-        """2035 for a queue of the queue manager's own, unless a pattern of the program's rights names its kind."""
+        """2035 for a queue of the queue manager's own, unless a pattern that covers it names its kind."""
         prefix = next((each for each in _SYSTEM_PREFIXES if name.startswith(each)), "")
         patterns: tuple[str, ...] = getattr(self._application.rights, right)
-        if prefix and not any(pattern.startswith(prefix) for pattern in patterns):
-            why = f"{operation}: no pattern of the right {right!s} begins with {prefix}"
+        if prefix and not any(pattern.startswith(prefix) and covers(pattern, name) for pattern in patterns):
+            why = f"{operation}: no pattern of the right {right!s} for {name} begins with {prefix}"
             raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why)
 
     def _check_not_held(self, found: OpenObject, operation: str) -> None:
@@ -267,6 +276,8 @@ class Connection:
     def _put(self, found: OpenObject, message: Message, options: int, done: Done) -> None:
         is_topic = found.kind == ObjectKind.TOPIC
         check_options(PutOption, options & ~PutOption.RETAIN if is_topic else options, f"put on {found.name}")
+        if message.descriptor.report & ANY_REPORT:
+            self._check_system_queue(Right.PUT, message.descriptor.reply_to_q, f"put on {found.name}: reports")
         self._complete(message, options)
         application = self._application
         is_in_unit = bool(options & PutOption.SYNCPOINT)
@@ -338,6 +349,8 @@ class Connection:
         """MQSUB. `subscribed` is called with the handles of the managed queue and of the subscription."""
 
         def ended(result: Subscription | QueueManagerError) -> None:
+            if self._is_ended:
+                return
             if isinstance(result, QueueManagerError):
                 refused(result)
                 return
@@ -390,6 +403,7 @@ class Connection:
 
     def end(self) -> None:
         """The program has gone: backs out, closes every handle, deletes its temporary queues."""
+        self._is_ended = True
         self._getter.close()
         self._topics.close()
         subscriptions, self._subscriptions = self._subscriptions, {}

@@ -158,19 +158,20 @@ class Getter:
     # -- taking --------------------------------------------------------------------------------------------------------
 
     def _take(self, call: _Call) -> bool:
+        """Takes a message. Nobody else has missed one that it gives back, so that nobody must be woken."""
         queue = call.opened.local_queue(call.operation)
         message = self._taken(call, queue)
         if message is None:
             return False
         got = call.got(message)
         if got.reason_code == ReasonCode.MQRC_TRUNCATED_MSG_FAILED:
-            self._engine.give_back([(queue, message)])
+            self._engine.give_back([(queue, message)], wake=False)
             self._answer(call, got)
             return True
         try:
             self._remove(call, queue, message, got)
         except QueueManagerError:
-            self._engine.give_back([(queue, message)])
+            self._engine.give_back([(queue, message)], wake=False)
             raise
         return True
 

@@ -6,6 +6,7 @@ Source: IBM MQ, "MQINQ - Inquire object attributes"; numbers as in cmqc.h.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from mq_adapters.attributes import Definition, ObjectType, Value, queue_manager_identifier
@@ -168,6 +169,7 @@ def inquired(engine: Engine, application: Application, opened: OpenObject, selec
         engine=engine, application=application, opened=opened, definition=_definition(engine, opened, operation)
     )
     integers, texts = _TABLES[opened.kind]
+    number_of = cache(lambda selector: integers[selector](subject))  # a selector may be there 256 times
     numbers: list[int] = []
     characters: list[bytes] = []
     is_partial = False
@@ -176,7 +178,7 @@ def inquired(engine: Engine, application: Application, opened: OpenObject, selec
             raise QueueManagerError(ReasonCode.MQRC_SELECTOR_ERROR, f"{operation}: selector {selector}")
         try:
             if selector < _FIRST_OF_CHARACTERS:
-                numbers.append(integers[selector](subject))
+                numbers.append(number_of(selector))
             else:
                 length, read = texts[selector]
                 characters.append(read(subject).encode().ljust(length))

@@ -233,13 +233,16 @@ def _check(request: SubscriptionRequest, operation: str) -> None:
 def _refusal(answer: Message, operation: str) -> QueueManagerError | None:
     """Why the broker refused a command; None if it carried it out."""
     descriptor = answer.descriptor
-    chain = read_header_chain(
-        answer.body,
-        format=descriptor.format,
-        coded_char_set_id=descriptor.coded_char_set_id,
-        encoding=descriptor.encoding,
-    )
-    response = read_response(chain)
+    try:
+        chain = read_header_chain(
+            answer.body,
+            format=descriptor.format,
+            coded_char_set_id=descriptor.coded_char_set_id,
+            encoding=descriptor.encoding,
+        )
+        response = read_response(chain)
+    except MappingError as error:  # another program of the same user has put it there
+        return QueueManagerError(ReasonCode.MQRC_UNEXPECTED_ERROR, f"{operation}: {error}")
     if response.completion is not Completion.FAILED:
         return None
     code = response.reasons[0].reason_code if response.reasons else ReasonCode.MQRC_UNEXPECTED_ERROR

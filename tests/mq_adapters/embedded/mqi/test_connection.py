@@ -1,17 +1,20 @@
 """Handles, puts and units of work of one connection."""
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.mqi.connection import ObjectName
+from mq_adapters.embedded.mqi.connection import ObjectName, Opened
 from mq_adapters.embedded.mqi.options import CloseOption, GetOption, ObjectKind, OpenOption, PutOption
-from mq_adapters.embedded.rights import Rights
+from mq_adapters.embedded.rights import EVERYTHING, Rights
 from mq_adapters.message import MQCI_NONE, MQMI_NONE, Message, MessageDescriptor
 from mq_adapters.reasons import ReasonCode
+from mq_adapters.reports import ReportOption
 from tests.mq_adapters.embedded.mqi.program import Program, refused
 
 Connect = Callable[..., Program]
@@ -152,6 +155,12 @@ def test_a_general_pattern_opens_no_queue_of_the_queue_manager(connect: Connect,
     connect(get=("SYSTEM.DEAD*",)).open(name, OpenOption.INPUT_SHARED)
 
 
+def test_a_pattern_for_one_queue_of_the_queue_manager_opens_no_other(connect: Connect, model: str) -> None:
+    program = connect(get=("*", model), browse=("*",), put=("*",))
+    call = partial(program.open, "SYSTEM.DEAD.LETTER.QUEUE", OpenOption.INPUT_SHARED)
+    assert refused(call) == ReasonCode.MQRC_NOT_AUTHORIZED
+
+
 def test_the_user_and_the_context_are_the_queue_managers_to_say(connect: Connect) -> None:
     program = connect(put=("ORDERS",), get=("ORDERS",))
     queue = program.open("ORDERS", BOTH_WAYS)
@@ -203,3 +212,67 @@ def test_a_handle_is_for_what_it_was_opened_for(connect: Connect) -> None:
     assert refused(lambda: program.put(into, b"")) == ReasonCode.MQRC_NOT_OPEN_FOR_OUTPUT
     assert refused(lambda: program.get(into, GetOption.BROWSE_NEXT)) == ReasonCode.MQRC_NOT_OPEN_FOR_BROWSE
     assert refused(lambda: program.connection.inquire(into, [3])) == ReasonCode.MQRC_NOT_OPEN_FOR_INQUIRE
+
+
+def test_a_general_pattern_makes_no_queue_with_a_name_of_the_queue_managers(connect: Connect, model: str) -> None:
+    program = connect(get=("*", model))
+    for name in ("SYSTEM.BROKER.NEXT", "RFHBRIDGE.*"):
+        call = partial(program.open, model, OpenOption.INQUIRE, dynamic_name=name)
+        assert refused(call) == ReasonCode.MQRC_NOT_AUTHORIZED
+    assert program.open(model, OpenOption.INQUIRE, dynamic_name="NEXT.*")
+
+
+def test_a_general_pattern_sends_no_reports_to_a_queue_of_the_queue_manager(connect: Connect, engine: Engine) -> None:
+    engine.define("SYSTEM.OWN")
+    asked = {"report": int(ReportOption.CONFIRM_ON_ARRIVAL), "reply_to_q": "SYSTEM.OWN"}
+    program = connect(put=("*",))
+    handle = program.open("ORDERS", OpenOption.OUTPUT)
+    assert refused(lambda: program.put(handle, b"command", **asked)) == ReasonCode.MQRC_NOT_AUTHORIZED
+    assert engine.queue("SYSTEM.OWN").depth == 0
+    other = connect(put=("ORDERS", "SYSTEM.OWN"))
+    other.put(other.open("ORDERS", OpenOption.OUTPUT), b"command", **asked)
+    assert engine.queue("SYSTEM.OWN").depth == 1
+
+
+def test_temporary_queues_of_all_programs_of_a_user_are_bounded(
+    connect: Connect, engine: Engine, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mq_adapters.embedded.application.MAXIMUM_DYNAMIC_QUEUES", 3)
+    first, second = connect(get=("AMQ.*", model)), connect(get=("AMQ.*", model))
+    handles = [first.open(model, OpenOption.INPUT_SHARED) for _ in range(2)]
+    second.open(model, OpenOption.INPUT_SHARED)
+    for program in (first, second):
+        call = partial(program.open, model, OpenOption.INPUT_SHARED)
+        assert refused(call) == ReasonCode.MQRC_HANDLE_NOT_AVAILABLE
+    first.connection.close(handles[0])
+    assert second.open(model, OpenOption.INPUT_SHARED)
+
+
+def test_a_model_queue_that_cannot_be_held_leaves_no_queue(connect: Connect, engine: Engine, model: str) -> None:
+    definition = engine.objects.find_queue(model)
+    assert definition is not None
+    engine.objects.alter(definition.altered({"GET": "DISABLED"}))
+    program = connect()
+    for _ in range(2):
+        call = partial(program.open, model, OpenOption.INPUT_EXCLUSIVE)
+        assert refused(call) == ReasonCode.MQRC_GET_INHIBITED
+    assert [each.name for each in engine.queues() if each.is_temporary] == []
+
+
+def test_a_program_that_goes_while_it_waits_for_a_queue_leaves_nothing(data_folder: Path) -> None:
+    """The queue is held when all earlier units of work are committed, which is after the program has gone."""
+    opened: list[Opened] = []
+
+    async def story() -> None:
+        engine = Engine.open(data_folder, name="RFHB", call_soon=asyncio.get_running_loop().call_soon)
+        engine.define("ORDERS")
+        program = Program(engine, EVERYTHING)
+        wanted = ObjectName(kind=ObjectKind.Q, name="ORDERS")
+        program.connection.open(wanted, OpenOption.INPUT_EXCLUSIVE | OpenOption.BROWSE, opened.append)
+        program.connection.end()
+        await asyncio.sleep(0.05)
+        queue = engine.queue("ORDERS")
+        assert (opened, queue.listeners, queue.exclusive_holder) == ([], {}, None)
+        engine.close()
+
+    asyncio.run(story())

@@ -179,3 +179,27 @@ def test_a_wait_ends_with_its_time_or_with_the_queue_manager(
 
     _with_loop(data_folder, story)
     assert [each.reason_code for each in answers if isinstance(each, QueueManagerError)] == [reason_code]
+
+
+def test_very_many_gets_that_wait_without_room_are_answered_each(data_folder: Path) -> None:
+    """Each gives the message back, and none may wake the others from inside its own call."""
+    answers: list[Got | QueueManagerError] = []
+
+    def story(engine: Engine, _reader: Program, writer: Program) -> "asyncio.Future[None]":
+        told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def answered(result: Got | QueueManagerError) -> None:
+            answers.append(result)
+            if len(answers) == 500:
+                told.set_result(None)
+
+        for _ in range(500):
+            reader = Program(engine, EVERYTHING)
+            handle = reader.open("ORDERS", OpenOption.INPUT_SHARED)
+            reader.connection.get(handle, request(GetOption.WAIT, wait_ms=60_000, buffer_bytes=0), answered)
+        out = writer.open("ORDERS", OpenOption.OUTPUT)
+        writer.connection.put(out, writer_message(b"long"), PutOption.NO_SYNCPOINT, lambda: None)
+        return told
+
+    _with_loop(data_folder, story)
+    assert {each.reason_code for each in answers} == {ReasonCode.MQRC_TRUNCATED_MSG_FAILED}

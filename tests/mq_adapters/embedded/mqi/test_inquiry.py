@@ -5,6 +5,7 @@ from collections.abc import Callable
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqi.options import ObjectKind, OpenOption
+from mq_adapters.embedded.queue import Queue
 from mq_adapters.reasons import ReasonCode
 from tests.mq_adapters.embedded.mqi.program import Program, refused
 
@@ -53,3 +54,19 @@ def test_a_queue_that_was_deleted_and_an_unknown_right_are_told(connect: Connect
     engine.objects.delete(engine.objects.find_queue("A") or Definition(object_type=ObjectType.QALIAS, name="A"))
     assert refused(lambda: program.connection.inquire(handle, [20])) == ReasonCode.MQRC_OBJECT_CHANGED
     assert refused(lambda: program.open("ORDERS", OpenOption.INQUIRE)) == ReasonCode.MQRC_NOT_AUTHORIZED
+
+
+def test_a_selector_that_is_there_256_times_costs_as_much_as_one(connect: Connect, engine: Engine) -> None:
+    class Asked:
+        times = 0
+
+        def is_getting_from(self, _queue: Queue) -> bool:
+            self.times += 1
+            return True
+
+    user = Asked()
+    engine.objects.users.add(user)  # type: ignore[arg-type]  # no more of it is asked
+    program = connect()
+    handle = program.open("ORDERS", OpenOption.INQUIRE)
+    assert program.connection.inquire(handle, [17] * 256).integers == (1,) * 256
+    assert user.times == 1

@@ -1,5 +1,6 @@
 """Puts to topics and MQSUB, with a broker."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -190,3 +191,23 @@ def test_a_topic_object_comes_in_front(program: Program, engine: Engine) -> None
     program.connection.put(topic, Message(MessageDescriptor(), b"4.2"), PutOption.NO_SYNCPOINT, lambda: None)
     assert program.get(handle).data.endswith(b"4.2")
     assert refused(lambda: program.open("7", object_name="NOWHERE")) == ReasonCode.MQRC_UNKNOWN_OBJECT_NAME
+
+
+def test_a_program_that_goes_while_the_broker_is_asked_leaves_nothing(data_folder: Path) -> None:
+    ends: list[object] = []
+
+    async def story() -> None:
+        engine = Engine.open(data_folder, name="RFHB", call_soon=asyncio.get_running_loop().call_soon)
+        engine.objects.define(Definition(object_type=ObjectType.QMODEL, name=DEFAULT_MODEL_QUEUE))
+        Broker(engine, listener=RecordingListener(), rules=BrokerRules(input_queues=(DEFAULT_STREAM,))).attach()
+        program = Program(engine, PlantAlone())
+        asked = SubscriptionRequest(options=MANAGED, object_name="", topic="plant/1")
+        program.connection.subscribe(asked, lambda opened, _number: ends.append(opened), ends.append)
+        program.connection.end()
+        faults: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: faults.append(context))
+        await asyncio.sleep(0.05)
+        assert (ends, faults, _managed(engine)) == ([], [], [])
+        engine.close()
+
+    asyncio.run(story())
