@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway import compiled
-from gateway.config.settings import Settings
 from tests.processes.nursery import with_nursery
 from tests.processes.runs import LONGEST_REQUEST, NUMBER, STATUS, STREAMS, Run
 
@@ -134,6 +133,8 @@ def main(prepare: Callable[[], None] = lambda: None, *, has_nurseries: bool = Tr
     compiled.use()
     for name in LOADED:
         importlib.import_module(name)
+    from gateway.config.settings import Settings  # here, because a build can only be taken before its sources
+
     Settings.load()  # pydantic builds what checks them with the first ones
     importlib.metadata.version("rfhbridge")
     gc.collect()
