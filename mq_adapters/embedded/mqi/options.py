@@ -188,7 +188,8 @@ _NOT_HERE: Final = {
     | SubOption.GROUP_SUB
     | SubOption.PUBLICATIONS_ON_REQUEST
     | SubOption.WILDCARD_CHAR
-    | SubOption.SET_CORREL_ID,
+    | SubOption.SET_CORREL_ID
+    | SubOption.READ_AHEAD,  # no answer tells the client that there is none, and it would wait for ever
 }
 #: Options of which a call may have one.
 _ALTERNATIVES: Final = {

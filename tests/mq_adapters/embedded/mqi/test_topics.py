@@ -165,6 +165,7 @@ def test_a_right_on_queues_is_no_right_on_topics(engine: Engine) -> None:
         (SubOption.RESUME | SubOption.MANAGED, "", ReasonCode.MQRC_NO_SUBSCRIPTION),
         (SubOption.CREATE, "", ReasonCode.MQRC_OPTIONS_ERROR),
         (MANAGED | SubOption.GROUP_SUB, "", ReasonCode.MQRC_OPTIONS_ERROR),
+        (MANAGED | SubOption.READ_AHEAD, "", ReasonCode.MQRC_OPTIONS_ERROR),
         (MANAGED | SubOption.ALTERNATE_USER_AUTHORITY, "", ReasonCode.MQRC_NOT_AUTHORIZED),
         (MANAGED, "colour = 'blue'", ReasonCode.MQRC_SELECTION_NOT_AVAILABLE),
     ],
