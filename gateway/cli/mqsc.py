@@ -32,8 +32,8 @@ def mqsc(
     """Carry out MQSC commands.
 
     The commands are DEFINE, ALTER, DELETE, DISPLAY and CLEAR, for queues of every type, topics, subscriptions,
-    namelists and the queue manager, and RESET QMGR TYPE(CLOCK). If a command fails, the others are still carried out,
-    and the exit code is 1.
+    namelists, channels of MQ clients and the queue manager; START and STOP CHANNEL, DISPLAY CHSTATUS, and RESET QMGR
+    TYPE(CLOCK). If a command fails, the others are still carried out, and the exit code is 1.
     """
     folder = settings_for(config, data).data
     text = None if file in (None, "-") else _read(file)
