@@ -14,6 +14,7 @@ from docs.generator import (
     limits,
     metrics,
     mq,
+    mqi,
     mqtt,
     performance,
     records,
@@ -45,6 +46,11 @@ PAGES: Final = {
         title="MQ behaviour",
         source="mappings/fields.toml, options.toml and reasons.py, and mq_adapters/reasons.py",
         lines=mq.lines,
+    ),
+    "mqi.md": Page(
+        title="The MQI for MQ clients",
+        source="docs/generator/mqi.py, with mq_adapters/embedded/mqi/options.py and gateway/listener/mq/calls.py",
+        lines=mqi.lines,
     ),
     "audit-record.md": Page(
         title="Audit record", source="spark_audit/record and spark_audit/trail", lines=records.lines

@@ -81,7 +81,7 @@ class Calls:
         def refuse(error: QueueManagerError) -> None:
             answered(refused(request, error.reason_code, handle))
 
-        carry_out = _CALLS.get(call_type)
+        carry_out = CALLS.get(call_type)
         if carry_out is None:
             answered(refused(request, ReasonCode.MQRC_FUNCTION_NOT_SUPPORTED, handle))
             return
@@ -210,7 +210,7 @@ class Calls:
     # -- SPI -----------------------------------------------------------------------------------------------------------
 
     def _spi(self, handle: int, request: SpiRequest, answered: Answered, refuse: Refuse) -> None:
-        carry_out = _SPI_CALLS.get(request.verb)
+        carry_out = SPI_CALLS.get(request.verb)
         if carry_out is None:
             raise QueueManagerError(ReasonCode.MQRC_FUNCTION_NOT_SUPPORTED, f"SPI verb {request.verb}")
         carry_out(self, handle, request, answered, refuse)
@@ -258,7 +258,8 @@ class Calls:
 
 
 _CarryOut = Callable[[Calls, int, Any, Answered, Refuse], None]
-_CALLS: Final[Mapping[int, _CarryOut]] = {
+#: What carries out each call of the MQI.
+CALLS: Final[Mapping[int, _CarryOut]] = {
     SegmentType.MQDISC: Calls._disconnect,
     SegmentType.MQOPEN: Calls._open,
     SegmentType.MQCLOSE: Calls._close,
@@ -272,7 +273,8 @@ _CALLS: Final[Mapping[int, _CarryOut]] = {
     SegmentType.MQSUB: Calls._subscribe,
     SegmentType.SPI: Calls._spi,
 }
-_SPI_CALLS: Final[Mapping[int, _CarryOut]] = {
+#: The same for SPI, by its verbs.
+SPI_CALLS: Final[Mapping[int, _CarryOut]] = {
     SpiVerb.QUERY: Calls._spi_query,
     SpiVerb.OPEN: Calls._spi_open,
     SpiVerb.PUT: Calls._spi_put,
