@@ -26,6 +26,8 @@ from tests.processes.runs import NUMBER, STATUS, Run
 #: Far above what a command takes, for machines that are busy with something else.
 PATIENCE_S: Final = 60.0
 SERVER: Final = "tests.processes.fork_server"
+#: Where Python and Linux find modules and libraries.
+READ_AT_START: Final = ("PYTHONPATH", "LD_LIBRARY_PATH")
 _PROJECT: Final = Path(__file__).parents[2]
 #: What a stream may be beside a descriptor.
 _PIPE, _NOWHERE = subprocess.PIPE, subprocess.DEVNULL
@@ -71,6 +73,17 @@ class ForkServer:
 def fork_server() -> ForkServer:
     """The server of this process of pytest, which starts with the first run and ends with pytest."""
     return ForkServer()
+
+
+@functools.cache
+def _server_with(variables: tuple[tuple[str, str], ...]) -> ForkServer:
+    return ForkServer(environment={**os.environ, **dict(variables)})
+
+
+def forked_with(environment: Mapping[str, str]) -> Begin:
+    """Forked, from a server whose program started with those variables that only a start reads."""
+    read = tuple((name, environment[name]) for name in READ_AT_START if name in environment)
+    return functools.partial(Forked, server=_server_with(read) if read else None)
 
 
 class Forked:

@@ -52,9 +52,12 @@ def test_a_forked_process_finds_and_ends_what_a_fresh_one_does(tmp_path: Path, m
     assert forked[2].splitlines()[-2:] == freshly[2].splitlines()[-2:]
 
 
-def probed_as_child(begin: Callable[..., Any], ending: str, folder: Path) -> tuple[str, dict[str, Any], list[str]]:
+def probed_as_child(
+    begin: Callable[..., Any], ending: str, folder: Path, **variables: str
+) -> tuple[str, dict[str, Any], list[str]]:
     """How a probe ended that the process had started, what it found, and what it complained of."""
-    with begin("tests.processes.parent", ending, "an argument", cwd=folder, **PIPES) as process:
+    environment = os.environ | variables
+    with begin("tests.processes.parent", ending, "an argument", cwd=folder, env=environment, **PIPES) as process:
         process.stdin.close()
         found = json.loads(process.stdout.read())
         *complaint, exit_code = process.stderr.read().splitlines()
@@ -62,12 +65,17 @@ def probed_as_child(begin: Callable[..., Any], ending: str, folder: Path) -> tup
     return exit_code, found, complaint
 
 
+@pytest.mark.parametrize("is_piped", [False, True], ids=["with a socket", "through pipes"])
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_child_of_a_forked_process_finds_and_ends_what_that_of_a_fresh_one_does(tmp_path: Path, ending: str) -> None:
-    forked, freshly = (probed_as_child(begin, ending, tmp_path) for begin in (Forked, fresh))
+def test_a_child_of_a_forked_process_finds_and_ends_what_that_of_a_fresh_one_does(
+    tmp_path: Path, ending: str, is_piped: bool
+) -> None:
+    variables = {"PIPED": str(tmp_path.parent)} if is_piped else {}
+    forked, freshly = (probed_as_child(begin, ending, tmp_path, **variables) for begin in (Forked, fresh))
     assert forked[0] == freshly[0]
     forked[1].pop("own"), freshly[1].pop("own")
     assert freshly[1]["is_child"]
+    assert freshly[1]["read"] == ("what is read\n" if is_piped else "")
     assert forked[1] == freshly[1]
     assert forked[2][-2:] == freshly[2][-2:]
 

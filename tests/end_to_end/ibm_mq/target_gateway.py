@@ -13,7 +13,8 @@ from typing import Any
 from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.mqsc import read_command
 from tests.end_to_end.gateway_process import PATIENCE_S, Gateway
-from tests.processes.forked import Forked, fresh, rfhbridge
+from tests.processes.forked import forked_with, rfhbridge
+from tests.processes.nursery import runs_channels
 from tests.trail_lines import trail_records
 
 OUT, IN_SUBSCRIBER, IN_REPLY = "CENTRAL.OUT.0", "CENTRAL.IN.SUBSCRIBER", "CENTRAL.IN.REPLY"
@@ -63,7 +64,8 @@ class TargetGateway(Gateway):
     ) -> None:
         folder.mkdir(exist_ok=True)
         self.config = folder / "rfhbridge.toml"
-        super().__init__(folder / "data", "--config", str(self.config), environment=environment)
+        begin = forked_with(environment)
+        super().__init__(folder / "data", "--config", str(self.config), environment=environment, begin=begin)
         self.configure(target=target, routes=routes, settings=settings)
 
     def configure(
@@ -82,8 +84,8 @@ class TargetGateway(Gateway):
         self, *arguments: str, environment: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Runs `rfhbridge` beside the gateway; `environment`: variables beside those of the tests."""
-        begin = fresh if environment else Forked  # IBM's library is found at a process's start alone
-        return rfhbridge(*arguments, env={**os.environ, **(environment or {})}, begin=begin)
+        variables = environment or {}
+        return rfhbridge(*arguments, env={**os.environ, **variables}, begin=forked_with(variables))
 
     def set_up_mqsc(self) -> str:
         """What its operator has to run at the target."""
@@ -158,11 +160,7 @@ class TargetGateway(Gateway):
         """The process id of the channel process."""
         pid = self.process_identifier
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return next(
-            int(child)
-            for child in children
-            if b"gateway.channels" in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-        )
+        return next(filter(runs_channels, map(int, children)))
 
     def resident_bytes(self) -> int:
         """What the gateway's own process has in memory (Linux)."""

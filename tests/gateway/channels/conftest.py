@@ -15,7 +15,8 @@ from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.message import MQPER_PERSISTENT, MQRO_NAN, Message, MessageDescriptor
 from mq_adapters.mqsc import read_command
 from mq_adapters.transmission import transmission_message
-from tests.processes.forked import Forked
+from tests.processes.forked import Forked, forked_with
+from tests.processes.nursery import runs_channels
 
 PROCESSES = "tests.gateway.channels.processes"
 STEP_S = 60.0  # the processes may have one busy core for all of them; a step that takes longer has failed
@@ -53,7 +54,8 @@ class Program:
         with contextlib.ExitStack() as stack:
             errors = None if self._log is None else stack.enter_context(self._log.open("a"))
             environment = {**os.environ, **self._environment}
-            self._process = Forked(PROCESSES, *self._arguments, stdout=subprocess.PIPE, stderr=errors, env=environment)
+            begin = forked_with(self._environment)
+            self._process = begin(PROCESSES, *self._arguments, stdout=subprocess.PIPE, stderr=errors, env=environment)
         assert self._process.stdout is not None
         self.line = self._process.stdout.readline()
         if not self.line:
@@ -161,19 +163,11 @@ class Gateway(Program):
 
         def is_there() -> bool:
             children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-            found[:] = [int(child) for child in children if _is_channel_process(int(child))]
+            found[:] = [int(child) for child in children if runs_channels(int(child))]
             return bool(found)
 
         wait_until(is_there, "there is a channel process")
         return found[0]
-
-
-def _is_channel_process(pid: int) -> bool:
-    try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:  # it has just ended
-        return False
-    return bool({b"channels", b"gateway.channels"} & set(command))
 
 
 def for_target(body: bytes, *, queue: str = "STOCK", number: int = 0, **fields: object) -> Message:

@@ -14,6 +14,8 @@ from pathlib import Path
 STREAM, STATE = "STOCK", "RFHBRIDGE.STATE"
 SUBSCRIBER, REPLY = "RFHBRIDGE.SUBSCRIBER", "RFHBRIDGE.REPLY"
 MAXIMUM_SHARDS = 4
+#: This module's own name, which is another one where it runs.
+NAME = "tests.gateway.channels.processes"
 
 
 def _central(data: Path) -> int:
@@ -51,7 +53,7 @@ def _gateway(config: Path, *central: str) -> int:
     return daemon.run(
         settings,
         ready=lambda listeners: print(listeners[0].address.port, flush=True),
-        channel_command=(sys.executable, __file__, "channels", *central) if central else COMMAND,
+        channel_command=(*COMMAND[:-1], NAME, "channels", *central) if central else COMMAND,
     )
 
 
