@@ -13,8 +13,9 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
 from mq_adapters.embedded.counters import CLOSED
+from mq_adapters.embedded.lanes import SEQUENCE_MASK
 from mq_adapters.embedded.message_cache import READ_AHEAD_MESSAGES, MessageCache
-from mq_adapters.embedded.queue import SEQUENCE_MASK, Queue
+from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store.checksums import sound
 from mq_adapters.message import MQCI_NONE, MQMI_NONE, Message
 from mq_adapters.reasons import StoreError
@@ -184,13 +185,23 @@ class AvailableMessages:
             queue.give_back(correl_id, numbers)
         return list(returned)
 
-    def browse(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None, now_us: int) -> Iterator[Message]:
+    def browse(
+        self,
+        queue: Queue,
+        correl_id: bytes | None,
+        msg_id: bytes | None,
+        now_us: int,
+        only: list[int] | None = None,
+    ) -> Iterator[Message]:
         """The messages that match when the iteration reaches them, without those that have expired by `now_us`.
 
+        With `only` these numbers are looked at and no others, in their order.
         Those are not read: who destroys them finds whether they are damaged. Where nobody will, `now_us` is 0.
         """
         moments = self._expiries.moments
-        for sequence in queue.numbers(correl_id) if msg_id is None else self._numbers_of(queue, msg_id):
+        if only is None:
+            only = queue.numbers(correl_id) if msg_id is None else self._numbers_of(queue, msg_id)
+        for sequence in only:
             if sequence in moments and moments[sequence] <= now_us:
                 self.has_met_expired = True
                 continue

@@ -289,10 +289,12 @@ class Engine:
         if wake:
             self._notify(returned, [])
 
-    def browse(self, queue: Queue, correl_id: bytes | None = None, msg_id: bytes | None = None) -> Iterable[Message]:
-        """The available messages that match when the iteration reaches them, oldest first."""
+    def browse(
+        self, queue: Queue, correl_id: bytes | None = None, msg_id: bytes | None = None, only: list[int] | None = None
+    ) -> Iterable[Message]:
+        """The available messages that match when the iteration reaches them, oldest first; or `only` these numbers."""
         now_us = self.now_us()
-        for message in self._available.browse(queue, correl_id, msg_id, now_us if self.has_loop else 0):
+        for message in self._available.browse(queue, correl_id, msg_id, now_us if self.has_loop else 0, only):
             if not message.expires_us or message.expires_us > now_us:
                 yield message
 
@@ -479,11 +481,10 @@ class Engine:
             raise errors[0]
 
     def _fail(self, error: StoreError) -> None:
-        if self.failed is not None:
-            return
-        self.failed = error  # no unit begins any more while files are copied
-        self.failed = self._store.rescued(error)
-        self.on_failure(self.failed)
+        if self.failed is None:
+            self.failed = error  # no unit begins any more while files are copied
+            self.failed = self._store.rescued(error)
+            self.on_failure(self.failed)
 
     def _check_alive(self) -> None:
         if self.failed is not None:

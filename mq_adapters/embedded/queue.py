@@ -7,22 +7,18 @@ CorrelId takes from the lane whose head comes first.
 """
 
 from bisect import insort
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
-from heapq import heapify, heappop, heappush, merge
+from collections.abc import Callable, Collection
+from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import Final, Protocol
 
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.counters import QueueAccount
+from mq_adapters.embedded.lanes import BAND_BITS, SEQUENCE_MASK, Lane, PriorityLane
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
-#: A place is (9 - priority) << BAND_BITS, and the sequence number: 89 years at 100,000 messages a second.
-BAND_BITS: Final = 48
-#: The bits of a place that are the sequence number.
-SEQUENCE_MASK: Final = (1 << BAND_BITS) - 1
 _HIGHEST_PRIORITY: Final = 9
 #: The heap of lane heads is made anew when it has twice as many entries as there are lanes, and this many more.
 _STALE_HEADS: Final = 64
@@ -41,159 +37,6 @@ class Census(Protocol):
     def arrived(self, message: Message) -> None: ...
 
     def left(self, message: Message) -> None: ...
-
-
-class Lane:
-    """The available messages of a queue with one CorrelId, by their places, first one first."""
-
-    __slots__ = ("_gone", "_numbers")
-
-    def __init__(self) -> None:
-        self._numbers: deque[int] = deque()
-        self._gone: set[int] = set()
-
-    def __len__(self) -> int:
-        return len(self._numbers) - len(self._gone)
-
-    def __iter__(self) -> Iterator[int]:
-        return self._remaining(self._numbers) if self._gone else iter(self._numbers)
-
-    def __reversed__(self) -> Iterator[int]:
-        return self._remaining(reversed(self._numbers))
-
-    def _remaining(self, numbers: Iterable[int]) -> Iterator[int]:
-        for number in numbers:
-            if number not in self._gone:
-                yield number
-
-    def append(self, number: int) -> None:
-        """Adds a number at its place: the end, unless its unit of work was open for longer than others."""
-        if self._numbers and number < self._numbers[-1]:
-            insort(self._numbers, number)
-        else:
-            self._numbers.append(number)
-
-    def head(self) -> int:
-        """The oldest number, or 0 for an empty lane."""
-        numbers, gone = self._numbers, self._gone
-        while numbers:
-            if numbers[0] not in gone:
-                return numbers[0]
-            gone.discard(numbers.popleft())
-        return 0
-
-    def oldest(self) -> int:
-        """The lowest number, or 0 for an empty lane."""
-        return self.head()
-
-    def pop(self) -> int:
-        """Takes the oldest number off, or returns 0."""
-        number = self.head()
-        if number:
-            self._numbers.popleft()
-        return number
-
-    def pass_by(self, moments: dict[int, int], now_us: int) -> list[int]:
-        """Takes off the first numbers as long as their messages have expired; see Queue.pass_by."""
-        numbers, gone = self._numbers, self._gone
-        passed: list[int] = []
-        while numbers:
-            number = numbers[0]
-            if number in gone:
-                gone.discard(number)
-            else:
-                sequence = number & SEQUENCE_MASK
-                if not 0 < moments.get(sequence, 0) <= now_us:
-                    break
-                passed.append(sequence)
-            numbers.popleft()
-        return passed
-
-    def discard(self, number: int) -> None:
-        """Takes a number out of the middle."""
-        if self.head() == number:
-            self._numbers.popleft()
-        elif self._numbers and self._numbers[-1] == number:
-            self._numbers.pop()
-        else:
-            self._gone.add(number)
-
-    def give_back(self, numbers: Collection[int]) -> None:
-        """Puts numbers that were taken back at their places."""
-        back = sorted(number for number in numbers if number not in self._gone)
-        self._gone.difference_update(numbers)
-        older: list[int] = []
-        while back and self._numbers and self._numbers[0] < back[-1]:
-            older.append(self._numbers.popleft())
-        self._numbers.extendleft(reversed(list(merge(older, back))))
-
-
-class PriorityLane:
-    """A lane of a queue with MSGDLVSQ(PRIORITY): a Lane for each priority that occurs."""
-
-    __slots__ = ("_bands",)
-
-    def __init__(self) -> None:
-        self._bands: dict[int, Lane] = {}
-
-    def __len__(self) -> int:
-        return sum(map(len, self._bands.values()))
-
-    def __iter__(self) -> Iterator[int]:
-        for band in sorted(self._bands):
-            yield from self._bands[band]
-
-    def __reversed__(self) -> Iterator[int]:
-        for band in sorted(self._bands, reverse=True):
-            yield from reversed(self._bands[band])
-
-    def append(self, number: int) -> None:
-        band = number >> BAND_BITS
-        lane = self._bands.get(band)
-        if lane is None:
-            lane = self._bands[band] = Lane()
-        lane.append(number)
-
-    def head(self) -> int:
-        """The first number, or 0 for an empty lane."""
-        bands = self._bands
-        for band in bands if len(bands) == 1 else sorted(bands):
-            number = bands[band].head()
-            if number:
-                return number
-        return 0
-
-    def oldest(self) -> int:
-        """The lowest sequence number of any priority, or 0 for an empty lane."""
-        return min((lane.head() & SEQUENCE_MASK for lane in self._bands.values()), default=0)
-
-    def pop(self) -> int:
-        """Takes the first number off, or returns 0."""
-        number = self.head()
-        if number:
-            band = number >> BAND_BITS
-            lane = self._bands[band]
-            lane.pop()
-            if not lane.head():
-                del self._bands[band]
-        return number
-
-    def pass_by(self, moments: dict[int, int], now_us: int) -> list[int]:
-        """As of a Lane, in every priority."""
-        passed = [sequence for band in self._bands.values() for sequence in band.pass_by(moments, now_us)]
-        if passed:
-            self._bands = {priority: band for priority, band in self._bands.items() if band.head()}
-        return passed
-
-    def discard(self, number: int) -> None:
-        """Takes a number out of the middle."""
-        self._bands[number >> BAND_BITS].discard(number)
-
-    def give_back(self, numbers: Collection[int]) -> None:
-        """Puts numbers that were taken back at their places."""
-        for band in {number >> BAND_BITS for number in numbers}:
-            back = [number for number in numbers if number >> BAND_BITS == band]
-            self._bands.setdefault(band, Lane()).give_back(back)
 
 
 class Queue:
@@ -451,6 +294,13 @@ class Queue:
         else:
             places = sorted(number for lane in self.lanes.values() for number in lane)
         return places if self.is_fifo else [place & SEQUENCE_MASK for place in places]
+
+    def behind(self, place: int, count: int, correl_id: bytes | None = None) -> list[int]:
+        """The places of the first `count` available messages behind a place, in the order of delivery."""
+        lanes = self.lanes.values() if correl_id is None else [self.lanes[correl_id]] if correl_id in self.lanes else []
+        if len(lanes) == 1:
+            return next(iter(lanes)).behind(place, count)
+        return sorted(found for lane in lanes for found in lane.behind(place, count))[:count]
 
     def newest(self, correl_id: bytes) -> int:
         """Sequence number of the available message that a lane delivers last; 0 for an empty lane."""

@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from mq_adapters.embedded.application import Application
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.lanes import SEQUENCE_MASK
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.rights import Right
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
@@ -12,18 +15,21 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 Wanted = tuple[bytes | None, bytes | None, int | None]
 
 _BEFORE_ALL: Final = -1
+#: Messages that are listed at a time.
+_LISTED: Final = 64
 
 
 class BrowseCursor:
     """A cursor on one queue. It moves in the order of delivery, and sees messages that arrive behind it.
 
-    The messages behind the cursor are listed once. They are listed again only after messages have arrived, so that a
-    program that asks again and again at the end of a long queue costs little.
+    A few messages behind the cursor are listed at a time, so that a browse costs as much on a long queue as on a short
+    one. They are listed again after messages have arrived.
     """
 
     __slots__ = (
         "_ahead",
         "_application",
+        "_engine",
         "_has_arrivals",
         "_listed_for",
         "_name",
@@ -33,7 +39,8 @@ class BrowseCursor:
         "_under",
     )
 
-    def __init__(self, application: Application, name: str, queue: Queue) -> None:
+    def __init__(self, engine: Engine, application: Application, name: str, queue: Queue) -> None:
+        self._engine = engine
         self._application = application
         self._name = name
         self._queue = queue
@@ -86,17 +93,33 @@ class BrowseCursor:
     def _list(self, wanted: Wanted) -> None:
         self._listed_for, self._has_arrivals = wanted, False
         msg_id, correl_id, number = wanted
-        found = self._application.browse(self._name, correl_id, msg_id)
-        self._ahead = (
-            message for message in found if self._place_of(message) > self._place and number in (None, message.sequence)
-        )
+        if number is not None:
+            self._ahead = self._behind(self._browsed(correl_id, msg_id, [number]))
+        elif msg_id is not None:
+            self._ahead = self._behind(self._browsed(correl_id, msg_id))
+        else:
+            self._ahead = self._in_parts(correl_id)
+
+    def _behind(self, found: Iterator[Message]) -> Iterator[Message]:
+        return (message for message in found if self._place_of(message) > self._place)
+
+    def _in_parts(self, correl_id: bytes | None) -> Iterator[Message]:
+        place = self._place
+        while places := self._queue.behind(place, _LISTED, correl_id):
+            yield from self._browsed(correl_id, None, [each & SEQUENCE_MASK for each in places])
+            place = places[-1]
+
+    def _browsed(
+        self, correl_id: bytes | None, msg_id: bytes | None, numbers: list[int] | None = None
+    ) -> Iterator[Message]:
+        self._application.check(Right.BROWSE, self._name, f"browse {self._name}")
+        return iter(self._engine.browse(self._engine.objects.getting(self._name), correl_id, msg_id, numbers))
 
     def _place_of(self, message: Message) -> int:
         return self._queue.place(message.sequence, message.descriptor.priority)
 
     def _is_there(self, message: Message) -> bool:
-        same = self._application.browse(self._name, message.descriptor.correl_id, message.msg_id)
-        return any(each.sequence == message.sequence for each in same)
+        return any(self._browsed(None, None, [message.sequence]))
 
     def _arrived(self) -> None:
         self._has_arrivals = True

@@ -215,7 +215,7 @@ class Connection:
         self._handles[handle] = found
         if found.queue is not None:
             if found.options & OpenOption.BROWSE:
-                found.cursor = BrowseCursor(self._application, found.name, found.queue)
+                found.cursor = BrowseCursor(self._engine, self._application, found.name, found.queue)
             self._application.read_queues[handle] = found.queue
             if found.options & INPUT:
                 self._application.input_queues[handle] = found.queue

@@ -8,6 +8,7 @@ from typing import Final
 
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.lanes import SEQUENCE_MASK
 from mq_adapters.embedded.mqi.browse_cursor import Wanted
 from mq_adapters.embedded.mqi.data_conversion import DataFormat, converted
 from mq_adapters.embedded.mqi.open_object import OpenObject
@@ -20,7 +21,7 @@ from mq_adapters.embedded.mqi.options import (
     check_options,
 )
 from mq_adapters.embedded.mqi.publications import published
-from mq_adapters.embedded.queue import SEQUENCE_MASK, Queue
+from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.socket.waiting_get import WaitingGet
 from mq_adapters.message import MQCI_NONE, MQMI_NONE, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError

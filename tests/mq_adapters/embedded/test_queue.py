@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mq_adapters.embedded.queue import Lane, Queue
+from mq_adapters.embedded.lanes import SEQUENCE_MASK, Lane
+from mq_adapters.embedded.queue import Queue
 
 
 def lane_of(*numbers: int) -> Lane:
@@ -184,3 +185,14 @@ def test_lanes_are_measured_where_that_was_asked_for_and_forgotten_when_they_are
     assert queue.lane_bytes == {correl_id(7): 5}
     queue.end()
     assert queue.lane_bytes == {}
+
+
+def test_places_behind_one_come_from_all_lanes_or_from_one() -> None:
+    queue = Queue(1, "Q")
+    for number in range(1, 7):
+        queue.add(b"odd" if number % 2 else b"even", number, 0)
+    assert [each & SEQUENCE_MASK for each in queue.behind(-1, 4)] == [1, 2, 3, 4]
+    third = queue.behind(-1, 3)[-1]
+    assert [each & SEQUENCE_MASK for each in queue.behind(third, 9)] == [4, 5, 6]
+    assert [each & SEQUENCE_MASK for each in queue.behind(third, 9, b"odd")] == [5]
+    assert queue.behind(-1, 9, b"none") == []

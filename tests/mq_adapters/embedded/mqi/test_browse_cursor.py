@@ -1,10 +1,13 @@
 """Browsing: first, next, under the cursor, and messages that come and go meanwhile."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from mq_adapters.embedded.mqi.browse_cursor import BrowseCursor
 from mq_adapters.embedded.mqi.options import GetOption, MatchOption, OpenOption
+from mq_adapters.message import Message
 from mq_adapters.reasons import ReasonCode
 from tests.mq_adapters.embedded.mqi.program import Program, refused
 
@@ -87,3 +90,26 @@ def test_a_cursor_follows_the_identifiers_of_each_call(program: Program, queue: 
     assert refused(lambda: program.get(queue, NEXT)) == ReasonCode.MQRC_NO_MSG_AVAILABLE
     of_0 = {"match_options": MatchOption.CORREL_ID, "correl_id": b"0" * 24}
     assert program.get(queue, FIRST, **of_0).data == b"of 0"
+
+
+def test_a_browse_on_a_long_queue_reads_what_it_shows(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = connect()
+    handle = program.open("ORDERS", OpenOption.BROWSE | OpenOption.OUTPUT)
+    for number in range(300):
+        program.put(handle, b"%d" % number)
+    looked_at: list[int] = []
+    browsed = BrowseCursor._browsed
+
+    def counting(cursor: BrowseCursor, *wanted: Any) -> Iterator[Message]:
+        for message in browsed(cursor, *wanted):
+            looked_at.append(message.sequence)
+            yield message
+
+    monkeypatch.setattr(BrowseCursor, "_browsed", counting)
+    assert [int(program.get(handle, NEXT).data) for _ in range(150)] == list(range(150))
+    token = program.get(handle, NEXT).token
+    looked_at.clear()
+    program.put(handle, b"300")
+    assert program.get(handle, NEXT).data == b"151"
+    assert program.get(handle, FIRST, match_options=MatchOption.MSG_TOKEN, token=token).data == b"150"
+    assert len(looked_at) < 10
