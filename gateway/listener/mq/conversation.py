@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from gateway.listener.mq.calls import Answer, Calls, refused
 from gateway.listener.mq.consumers import Consumers
-from gateway.listener.mq.identity import Credentials
+from gateway.listener.mq.identity import Credentials, printable
 from mq_adapters.client_channel.asynchronous import AsyncMessage
 from mq_adapters.client_channel.events import CallReceived, MessagesAsked
 from mq_adapters.client_channel.segments import SegmentType
@@ -245,8 +245,9 @@ class Conversation:
         admitted = self._line.identify(self._credentials)
         self.token_role = admitted.role if self._credentials is not None else ""
         self._credentials = None
+        name = printable(asked.appl_name)
         application = Application(
-            self._engine, asked.appl_name, user=admitted.user, operator=admitted.operator, rights=admitted.rights
+            self._engine, name, user=admitted.user, operator=admitted.operator, rights=admitted.rights
         )
         application.on_submitted = lambda unit: self._line.charge(admitted.operator, unit)
         self._connection = Connection(
@@ -266,5 +267,5 @@ class Conversation:
             failed=lambda error: self._line.fail(str(error)),
         )
         self._line.connected()
-        self._program, self.application_name, self.user = next(_PROGRAMS), asked.appl_name, admitted.user
+        self._program, self.application_name, self.user = next(_PROGRAMS), name, admitted.user
         self._answer(call, Answer(parameters=asked))

@@ -31,6 +31,11 @@ class Credentials:
         return cls(user=user, password=password, is_protected=is_protected)
 
 
+def printable(name: str) -> str:
+    """A program's own name without what would move an operator's terminal."""
+    return "".join(each if each.isprintable() else "?" for each in name)
+
+
 def is_loopback(address: str) -> bool:
     """Whether an address is of this machine alone."""
     try:

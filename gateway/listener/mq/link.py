@@ -209,9 +209,6 @@ class MqLink(asyncio.Protocol):
         self._conversations[event.conversation].authenticate(shown)
         self._send(self._protocol.answer_authentication(event.conversation))
 
-    def _user_asserted(self, _event: UserAsserted) -> None:
-        """The client names the user of its operating system. That proves nothing, so it decides nothing."""
-
     def _conversation_asked(self, event: ConversationAsked) -> None:
         self._begin_conversation(event.conversation)
         self._send(self._protocol.open_conversation(event.conversation))
@@ -244,9 +241,6 @@ class MqLink(asyncio.Protocol):
 
     def _heartbeat_asked(self, event: HeartbeatAsked) -> None:
         self._send(event.answer)
-
-    def _goodbye(self, _event: Goodbye) -> None:
-        self._close("")
 
     def _violated(self, event: Violated) -> None:
         self._send(event.answer)
@@ -491,7 +485,7 @@ class MqLink(asyncio.Protocol):
 
 _EVENTS: Final[dict[type, Callable[[MqLink, Any], None]]] = {
     InitialDataOffered: MqLink._initial_data,
-    UserAsserted: MqLink._user_asserted,
+    UserAsserted: lambda _link, _event: None,  # the user of its operating system proves nothing
     AuthenticationAsked: MqLink._authenticate,
     ConversationAsked: MqLink._conversation_asked,
     ConversationEnded: MqLink._conversation_ended,
@@ -500,6 +494,6 @@ _EVENTS: Final[dict[type, Callable[[MqLink, Any], None]]] = {
     MessagesAsked: MqLink._messages_asked,
     Notified: MqLink._notified,
     HeartbeatAsked: MqLink._heartbeat_asked,
-    Goodbye: MqLink._goodbye,
+    Goodbye: lambda link, _event: link._close(""),
     Violated: MqLink._violated,
 }

@@ -1,7 +1,6 @@
 """A client on a raw socket, which sends whatever segments a test says, and calls of the MQI as IBM's client does."""
 
 import socket
-import time
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -83,8 +82,8 @@ def putting(data: bytes = b"goods", options: int = 4, **fields: Any) -> MqputReq
 
 
 def getting(options: int = 4, wait_ms: int = 0, room: int = 65_536, **fields: Any) -> MqgetRequest:
-    """The parameters of MQGET, outside of a unit of work, for any message."""
-    got = Mqgmo(version=4, options=options, wait_interval=wait_ms, match_options=0)
+    """The parameters of MQGET, outside of a unit of work, for any message, or for one with these identifiers."""
+    got = Mqgmo(version=4, options=options, wait_interval=wait_ms, match_options=3 if fields else 0)
     return MqgetRequest(message_descriptor=descriptor(**fields), get_message_options=got, buffer_length=room)
 
 
@@ -139,15 +138,13 @@ class RawClient:
         answer = self.expect(SegmentType.INITIAL_DATA)
         return InitialData.read(BodyReader(answer.body, answer.byte_order))
 
-    def connect(self, password: str = TOKEN, *, user: str = "billing", channel: str = "APP.SVRCONN") -> Self:
+    def connect(self, *, channel: str = "APP.SVRCONN", appl_name: str = "raw") -> Self:
         """The set-up of IBM's client, to the end of MQCONN."""
         self.negotiate(channel)
         self.send(of_conversation(SegmentType.USERID_DATA, UserIdData(user="ROOT", long_user="root")))
-        self.send(
-            of_conversation(SegmentType.CONAUTH_INFO, ConAuthInfo(user=user.encode(), password=password.encode()))
-        )
+        self.show("billing", TOKEN)
         self.expect(SegmentType.STATUS_DATA)
-        assert self.ask(SegmentType.MQCONN, Mqconn(appl_name="raw"))[0].completion_code == 0
+        assert self.ask(SegmentType.MQCONN, Mqconn(appl_name=appl_name))[0].completion_code == 0
         return self
 
     def show(self, user: str, password: str) -> None:
@@ -184,11 +181,3 @@ class RawClient:
     def close(self, handle: int) -> None:
         header, _ = self.ask(SegmentType.MQCLOSE, Mqclose(), handle)
         assert header.completion_code == 0, header
-
-
-def is_alive(port: str) -> bool:
-    """Whether the gateway still serves a program: it connects, and opens a queue."""
-    begun = time.monotonic()
-    with RawClient(port) as client:
-        client.connect().open("ORDERS", 0x10)
-    return time.monotonic() - begun < PATIENCE_S

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from gateway.listener.mq.identity import Credentials, identified, is_loopback
+from gateway.listener.mq.identity import Credentials, identified, is_loopback, printable
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.rights import Rights
 from mq_adapters.embedded.socket.applications import ApplicationRole, Applications
@@ -73,3 +73,7 @@ def test_a_password_is_not_shown() -> None:
 )  # fmt: skip
 def test_loopback_is_this_machine_alone(address: str, expected: bool) -> None:
     assert is_loopback(address) is expected
+
+
+def test_a_name_that_would_move_a_terminal_is_shown_without_that() -> None:
+    assert printable("Zürich 1\n\x1b[2J\x9b") == "Zürich 1??[2J?"
