@@ -102,6 +102,17 @@ def test_a_sensor_reaches_jms_and_jms_a_panel(house: House, start_java: StartJav
     sensor.loop_stop()
 
 
+def test_jms_is_told_of_what_is_not_there_as_the_reference_says(house: House, java: Java) -> None:
+    said = java("Jms", *house.as_billing("absent"))
+    assert [line for line in said if line.startswith("absent")] == [
+        "absent: selector 2551",
+        "absent: shared 2046",
+        "absent: ahead 2046",
+        "absent: group 2026",
+        "absent: asynchronous 2298",
+    ]
+
+
 def test_a_sensor_reaches_jms_on_a_queue_too(house: House, java: Java) -> None:
     sensor = PahoClient("sensor")
     sensor.connect(house.gateway.port)

@@ -86,6 +86,7 @@ final class Jms {
             case "ahead" -> ahead(connection);
             case "reading" -> reading(connection);
             case "header" -> header(connection);
+            case "absent" -> absent(connection);
             default -> throw new IllegalArgumentException(scenario);
         }
     }
@@ -343,6 +344,40 @@ final class Jms {
             MQRFH2 header = new MQRFH2(body, got.getIntProperty(WMQConstants.JMS_IBM_ENCODING), 1208);
             tell("header", header.getStringFieldValue("psc", "Topic"), new String(body.readAllBytes(), StandardCharsets.UTF_8));
             session.commit();
+        }
+    }
+
+    private interface Attempt {
+        void make() throws JMSException;
+    }
+
+    /** The reason codes of what is not there. */
+    private static void absent(Connection connection) throws Exception {
+        try (Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE)) {
+            Queue queue = session.createQueue("queue:///ORDERS");
+            refused("selector", () -> session.createConsumer(queue, "colour = 'blue'"));
+            refused("shared", () -> session.createSharedConsumer(session.createTopic("topic://plant/#"), "kept"));
+            refused("ahead", () -> session.createConsumer(session.createTopic("topic://plant/#?readAheadAllowed=1")));
+            refused("group", () -> {
+                TextMessage text = session.createTextMessage();
+                text.setStringProperty("JMSXGroupID", "group");
+                text.setIntProperty("JMSXGroupSeq", 1);
+                session.createProducer(queue).send(text);
+            });
+            refused("asynchronous", () -> {
+                MessageProducer producer = session.createProducer(session.createQueue("queue:///ORDERS?putAsyncAllowed=1"));
+                producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
+                producer.send(session.createTextMessage());
+            });
+        }
+    }
+
+    private static void refused(String what, Attempt attempt) {
+        try {
+            attempt.make();
+            tell("absent", what, "done");
+        } catch (JMSException error) {
+            tell("absent", what, reason(error));
         }
     }
 
