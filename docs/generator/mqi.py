@@ -80,7 +80,7 @@ _JMS: Final = (
     ("Durable subscriptions, `unsubscribe`", "no", "2436"),
     ("Shared subscriptions", "no", "2046; durable ones 2436"),
     ("Subscriptions with `noLocal`", "no", "2551, because the client makes a selector of it"),
-    ("Temporary topics", "no", "2035 without the right to subscribe to `TEMP/#`"),
+    ("Temporary topics", "yes", "with `TEMP/#` among `publish` and `subscribe`"),
     (
         "Selectors by JMSMessageID and JMSCorrelationID on queues",
         "yes",
