@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
-#: Seconds for the work of all connections in one turn of the event loop: little more than a commit on a quick disk.
-TURN_S: Final = 0.002
+#: Seconds for the work of all connections in one turn of the event loop. A PUBLISH and its commit take some five turns.
+TURN_S: Final = 0.001
 
 
 class Worker(Protocol):
