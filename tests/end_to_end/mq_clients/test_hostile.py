@@ -315,3 +315,22 @@ def test_connections_that_come_and_go_leave_nothing(house: House) -> None:
     assert memory_mib(house) - before < 20
     with connect(str(house.gateway.data)) as operator:
         assert not [each for each in operator.queues() if each.name.startswith("AMQ.")]
+
+
+def test_a_gateway_that_stops_in_the_middle_of_each_call_ends_every_connection(house: House) -> None:
+    clients = [RawClient(house.port).connect() for _ in range(4)]
+    handles = [client.open("ORDERS", INPUT_SHARED | OUTPUT) for client in clients]
+    silent, waiting, unit, listener = clients
+    waiting.send(call(SegmentType.MQGET, getting(options=1, wait_ms=-1, correl_id=b"n" * 24), handles[1]))
+    assert unit.ask(SegmentType.MQPUT, putting(b"never committed", options=2), handles[2])[0].completion_code == 0
+    asked = RequestMsgs(object_handle=handles[3], requested_bytes=1_000, get_options=2)
+    listener.send(of_conversation(SegmentType.REQUEST_MSGS, asked))
+    stranger = RawClient(house.port)
+    stranger.negotiate()
+    house.gateway.stop()
+    assert [client.end() for client in (silent, waiting, unit, listener, stranger)] == [StatusCode.QM_TERMINATING] * 5
+    for client in (*clients, stranger):
+        client.socket.close()
+    house.gateway.start()
+    with connect(str(house.gateway.data)) as operator:
+        assert b"never committed" not in [message.body for message in operator.browse("ORDERS")]
