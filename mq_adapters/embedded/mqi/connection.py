@@ -309,6 +309,7 @@ class Connection:
             "put_appl_type": self._application_type,
             "put_appl_name": self._application.name,
         }
+        message.backout_count = 0  # the queue manager counts, whatever the descriptor says (MQMD, BackoutCount)
         if options & PutOption.NEW_MSG_ID:
             changes["msg_id"] = MQMI_NONE
         if options & PutOption.NEW_CORREL_ID:

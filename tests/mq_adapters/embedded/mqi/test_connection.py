@@ -276,3 +276,15 @@ def test_a_program_that_goes_while_it_waits_for_a_queue_leaves_nothing(data_fold
         engine.close()
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("said", [-7, 2**31 - 1])
+def test_a_back_out_count_that_a_putter_says_counts_nothing(connect: Connect, said: int) -> None:
+    program = connect()
+    handle = program.open("ORDERS", BOTH_WAYS)
+    message = Message(MessageDescriptor(), b"1")
+    message.backout_count = said
+    program.connection.put(handle, message, PutOption.NO_SYNCPOINT, lambda: None)
+    program.get(handle, GetOption.SYNCPOINT)
+    program.connection.back_out()
+    assert program.get(handle).message.backout_count == 1
