@@ -33,7 +33,17 @@ from mq_adapters.embedded.mqi.options import (
 )
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.rights import TopicRights
-from mq_adapters.message import MQMI_NONE, MQMT_REQUEST, MQPER_NOT_PERSISTENT, UTF_8, Message, MessageDescriptor
+from mq_adapters.message import (
+    MQMI_NONE,
+    MQMT_DATAGRAM,
+    MQMT_REQUEST,
+    MQPER_NOT_PERSISTENT,
+    MQRO_NAN,
+    MQRO_PAN,
+    UTF_8,
+    Message,
+    MessageDescriptor,
+)
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.system_queues import CONTROL_QUEUE, DEFAULT_MODEL_QUEUE, DEFAULT_STREAM
 
@@ -115,8 +125,16 @@ class Topics:
             header, data = _with_command(command, message)
         except MappingError as error:
             raise QueueManagerError(ReasonCode.MQRC_TOPIC_STRING_ERROR, f"publish to {topic!r}: {error}") from error
-        changes = {"format": FORMAT_MQRFH2, "coded_char_set_id": UTF_8, "encoding": ENCODING_REVERSED}
-        return Message(message.descriptor.replace(**changes), header + data)
+        own = message.descriptor
+        changes = {
+            "format": FORMAT_MQRFH2,
+            "coded_char_set_id": UTF_8,
+            "encoding": ENCODING_REVERSED,
+            # The answer is for a subscriber to give: as a request, the publication would be answered by the broker.
+            "msg_type": MQMT_DATAGRAM if own.msg_type == MQMT_REQUEST else own.msg_type,
+            "report": own.report & ~(MQRO_PAN | MQRO_NAN),
+        }
+        return Message(own.replace(**changes), header + data)
 
     @property
     def stream(self) -> str:

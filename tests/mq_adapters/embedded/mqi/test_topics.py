@@ -15,7 +15,7 @@ from mq_adapters.embedded.mqi.getting import Got
 from mq_adapters.embedded.mqi.options import GetOption, ObjectKind, OpenOption, PutOption, SubOption
 from mq_adapters.embedded.mqi.topics import SubscriptionRequest
 from mq_adapters.embedded.rights import NO_TOPICS, Rights, TopicRights
-from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.message import MQMT_REQUEST, MQRO_NAN, MQRO_PAN, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.system_queues import CONTROL_QUEUE, DEFAULT_MODEL_QUEUE, DEFAULT_STREAM
 from tests.mq_adapters.broker.conftest import RecordingListener
@@ -102,6 +102,17 @@ def test_a_publication_reaches_each_subscription_once(program: Program) -> None:
         assert b"<psc>" not in got.data
         assert refused(lambda each=handle: program.get(each)) == ReasonCode.MQRC_NO_MSG_AVAILABLE  # type: ignore[misc]
     assert published.msg_id != bytes(24)
+
+
+def test_a_request_by_topic_is_for_subscribers_to_answer(program: Program, engine: Engine) -> None:
+    engine.define("REPLIES")
+    handle, _ = program.subscribe("plant/#")
+    descriptor = MessageDescriptor(msg_type=MQMT_REQUEST, report=MQRO_PAN | MQRO_NAN, reply_to_q="REPLIES")
+    topic = program.open("plant/7")
+    program.application.rights = Rights(put=("REPLIES",))
+    program.connection.put(topic, Message(descriptor, b"who?"), PutOption.NO_SYNCPOINT, lambda: None)
+    assert program.get(handle).data.endswith(b"who?")
+    assert engine.queue("REPLIES").depth == 0
 
 
 def test_a_publication_in_syncpoint_is_sent_with_the_commit(program: Program) -> None:
