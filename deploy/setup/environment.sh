@@ -58,6 +58,7 @@ environment_works() {
 }
 
 make_environment() {
+    [ ! -L .venv ] || fail ".venv is a link to $(readlink .venv), whose environment would be removed; remove the link"
     require_python
     python=$(find_python)
     require_ensurepip

@@ -95,6 +95,17 @@ def test_pip_may_break_off_twice(clone: Path, tmp_path: Path, failures: int, cal
     assert not (clone / ".venv/unfinished").exists()
 
 
+def test_an_environment_behind_a_link_is_not_removed(clone: Path, tmp_path: Path) -> None:
+    python = _write_program(tmp_path / "python", PYTHON_WITH_PIP.format(failures=0))
+    kept = tmp_path / "elsewhere" / "bin" / "python"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("kept")
+    (clone / ".venv").symlink_to(tmp_path / "elsewhere")
+    run = _run(clone, "environment.sh", "run", PYTHON=str(python))
+    assert (run.returncode, kept.read_text()) == (1, "kept")
+    assert run.stderr.startswith("set-up: .venv is a link to ")
+
+
 def test_an_environment_that_is_ready_does_not_wait_for_what_is_made_beside_it(clone: Path, tmp_path: Path) -> None:
     python = _write_program(tmp_path / "python", PYTHON_WITH_PIP.format(failures=0))
     assert _run(clone, "environment.sh", "run", PYTHON=str(python)).returncode == 0
