@@ -19,6 +19,7 @@ from gateway.listener.mq.conversation import Conversation
 from gateway.listener.mq.identity import Credentials, identified, is_loopback
 from gateway.listener.mq.server_connections import ChannelRefused
 from mq_adapters.attributes import Definition, queue_manager_identifier
+from mq_adapters.client_channel import initial_data
 from mq_adapters.client_channel.asynchronous import AsyncMessage
 from mq_adapters.client_channel.errors import ChannelProtocolError, StatusCode
 from mq_adapters.client_channel.events import (
@@ -35,12 +36,6 @@ from mq_adapters.client_channel.events import (
     Notified,
     UserAsserted,
     Violated,
-)
-from mq_adapters.client_channel.initial_data import (
-    CLEAR_PASSWORD_LEVEL,
-    HIGHEST_LEVEL,
-    InitialData,
-    negotiate,
 )
 from mq_adapters.client_channel.server import FIRST_CONVERSATION, ServerConnection
 from mq_adapters.embedded.mqsc.display import Shown, time_text
@@ -178,7 +173,7 @@ class MqLink(asyncio.Protocol):
     def _initial_data(self, event: InitialDataOffered) -> None:
         try:
             self._channel = channel = self._house.channels.admit(event.offer.channel_name, self)
-            answer = negotiate(event.offer, self._ours(channel))
+            answer = initial_data.negotiate(event.offer, self._ours(channel))
         except ChannelRefused as error:
             self._refuse(error.status_code, str(error))
         except ChannelProtocolError as error:
@@ -187,14 +182,15 @@ class MqLink(asyncio.Protocol):
             self._begin_conversation(FIRST_CONVERSATION)
             self._send(self._protocol.accept(answer))
 
-    def _ours(self, channel: Definition) -> InitialData:
+    def _ours(self, channel: Definition) -> initial_data.InitialData:
         engine = self._house.engine
-        return InitialData(
-            level=HIGHEST_LEVEL if self.tls_version else CLEAR_PASSWORD_LEVEL,
+        return initial_data.InitialData(
+            level=initial_data.HIGHEST_LEVEL if self.tls_version else initial_data.CLEAR_PASSWORD_LEVEL,
             maximum_message_length=channel.number("MAXMSGL"),
             queue_manager_name=engine.name,
             heartbeat_interval_s=channel.number("HBINT"),
             conversations_per_socket=min(channel.number("SHARECNV"), MAXIMUM_CONVERSATIONS),
+            capabilities_2=initial_data.Capability2.SPI_REQUEST,
             product_identifier=_PRODUCT,
             queue_manager_identifier=queue_manager_identifier(engine.incarnation),
         )
