@@ -176,7 +176,6 @@ _FORMS: Final = {form.value: form for form in Form}
 _EYE_CATCHER_BYTES: Final = 4
 #: "TSH" in EBCDIC.
 _EBCDIC: Final = b"\xe3\xe2\xc8"
-_UNSIGNED_32: Final = 0xFFFF_FFFF
 
 
 def write_segment(segment: Segment) -> bytes:

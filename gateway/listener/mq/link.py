@@ -63,7 +63,6 @@ _MOST_GRACE_S: Final = 60
 #: Seconds between two heartbeats to a client whose segments have no numbers, which gives up after five.
 _HEARTBEAT_S: Final = 1.0
 _PRODUCT: Final = "MQMM09040500"
-_US: Final = 1_000_000
 
 
 class MqLink(asyncio.Protocol):

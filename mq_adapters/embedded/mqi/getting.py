@@ -24,6 +24,7 @@ from mq_adapters.embedded.mqi.publications import published
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.socket.waiting_get import WaitingGet
 from mq_adapters.message import MQCI_NONE, MQMI_NONE, Message
+from mq_adapters.mqmd import write_mqmd
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
 WAIT_FOR_EVER_MS: Final = -1
@@ -164,16 +165,17 @@ class Getter:
         message = self._taken(call, queue)
         if message is None:
             return False
-        got = call.got(message)
-        if got.reason_code == ReasonCode.MQRC_TRUNCATED_MSG_FAILED:
-            self._engine.give_back([(queue, message)], wake=False)
-            self._answer(call, got)
-            return True
         try:
-            self._remove(call, queue, message, got)
+            got = call.got(message)
+            if got.reason_code != ReasonCode.MQRC_TRUNCATED_MSG_FAILED:
+                write_mqmd(got.message)  # what no MQMD can say stays: behind its removal it would be lost
+                self._remove(call, queue, message, got)
+                return True
         except QueueManagerError:
             self._engine.give_back([(queue, message)], wake=False)
             raise
+        self._engine.give_back([(queue, message)], wake=False)
+        self._answer(call, got)
         return True
 
     def _remove(self, call: _Call, queue: Queue, message: Message, got: Got) -> None:

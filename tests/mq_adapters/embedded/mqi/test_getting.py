@@ -11,6 +11,7 @@ from mq_adapters.embedded.mqi.data_conversion import wanted_format
 from mq_adapters.embedded.mqi.getting import Got
 from mq_adapters.embedded.mqi.options import GetOption, MatchOption, OpenOption, PutOption
 from mq_adapters.embedded.rights import EVERYTHING
+from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from tests.mq_adapters.embedded.mqi.program import Program, refused, request
 
@@ -58,6 +59,18 @@ def test_a_program_that_accepts_truncation_takes_the_message(connect: Connect) -
     got = program.get(queue, GetOption.ACCEPT_TRUNCATED_MSG, buffer_bytes=10)
     assert (got.reason_code, len(got.data), len(got.message.body)) == (ReasonCode.MQRC_TRUNCATED_MSG_ACCEPTED, 10, 50)
     assert refused(lambda: program.get(queue)) == ReasonCode.MQRC_NO_MSG_AVAILABLE
+
+
+def test_a_message_that_no_descriptor_can_say_stays(connect: Connect, engine: Engine) -> None:
+    program = connect()
+    handle = program.open("ORDERS", OpenOption.INPUT_SHARED)
+    unit, queue = engine.begin(), engine.queue("ORDERS")
+    engine.put(unit, queue, Message(MessageDescriptor(user_identifier="longer than twelve"), b"kept"))
+    engine.submit(unit)
+    for options in (GetOption.NO_SYNCPOINT, GetOption.SYNCPOINT):
+        assert refused(lambda each=options: program.get(handle, each)) == ReasonCode.MQRC_MD_ERROR  # type: ignore[misc]
+    program.connection.back_out()
+    assert (queue.depth, [each.body for each in engine.browse(queue)]) == (1, [b"kept"])
 
 
 def test_syncpoint_if_persistent_leaves_other_messages_outside_the_unit(connect: Connect) -> None:
