@@ -13,8 +13,6 @@ from mappings.commands.options import RegistrationOption
 from mappings.reasons import Reason
 from mappings.table import Dialect
 from mq_adapters.attributes import DEFAULT_MAXIMUM_MESSAGE_BYTES
-from mq_adapters.broker.content_filter import ContentError, accepts
-from mq_adapters.broker.content_filter_parser import parse_filter
 from mq_adapters.broker.dead_letters import BrokerDeadLetters
 from mq_adapters.broker.deliveries import Copy, DeliveryMaker, DeliveryPlan, Occasion, PublishedAs
 from mq_adapters.broker.publication_content import PublicationContent
@@ -28,6 +26,8 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import PublicationCounter, UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError
+from mq_adapters.selection.conditions import ContentError, accepts
+from mq_adapters.selection.filters import parse_filter
 
 #: An int counts faster than the member of PublicationCounter.
 _COPY: Final = int(PublicationCounter.COPIES)

@@ -14,9 +14,9 @@ from mappings.commands.command import Publish
 from mappings.errors import MappingError
 from mappings.headers.charset import decode_text
 from mappings.headers.mqrfh2 import Element
-from mq_adapters.broker.content_filter import ContentError, Reference, ReferenceSource, Value, number_of
 from mq_adapters.command_header import CommandHeader
 from mq_adapters.message import Message
+from mq_adapters.selection.conditions import ContentError, Reference, ReferenceSource, Value, number_of
 
 #: Longer bodies are not parsed for a filter.
 MAXIMUM_BODY_BYTES: Final = 262_144
@@ -29,7 +29,7 @@ Path = tuple[str, ...]
 
 
 class PublicationContent:
-    """The values of one publication, as content_filter.Content asks for them."""
+    """The values of one publication, as conditions.Content asks for them."""
 
     def __init__(self, message: Message, published: CommandHeader) -> None:
         self._message = message

@@ -22,8 +22,6 @@ from mappings.commands.response import ResponseReason
 from mappings.headers.name_value import NameValues
 from mappings.reasons import Reason
 from mappings.table import Dialect
-from mq_adapters.broker.content_filter import FilterError, UnavailableFilterError
-from mq_adapters.broker.content_filter_parser import parse_filter
 from mq_adapters.broker.full_response import full_response
 from mq_adapters.broker.registration import CheckedRegistration, attributes_of, check_name, registration
 from mq_adapters.broker.responses import CommandRefusal
@@ -36,6 +34,8 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQCI_NONE, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.selection.conditions import FilterError, UnavailableFilterError
+from mq_adapters.selection.filters import parse_filter
 from mq_adapters.system_queues import is_closed_to_applications
 
 _PERSISTENCE_TOKENS: Final = frozenset({"NonPers", "Pers", "PersAsPub", "PersAsQueue"})

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mq_adapters.broker.content_filter import Reference, ReferenceSource
-from mq_adapters.broker.content_filter import accepts as accepted_by_the_broker
-from mq_adapters.broker.content_filter_parser import parse_filter
+from mq_adapters.selection.conditions import Reference, ReferenceSource
+from mq_adapters.selection.conditions import accepts as accepted_by_the_broker
+from mq_adapters.selection.filters import parse_filter
 from spark_audit.custody.commands import command_of, row_of
 from spark_audit.custody.content_filter import UNTOLD, Content, Truth, accepts
 from tests.every_case import for_every

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mq_adapters.broker.content_filter import (
+from mq_adapters.selection.conditions import (
     MAXIMUM_LIKE_CHARACTERS,
     ContentError,
     FilterError,
@@ -16,7 +16,7 @@ from mq_adapters.broker.content_filter import (
     Value,
     accepts,
 )
-from mq_adapters.broker.content_filter_parser import parse_filter
+from mq_adapters.selection.filters import parse_filter
 
 
 @dataclass

@@ -1,8 +1,17 @@
-"""Reads the text of a content filter: tokens, then a descent by precedence (OR, AND, NOT, a predicate, a value).
+"""The language of content filters: a subscriber's conditions on the contents of publications.
 
-The parser reads all constructs of the larger language to their end, except queries (EXISTS, SELECT, THE). So it can
-tell a malformed filter from a well-formed filter outside the subset of `content_filter`. Source: Message Broker V6,
-"ESQL functions: reference information", "Complex ESQL functions".
+A filter is a condition in a subset of the expressions of Message Broker (ESQL): comparisons (=, <>, !=, <, <=, >, >=),
+LIKE with ESCAPE, IN, BETWEEN, IS NULL, AND, OR, NOT and brackets, on text, numbers, X'hex', TRUE and FALSE, and on
+
+    Root.MQMD.Priority                            a field of the publication's MQMD
+    usr.site, Root.MQRFH2.usr.site or site        a property in folder usr, or an MQRFH publisher's own pair
+    Body.reading.value or Root.XMLNSC.reading...  the text of the first such element of an XML body
+
+Text is read as tokens, then by a descent in the order of precedence (OR, AND, NOT, a predicate, a value). The parser
+reads all constructs of the larger language to their end, except queries (EXISTS, SELECT, THE). So it can tell a
+malformed filter from a well-formed filter outside the subset (functions, arithmetic, indexes, other folders).
+Source: Message Broker V6, "ESQL functions: reference information", "Complex ESQL functions"; IBM MQ documentation,
+"Content-based message selection" and reason codes 2551, 2554 and 3150.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +19,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Final
 
-from mq_adapters.broker.content_filter import (
+from mq_adapters.mqmd import ATTRIBUTES
+from mq_adapters.selection.conditions import (
     And,
     Comparison,
     Condition,
@@ -29,8 +39,7 @@ from mq_adapters.broker.content_filter import (
     like_expression,
     number_of,
 )
-from mq_adapters.broker.content_filter_tokens import END, TokenReader, read_tokens, unquoted
-from mq_adapters.mqmd import ATTRIBUTES
+from mq_adapters.selection.tokens import END, TokenReader, read_tokens, unquoted
 
 #: The most brackets and NOTs inside each other. The broker does not evaluate deeper filters.
 MAXIMUM_DEPTH: Final = 50

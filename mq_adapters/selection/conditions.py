@@ -1,15 +1,7 @@
-"""The language of content filters: a subscriber's conditions on the contents of publications.
+"""Conditions on messages, with the three truths of SQL, and what they ask of a message.
 
-A filter is a condition in a subset of the expressions of Message Broker (ESQL): comparisons (=, <>, !=, <, <=, >, >=),
-LIKE with ESCAPE, IN, BETWEEN, IS NULL, AND, OR, NOT and brackets, on text, numbers, X'hex', TRUE and FALSE, and on
-
-    Root.MQMD.Priority                            a field of the publication's MQMD
-    usr.site, Root.MQRFH2.usr.site or site        a property in folder usr, or an MQRFH publisher's own pair
-    Body.reading.value or Root.XMLNSC.reading...  the text of the first such element of an XML body
-
-As in SQL, a condition on a missing value is neither true nor false, and so is its NOT. A filter may be well formed and
-outside the subset (functions, arithmetic, indexes, other folders). It gets another error than a malformed filter.
-Source: IBM MQ documentation, "Content-based message selection" and reason codes 2551, 2554 and 3150.
+Content filters of the broker and message selectors of the MQI are two languages (filters.py, selectors.py) that state
+such conditions. As in SQL, a condition on a missing value is neither true nor false, and so is its NOT.
 """
 
 import re
@@ -32,15 +24,15 @@ _NUMBER: Final = re.compile(r" *([+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1
 
 
 class FilterError(ValueError):
-    """The filter is malformed: the fault of the application that sent it (MQRCCF_FILTER_ERROR)."""
+    """The filter or selector is malformed (MQRCCF_FILTER_ERROR, MQRC_SELECTOR_SYNTAX_ERROR): its author's fault."""
 
 
 class UnavailableFilterError(ValueError):
-    """The filter is well formed, but this broker cannot evaluate it (MQRC_SELECTION_NOT_AVAILABLE)."""
+    """The filter or selector is well formed, but cannot be evaluated here (MQRC_SELECTION_NOT_AVAILABLE)."""
 
 
 class ContentError(ValueError):
-    """A publication cannot be parsed for a filter that asks for its body (MQRC_CONTENT_ERROR)."""
+    """A message cannot be parsed, or not in the time that there is, for what a condition asks (MQRC_CONTENT_ERROR)."""
 
 
 class ReferenceSource(Enum):
@@ -53,17 +45,20 @@ class ReferenceSource(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The name of a value in a publication; `path` is one name, except in the body."""
+    """The name of a value in a message; `path` is one name, except in the body."""
 
     source: ReferenceSource
     path: tuple[str, ...]
 
+    def value_in(self, content: "Content") -> Value:
+        return content.value(self)
+
 
 class Content(Protocol):
-    """A publication, as a filter sees it."""
+    """A message, as a condition sees it."""
 
     def value(self, reference: Reference) -> Value:
-        """The value of a reference; None if it is missing. Raises ContentError if the body cannot be parsed."""
+        """The value of a reference; None if it is missing. Raises ContentError if the message cannot be parsed."""
         ...
 
 
@@ -73,66 +68,88 @@ class Literal:
 
     value: str | int | float | bool | bytes
 
+    def value_in(self, _content: Content) -> Value:
+        return self.value
+
 
 Operand = Literal | Reference
+
+
+class Term(Protocol):
+    """A side of a condition."""
+
+    def value_in(self, content: Content) -> Value:
+        """Its value for a message; None if it is missing."""
+        ...
+
+
+class Condition(Protocol):
+    """What may be true of a message."""
+
+    def truth(self, content: Content) -> Truth:
+        """Whether it is true. Raises ContentError if the message cannot be parsed."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     operator: str
-    left: Operand
-    right: Operand
+    left: Term
+    right: Term
 
     def truth(self, content: Content) -> Truth:
-        return compared(self.operator, value_of(self.left, content), value_of(self.right, content))
+        return compared(self.operator, self.left.value_in(content), self.right.value_in(content))
 
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    operand: Operand
+    """`maximum_characters`: a longer text is not compared."""
+
+    operand: Term
     expression: re.Pattern[str]
+    maximum_characters: int = MAXIMUM_LIKE_CHARACTERS
 
     def truth(self, content: Content) -> Truth:
-        value = value_of(self.operand, content)
+        value = self.operand.value_in(content)
         if not isinstance(value, str):
             return None
-        if len(value) > MAXIMUM_LIKE_CHARACTERS:
-            raise ContentError(f"LIKE takes texts of up to {MAXIMUM_LIKE_CHARACTERS} characters, not {len(value)}")
+        if len(value) > self.maximum_characters:
+            raise ContentError(f"LIKE takes texts of up to {self.maximum_characters} characters, not {len(value)}")
         return self.expression.match(value) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class In:
-    operand: Operand
-    choices: tuple[Operand, ...]
+    operand: Term
+    choices: tuple[Term, ...]
 
     def truth(self, content: Content) -> Truth:
-        value = value_of(self.operand, content)
-        return _any(lambda choice: compared("=", value, value_of(choice, content)), self.choices)
+        value = self.operand.value_in(content)
+        return any_truth(lambda choice: compared("=", value, choice.value_in(content)), self.choices)
 
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    operand: Operand
+    operand: Term
 
     def truth(self, content: Content) -> Truth:
-        return value_of(self.operand, content) is None
+        return self.operand.value_in(content) is None
 
 
 @dataclass(frozen=True, slots=True)
 class IsTrue:
     """A reference as a condition: it names a boolean property."""
 
-    operand: Operand
+    operand: Term
 
     def truth(self, content: Content) -> Truth:
-        value = value_of(self.operand, content)
+        value = self.operand.value_in(content)
         return value if isinstance(value, bool) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    condition: "Condition"
+    condition: Condition
 
     def truth(self, content: Content) -> Truth:
         truth = self.condition.truth(content)
@@ -141,45 +158,38 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    conditions: tuple["Condition", ...]
+    conditions: tuple[Condition, ...]
 
     def truth(self, content: Content) -> Truth:
-        unlike = _any(lambda condition: _negated(condition.truth(content)), self.conditions)
-        return _negated(unlike)
+        unlike = any_truth(lambda condition: negated(condition.truth(content)), self.conditions)
+        return negated(unlike)
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    conditions: tuple["Condition", ...]
+    conditions: tuple[Condition, ...]
 
     def truth(self, content: Content) -> Truth:
-        return _any(lambda condition: condition.truth(content), self.conditions)
-
-
-Condition = Comparison | Like | In | IsNull | IsTrue | Not | And | Or
+        return any_truth(lambda condition: condition.truth(content), self.conditions)
 
 
 def accepts(condition: Condition, content: Content) -> bool:
-    """Whether the condition is true for a publication. ContentError if the broker cannot tell."""
+    """Whether the condition is true for a message. ContentError if nobody can tell."""
     return condition.truth(content) is True
-
-
-def value_of(operand: Operand, content: Content) -> Value:
-    return operand.value if isinstance(operand, Literal) else content.value(operand)
 
 
 def compared(operator: str, left: Value, right: Value) -> Truth:
     """The result of a comparison. A text is compared with a number as a number. None if that is not possible."""
-    if isinstance(left, str) and _is_number(right):
+    if isinstance(left, str) and is_number(right):
         left = _number_of(left)
-    elif isinstance(right, str) and _is_number(left):
+    elif isinstance(right, str) and is_number(left):
         right = _number_of(right)
     if left is None or right is None:
         return None
     if isinstance(left, bool) and isinstance(right, bool):
-        return _EQUALITIES[operator](left, right) if operator in _EQUALITIES else None
-    if (_is_number(left) and _is_number(right)) or (type(left) is type(right) and not isinstance(left, bool)):
-        return _ORDERS[operator](left, right)
+        return EQUALITIES[operator](left, right) if operator in EQUALITIES else None
+    if (is_number(left) and is_number(right)) or (type(left) is type(right) and not isinstance(left, bool)):
+        return ORDERS[operator](left, right)
     return None
 
 
@@ -207,7 +217,7 @@ def like_expression(pattern: str, escape: str | None) -> re.Pattern[str]:
     return re.compile(rf"{first}{middle}.*{rest[-1]}\Z", re.DOTALL)
 
 
-def _any(truth_of: Callable[[_Item], Truth], items: tuple[_Item, ...]) -> Truth:
+def any_truth(truth_of: Callable[[_Item], Truth], items: tuple[_Item, ...]) -> Truth:
     """True if one item is true; else None if one is neither true nor false; else False. Stops at the first true one."""
     found: Truth = False
     for item in items:
@@ -218,11 +228,13 @@ def _any(truth_of: Callable[[_Item], Truth], items: tuple[_Item, ...]) -> Truth:
     return found
 
 
-def _negated(truth: Truth) -> Truth:
+def negated(truth: Truth) -> Truth:
+    """NOT: what is neither true nor false stays so."""
     return None if truth is None else not truth
 
 
-def _is_number(value: Value) -> bool:
+def is_number(value: Value) -> bool:
+    """Whether a value is a number. TRUE is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -236,12 +248,12 @@ def number_of(text: str) -> int | float:
     return int(text) if text.lstrip("+-").isdigit() else float(text)
 
 
-_EQUALITIES: Final[dict[str, Callable[[Value, Value], bool]]] = {
+EQUALITIES: Final[dict[str, Callable[[Value, Value], bool]]] = {
     "=": lambda left, right: left == right,
     "<>": lambda left, right: left != right,
 }
-_ORDERS: Final[dict[str, Callable[..., bool]]] = {
-    **_EQUALITIES,
+ORDERS: Final[dict[str, Callable[..., bool]]] = {
+    **EQUALITIES,
     "<": lambda left, right: left < right,
     "<=": lambda left, right: left <= right,
     ">": lambda left, right: left > right,

@@ -3,7 +3,7 @@
 import re
 from typing import Final, NamedTuple
 
-from mq_adapters.broker.content_filter import FilterError
+from mq_adapters.selection.conditions import FilterError
 
 #: The kind of the token that marks the end.
 END: Final = "end"

@@ -1,0 +1,1 @@
+"""Conditions on messages: content filters of the broker's subscribers."""
