@@ -37,7 +37,8 @@ _NAMES: Final = {_PUBACK: "PUBACK", _PUBREC: "PUBREC", 7: "PUBCOMP"}
 _FIRST_LEVEL_WITH_SESSION_PRESENT: Final = 4
 #: One code of a record, in hex digits.
 _CODE_DIGITS: Final = 2
-#: How long after the end of a connection its last PUBACKs may be noted: a hundred times as long as usual.
+#: How long after the end of a connection its last PUBACKs may be noted: a hundred times as long as usual. What a later
+#: commit notes first may have been done before the end.
 _NOTED_LATE_US: Final = 10_000_000
 #: Refused RegSubs that are remembered until their SUBACK.
 _MOST_REFUSED: Final = 10_000
@@ -95,7 +96,7 @@ class Answers:
 
     def begin(self, at_us: int) -> None:
         """A commit begins, whose first record is of this time."""
-        while self._parted and not self._parted[0][0] <= at_us <= self._parted[0][0] + _NOTED_LATE_US:
+        while self._parted and abs(at_us - self._parted[0][0]) > _NOTED_LATE_US:
             _, who, last = self._parted.popleft()
             self._take(self._with_copies, who, 0, last)
         self._exchange_of, self._taken_over, self._due = {}, {}, []

@@ -136,8 +136,9 @@ def _published(
     if qos == 1:
         scene.commit(accepted, put, *made)
         if is_gone:
-            scene.commit(record("session", client="pump", session_epoch=1, event="lost"))
-        scene.commit(record("confirmed", packet_type=4, codes=codes, **confirmed))
+            # each record has the time of its act, and PUBACK was sent before
+            scene.commit(record("session", client="pump", session_epoch=1, event="lost", at_us=9))
+        scene.commit(record("confirmed", packet_type=4, codes=codes, at_us=8, **confirmed))
     else:
         scene.commit(accepted)
         scene.commit(record("confirmed", packet_type=5, codes=codes, **confirmed))
