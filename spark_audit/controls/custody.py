@@ -84,7 +84,8 @@ def _control(identifier: Custody, title: str, source: str, tested: Tested) -> Co
     )
 
 
-#: Under a key nobody can say which topics a filter matches: such copies and registrations are not judged.
+#: Under a key nobody can say which topics a filter with wildcards matches. A copy is missing there for certain only if
+#: filter and topic are equal; such copies and registrations are no items.
 _IN_CLEAR: Final = "(topic IS NULL OR topic NOT LIKE 'k:%') AND (header IS NULL OR header NOT LIKE 'e:%')"
 _IS_COPY: Final = "kind = 'put' AND conversion = 'header_to_header'"
 COPIES = _control(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from spark_audit.custody.commands import Lane, lane_of
+from spark_audit.custody.equal_names import EqualNames
 from spark_audit.custody.expectations import Expectations, Expected, Publication, Share
 from spark_audit.custody.findings import Custody, Finding, message
 from spark_audit.custody.lanes import Lanes
@@ -28,13 +29,17 @@ _WORDS: Final = {True: "persistent", False: "not persistent"}
 
 @dataclass(slots=True)
 class Distribution:
-    """A publication, what it is due (None: nobody can tell), and the copies and dead letters of its commit."""
+    """A publication, what it is due (None: nobody can tell), and the copies and dead letters of its commit.
+
+    If names are under a key, `sure` are the CorrelIds of subscribers that are due a copy for certain.
+    """
 
     message_id: str
     sequence: int
     expected: Expected | None
     queue: str = ""
     is_persistent: bool | None = None
+    sure: tuple[str, ...] = ()
     copies: list[Mapping[str, Any]] = field(default_factory=list)
     letters: Counter[str] = field(default_factory=Counter)
 
@@ -46,6 +51,7 @@ class Copies:
         self._registry = registry
         self._lanes = lanes
         self._expectations = Expectations(registry)
+        self._equal_names = EqualNames()
         self._open: dict[str, Distribution] = {}
         self._orphans: dict[str, list[Mapping[str, Any]]] = {}
         #: Missing copies of applications, which are reported when a later copy comes.
@@ -58,7 +64,7 @@ class Copies:
 
     def clear(self) -> None:
         """Forgets missing copies, because records are missing and things may have changed."""
-        for each in (self._lacking, self._open, self._orphans, self._persistences):
+        for each in (self._lacking, self._open, self._orphans, self._persistences, self._equal_names):
             each.clear()
         self.is_whole = False
 
@@ -70,6 +76,20 @@ class Copies:
     def publish_unread(self, message_id: str, sequence: int) -> None:
         """A publication came whose topic cannot be read, or that an operator put again: it is not judged."""
         self._begin(message_id, sequence, None)
+
+    def publish_keyed(self, record: Mapping[str, Any], *, is_refused: bool) -> None:
+        """A client's publication came whose topic is under a key."""
+        sure = () if is_refused else self._equal_names.due(record)
+        self._begin(record["message_id"], record["sequence"], None)
+        self._open[record["message_id"]].sure = sure
+
+    def doubt(self, record: Mapping[str, Any]) -> None:
+        """A client's RegSub or DeregSub cannot be read."""
+        self._equal_names.take(record)
+
+    def doubt_all(self) -> None:
+        """An operator may have changed any subscription."""
+        self._equal_names.clear()
 
     def _begin(
         self, message_id: str, sequence: int, expected: Expected | None, publication: Publication | None = None
@@ -106,14 +126,22 @@ class Copies:
         self._lacking.pop(lane, None)
 
     def operated(self) -> None:
-        """An operator acts, or the gateway starts: subscriptions of applications may have changed without a record."""
+        """An operator acts: subscriptions of applications may have changed without a record."""
         self._lacking.clear()
+
+    def start(self) -> None:
+        """The gateway starts. Subscriptions of applications may have changed without a record."""
+        self.operated()
+        self.tells_all = False
+        self._equal_names.start()
 
     def end_of_commit(self) -> Iterator[Finding]:
         """Judges the publications of a commit."""
         for begun in self._open.values():
             if begun.expected is not None:
                 yield from self._judged(begun, begun.expected)
+            elif begun.sure:
+                yield from self._missing_of_sure(begun)
         self._open.clear()
         self._persistences.clear()
         for source, copies in self._orphans.items():
@@ -145,6 +173,15 @@ class Copies:
                 yield finding
             else:
                 self._lacking.setdefault(lane, []).append(finding)
+
+    def _missing_of_sure(self, begun: Distribution) -> Iterator[Finding]:
+        """Subscribers to just this topic, under a key, that have no copy. A dead letter stands for any one of them."""
+        made = {copy["correlation_id"] for copy in begun.copies}
+        missing = [each for each in begun.sure if each not in made]
+        if len(missing) > begun.letters.total():
+            for correlation_id in missing:
+                who = self._who(("", correlation_id))
+                yield self._found(begun, f"{who} has no copy, and its topic filter is equal to the topic")
 
     def _surplus_letters(self, begun: Distribution, expected: Expected, made: Counter[Lane]) -> Iterator[Finding]:
         """Dead letters of a queue whose subscribers have all copies, and of one without a subscriber."""

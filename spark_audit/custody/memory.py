@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final, Self
 
 import orjson
@@ -39,9 +40,9 @@ from spark_audit.custody.sessions import Session
 from spark_audit.custody.topic_match import Scheme
 
 #: Changes with the parts below, and with what their values mean.
-MEMORY_VERSION: Final = 6
+MEMORY_VERSION: Final = 7
 
-#: What each part of a replay remembers; "" is the replay itself.
+#: What each part of a replay remembers; "" is the replay itself, and a part of a part stands behind a full stop.
 PARTS: Final[dict[str, tuple[str, ...]]] = {
     "": ("_stream", "_sequence", "_commit", "_promises", "_sent", "_ended", "_doubted", "_last_put"),
     "_registry": ("rules", "of_lane", "is_whole", "_of_operators"),
@@ -52,6 +53,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
         *("is_counted", "is_whole"),
     ),
     "_copies": ("_open", "_orphans", "_lacking", "_persistences", "tells_all", "is_whole"),
+    "_copies._equal_names": ("_subscribers", "_filters", "_queue"),
     "_deliveries": ("_filters", "_published", "_commit"),
     "_stock": ("_sequence", "_number", "_queues", "_depths"),
     "_queues": ("_queues", "_of_message", "_doubtful"),
@@ -66,10 +68,10 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
 }
 #: What is made from the rest, or when a replay is made.
 MADE: Final[dict[str, tuple[str, ...]]] = {
-    "": (*(name for name in PARTS if name), "_applications", "_others", "_takes"),
+    "": (*(name for name in PARTS if name and "." not in name), "_applications", "_others", "_takes"),
     "_registry": ("_by_place", "generation", "_filters", "_special"),
     "_retained": ("_trees", "_levels"),
-    "_copies": ("_registry", "_lanes", "_expectations"),
+    "_copies": ("_registry", "_lanes", "_expectations", "_equal_names"),
     "_deliveries": ("_lanes", "_granted"),
     "_inventory": ("_sessions", "_registry", "_retained", "_lanes", "_deliveries", "_takes"),
     "_answers": ("_sessions", "_refusals"),
@@ -160,7 +162,7 @@ def replayed_from(memory: Memory, records: Iterable[Record]) -> Iterator[Finding
 
 
 def _part(replay: Replay, name: str) -> Any:
-    return getattr(replay, name) if name else replay
+    return attrgetter(name)(replay) if name else replay
 
 
 class _Writer:

@@ -265,7 +265,7 @@ class Replay:
         yield from self._on_another_queue(record)
         topic = record["topic"] or ""
         if topic.startswith(NAME_PREFIX):
-            self._copies.publish_unread(message_id, record["sequence"])
+            self._copies.publish_keyed(record, is_refused=self._is_refused(record))
             return
         command = command_of(record) if record["header"] else PLAIN
         publication = Publication(
@@ -322,16 +322,17 @@ class Replay:
             return
         command = command_of(record)
         if command is None:
-            self._doubt(correlation_id)
+            self._doubt(record)
             return
         lane = (command.queue_name, correlation_id)
         self._lanes.queues.add(command.queue_name)
         self._register(record, lane, command)
 
-    def _doubt(self, correlation_id: str) -> None:
+    def _doubt(self, record: Record) -> None:
         """A RegSub or DeregSub cannot be read, perhaps because it is encrypted."""
-        self._lanes.unread.add(correlation_id)
-        self._registry.doubt(correlation_id)
+        self._lanes.unread.add(record["correlation_id"] or "")
+        self._registry.doubt(record["correlation_id"] or "")
+        self._copies.doubt(record)
 
     def _register(self, record: Record, lane: Lane, command: Command) -> None:
         registered = self._registry.register(lane, command, may_expire=bool(record["may_expire"]))
@@ -347,7 +348,7 @@ class Replay:
         correlation_id, is_refused = record["correlation_id"] or "", self._is_refused(record)
         if command is None:
             if not is_refused:
-                self._doubt(correlation_id)
+                self._doubt(record)
             return
         lane = (command.queue_name, correlation_id)
         if self._lanes.tells_all_of(lane):
@@ -472,8 +473,7 @@ class Replay:
         self._queues.end_of_run()
         for lane in self._retained.repeat():  # of what was retained since, too: the command begins anew
             self._retained.promise(list(self._registry.of_lane.get(lane, {}).values()), self._registry.rules)
-        self._copies.operated()
-        self._copies.tells_all = False
+        self._copies.start()
         self._confirmations.clear()
         self._refusals.start()
         self._answers.start(record)
@@ -488,6 +488,7 @@ class Replay:
             self._lanes.is_counted = False  # the trail may not name what was taken
         if _SUBSCRIPTIONS in command:
             self._registry.order(reason or "")
+            self._copies.doubt_all()
         if _TOPIC_STRINGS in command:
             self._retained.doubt()
 

@@ -1,6 +1,7 @@
 """A replay that was put into JSON and taken out again goes on as if nothing had happened, wherever it was cut."""
 
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_the_order_of_a_set_does_not_show_in_a_memory() -> None:
 def test_a_memory_has_everything_that_a_replay_knows() -> None:
     replay = Replay()
     for part, names in PARTS.items():
-        there = set(vars(getattr(replay, part) if part else replay))
+        there = set(vars(attrgetter(part)(replay) if part else replay))
         assert there == set(names) | set(MADE.get(part, ())), f"part {part!r}: remember it, or say how it is made"
 
 

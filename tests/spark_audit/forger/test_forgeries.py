@@ -105,9 +105,17 @@ def test_the_true_trails_raise_no_alarm(true: dict[str, list[Record]], found: di
     assert {name: found[name] for name in true if found[name]} == {}
 
 
-def test_under_a_key_a_true_trail_raises_no_alarm_and_no_match_of_topics_is_held(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
+    """The records of a true trail under a key."""
+    return true_trails.keyed(tmp_path_factory.mktemp("keyed") / "keyed")
+
+
+def test_under_a_key_a_true_trail_raises_no_alarm_and_no_match_of_topics_is_held(
+    keyed: list[Record], tmp_path: Path
+) -> None:
     """It is audited alone: an audit with encrypted headers judges no conversions, not even those of other trails."""
-    signed = sealed(true_trails.keyed(tmp_path / "keyed"), tmp_path / "sealed", "0a" * 12)
+    signed = sealed(keyed, tmp_path / "sealed", "0a" * 12)
     asked = policy_of(*(each.identifier for each in Policy().controls() if each.identifier not in OF_ONE_TRAIL))
     result = audited(input_of_trails([trail_files(signed.folder, tmp_path)]), tmp_path, policy=asked)
     statuses = {each.identifier: each.status for each in result.controls}
@@ -116,6 +124,27 @@ def test_under_a_key_a_true_trail_raises_no_alarm_and_no_match_of_topics_is_held
         assert statuses[each] is ControlStatus.NOTHING_TO_TEST, each
     for each in ("custody.deliveries", "custody.sessions", "custody.order", "custody.stock", "custody.confirmations"):
         assert statuses[each] is ControlStatus.HELD, each
+
+
+def test_under_a_key_a_lost_copy_is_found_where_filter_and_topic_are_equal(keyed: list[Record], tmp_path: Path) -> None:
+    """Everything that names the copy is gone. Where a wildcard brought it, nobody can know."""
+    filters = {_name_of(each) for each in keyed if each.get("command") == "RegSub"}
+    copies = [each for each in keyed if each.get("conversion") == "header_to_header" and not each["is_retained"]]
+    equal, others = ([each for each in copies if (_name_of(each) in filters) is has] for has in (True, False))
+    assert len(equal) > 3
+    lost = [*equal, others[0]]
+    trails = [
+        sealed([each for each in keyed if each.get("message_id") != copy["message_id"]], tmp_path / str(number), name)
+        for number, (copy, name) in enumerate((each, f"{place:024x}") for place, each in enumerate(lost, start=1))
+    ]
+    read = [trail_files(each.folder, tmp_path) for each in trails]
+    result = audited(input_of_trails(read), tmp_path, policy=policy_of("custody.copies"))
+    (found,) = (each for each in result.controls if each.identifier == "custody.copies")
+    assert [each.gateway for each in found.sample] == [each.gateway for each in trails[:-1]]
+
+
+def _name_of(record: Record) -> tuple[str | None, str | None]:
+    return record.get("correlation_id"), record.get("topic")
 
 
 @pytest.mark.proof
