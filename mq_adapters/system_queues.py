@@ -3,6 +3,7 @@
 Queues with names of the configuration (gateway/config) and of targets (gateway/config/queue_names.py) are not here.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,18 +17,26 @@ __all__ = [
     "CONTROL_QUEUE",
     "DEAD_LETTER_QUEUE",
     "DEFAULT_STREAM",
+    "DURABLE_MODEL_QUEUE",
     "HELD_QUEUE",
     "MADE_AT_START",
+    "MANAGED_DURABLE",
+    "MANAGED_NOT_DURABLE",
     "SYSTEM_QUEUES",
     "QueueOwner",
     "SystemQueue",
     "has_any_depth",
     "is_closed_to_applications",
+    "is_managed_durable",
 ]
 
 DEAD_LETTER_QUEUE: Final = "SYSTEM.DEAD.LETTER.QUEUE"
 #: The model of temporary queues that programs of IBM MQ name unless they name another.
 DEFAULT_MODEL_QUEUE: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
+#: The queues of MQSUB with MQSO_MANAGED: what the subscription's kind says, and 16 hexadecimal digits.
+MANAGED_DURABLE: Final = "SYSTEM.MANAGED.DURABLE."
+MANAGED_NOT_DURABLE: Final = "SYSTEM.MANAGED.NDURABLE."
+DURABLE_MODEL_QUEUE: Final = "SYSTEM.DURABLE.MODEL.QUEUE"
 AUDIT_QUEUE: Final = "SYSTEM.RFHBRIDGE.AUDIT"
 HELD_QUEUE: Final = "SYSTEM.RFHBRIDGE.HELD"
 CHANNEL_STATE_QUEUE: Final = "RFHBRIDGE.CHANNEL.STATE"
@@ -110,6 +119,7 @@ SYSTEM_QUEUES: Final[Mapping[str, SystemQueue]] = {
     )
 }
 
+_DIGITS: Final = re.compile("[0-9A-F]{16}")
 MADE_AT_START: Final = tuple(row for row in SYSTEM_QUEUES.values() if row.is_made_at_start)
 
 
@@ -117,6 +127,12 @@ def has_any_depth(name: str) -> bool:
     """Whether a queue takes messages past its MAXDEPTH."""
     row = SYSTEM_QUEUES.get(name)
     return row is not None and row.has_any_depth
+
+
+def is_managed_durable(name: str) -> bool:
+    """Whether the queue manager made a queue of that name for a durable subscription."""
+    digits = name.removeprefix(MANAGED_DURABLE)
+    return len(name) - len(digits) == len(MANAGED_DURABLE) and _DIGITS.fullmatch(digits) is not None
 
 
 def is_closed_to_applications(name: str) -> bool:

@@ -17,6 +17,7 @@ from mq_adapters.embedded.mqi.options import (
     SubOption,
     check_options,
 )
+from mq_adapters.embedded.mqi.subscribing import MAXIMUM_DURABLE_SUBSCRIPTIONS
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 INTRODUCTION: Final = f"""
@@ -28,6 +29,7 @@ manager of IBM MQ, so nobody has compared the two. The C client, and what is bui
 never tried. Neither was .NET.
 
 One connection has at most {MAXIMUM_HANDLES} open handles (2017), and one MQINQ at most {MAXIMUM_SELECTORS} selectors.
+One application has at most {MAXIMUM_DURABLE_SUBSCRIPTIONS:,} durable subscriptions (2102).
 """.strip()
 
 #: What a program should know of a call; "" where there is nothing to say.
@@ -35,7 +37,7 @@ _CALL_NOTES: Final = {
     "MQCONN": "2035 for a wrong name or token, 2058 for another queue manager. A name that begins with `*` is any",
     "MQDISC": "commits the open unit of work, as in IBM MQ. A program that dies is backed out",
     "MQOPEN": "queues, the queue manager, and topics to publish to; 2043 for every other type of object",
-    "MQCLOSE": "a temporary queue goes with its last handle",
+    "MQCLOSE": "a temporary queue goes with its last handle. MQCO_KEEP_SUB and MQCO_REMOVE_SUB as in IBM MQ",
     "MQGET": "in units of work or not, with waits, by MsgId, CorrelId and MsgToken, browsing with a cursor",
     "MQPUT": "the answer comes when the message is on the disk. Groups, segments: 2026. Longer than MAXMSGL: 2218",
     "MQPUT1": "the same. Distribution lists end the connection: 2009",
@@ -44,8 +46,9 @@ _CALL_NOTES: Final = {
     "MQCMIT": "the answer comes after the fsync",
     "MQBACK": "messages come back with their count of back-outs",
     "MQSTAT": "says that nothing failed, because each put has had its answer",
-    "MQSUB": "to topics, not durable, on a queue that the queue manager makes (MQSO_MANAGED)",
-    "MQSUBRQ": "",
+    "MQSUB": "durable or not, on a queue that the queue manager makes (MQSO_MANAGED) or on the program's own. SubLevel"
+    " must be 1 (2512)",
+    "MQSUBRQ": "2437 if nothing is retained",
 }
 _XA: Final = "XA"
 _LISTENERS: Final = (
@@ -61,12 +64,19 @@ _GROUPS: Final = (
     ("MQSUB", "MQSO", SubOption),
 )
 #: Options that their call refuses with a reason code of its own.
-_REFUSED_ELSEWHERE: Final = {"MQSO_DURABLE": ReasonCode.MQRC_DURABILITY_NOT_ALLOWED}
+_REFUSED_ELSEWHERE: Final[dict[str, ReasonCode]] = {}
 _OPTION_NOTES: Final = {
     "MQPMO_RETAIN": "is carried out in a put to a topic",
     "MQOO_READ_AHEAD": "is taken, and has no effect: the client is told that there is no read ahead",
-    "MQSO_RESUME": "without `MQSO_CREATE` gets 2428",
-    "MQSO_MANAGED": "must be there; else 2046",
+    "MQSO_ALTER": "may change SubUserData, SubExpiry, PubPriority, `MQSO_ANY_USERID` and"
+    " `MQSO_PUBLICATIONS_ON_REQUEST`. Anything else gets IBM's reason code, and another queue 2435",
+    "MQSO_RESUME": "finds only what MQSUB has made (else 2523), and brings nothing retained again",
+    "MQSO_ANY_USERID": "lets another application resume the subscription if it has `subscribe` for its topic and `get`"
+    " for its queue (else 2035). Only the owner may alter it (2434) and remove it (2035)",
+    "MQSO_GROUP_SUB": "needs the program's own queue and `MQSO_SET_CORREL_ID`; else 2562",
+    "MQSO_SET_CORREL_ID": "with a CorrelId of zeros gets 2207",
+    "MQSO_WILDCARD_CHAR": "takes `*` at the end, alone or behind a `/`. Every other wildcard gets 2425, because the"
+    " broker keeps these subscriptions by levels",
     "MQGMO_PROPERTIES_IN_HANDLE": "never arrives from IBM's client for Java, which makes handles by itself",
 }
 _JMS: Final = (
@@ -77,8 +87,8 @@ _JMS: Final = (
     ("Temporary queues", "yes", "with rights for them: [temporary queues](../how-to/mq-clients.md#give-rights)"),
     ("Priority, time to live", "yes", ""),
     ("Topics: publish, subscribe, retained publications", "yes", "the `publish` and `subscribe` of the application"),
-    ("Durable subscriptions, `unsubscribe`", "no", "2436"),
-    ("Shared subscriptions", "no", "2046; durable ones 2436"),
+    ("Durable subscriptions, `unsubscribe`", "yes", "2429 (JMSWMQ0025, JMSWMQ0026) while another consumer has it"),
+    ("Shared subscriptions, durable or not", "yes", "each message reaches one of the consumers"),
     ("Subscriptions with `noLocal`", "no", "2551, because the client makes a selector of it"),
     ("Temporary topics", "yes", "with `TEMP/#` among `publish` and `subscribe`"),
     (

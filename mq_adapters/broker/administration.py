@@ -12,15 +12,17 @@ from mappings.commands.options import RegistrationOption
 from mappings.reasons import Reason
 from mappings.table import Dialect
 from mappings.topics.topics import Scheme
+from mq_adapters.broker.managed_queues import ManagedQueues
 from mq_adapters.broker.responses import CommandRefusal
 from mq_adapters.broker.retained import RetainedPublications
 from mq_adapters.broker.subscribers import Done, SubscriberCommands
-from mq_adapters.broker.subscription import Subscription
+from mq_adapters.broker.subscription import Identity, Subscription
 from mq_adapters.broker.subscriptions import SubscriptionRegistry
 from mq_adapters.broker.topic_spaces import TopicSpaces
 from mq_adapters.broker.updates import Updates
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.publish_subscribe import SubscriptionRefused
+from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.system_queues import DEFAULT_STREAM
@@ -40,8 +42,10 @@ class Administration:
         updates: Updates,
         points: Iterable[str],
         is_audited: bool,
+        managed_queues: ManagedQueues,
     ) -> None:
         self._engine = engine
+        self._managed_queues = managed_queues
         self._spaces = spaces
         self._registry = registry
         self._retained = retained
@@ -52,8 +56,34 @@ class Administration:
 
     def subscriptions(self) -> Iterator[Subscription]:
         """Every subscription that has not expired. Those that are set aside are read one after another."""
-        now_us = self._engine.now_us()
-        return (found for found in self._registry.everyone() if not 0 < found.expires_us <= now_us)
+        return (found for found in self._registry.everyone() if not self._has_expired(found))
+
+    def named(self, stream_name: str, name: str) -> Subscription | None:
+        """The subscription with that SubName on a stream, if it has not expired."""
+        found = self._registry.space(self._spaces.space(stream_name)).named(name)
+        return found if found is not None and not self._has_expired(found) else None
+
+    def of(self, stream_name: str, queue_name: str, correl_id: bytes) -> tuple[Subscription, ...]:
+        """The subscriptions on a stream whose publications come to a queue with that CorrelId."""
+        space = self._registry.space(self._spaces.space(stream_name))
+        identity = Identity(queue_manager_name=self._engine.name, queue_name=queue_name, correl_id=correl_id)
+        return tuple(found for found in space.of(identity) if not self._has_expired(found))
+
+    def durable_of_user(self, user: str) -> int:
+        """How many durable subscriptions of MQSUB a user owns."""
+        return self._registry.durable_of_user[user]
+
+    def end_queue(self, queue: Queue) -> None:
+        """Ends the managed queue of a durable subscription that has ended; see ManagedQueues."""
+        self._managed_queues.end(queue)
+
+    def retained_copies(self, stream_name: str, topic: str) -> int:
+        """How many retained publications on a stream match a topic string of the topic scheme."""
+        space, pattern = (
+            self._spaces.space(stream_name),
+            self._spaces.routing_pattern(stream_name, topic, Dialect.MQRFH2),
+        )
+        return len(self._retained.matching(space, "", pattern, Scheme.TOPIC, self._engine.now_us()))
 
     def define(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> None:
         """Adds a subscription and sends it the retained publications."""
@@ -78,7 +108,14 @@ class Administration:
         except SubscriptionRefused:
             self._registry.put(UnitOfWork(), existing)  # it had ended in memory only, and is still in the store
             raise
-        kept = replace(made, number=existing.number, joined=existing.joined, is_exclusive=existing.is_exclusive)
+        kept = replace(
+            made,
+            number=existing.number,
+            joined=existing.joined,
+            is_exclusive=existing.is_exclusive,
+            is_of_mqsub=existing.is_of_mqsub,
+            priority=existing.priority,
+        )
         self._registry.put(unit, kept)
 
     def delete(self, unit: UnitOfWork, number: int) -> None:
@@ -96,6 +133,9 @@ class Administration:
                 for topic in self._retained.matching(space, point, pattern, Scheme.TOPIC, now_us):
                     if not self._spaces.spans_streams(pattern, topic):
                         self._retained.delete(unit, space, point, topic)
+
+    def _has_expired(self, subscription: Subscription) -> bool:
+        return 0 < subscription.expires_us <= self._engine.now_us()
 
     def _numbered(self, number: int) -> Subscription:
         return next(found for found in self._registry.everyone() if found.number == number)

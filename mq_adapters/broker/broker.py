@@ -20,6 +20,7 @@ from mq_adapters.broker.audience import SubscriptionAudience
 from mq_adapters.broker.control_queue import ControlQueue
 from mq_adapters.broker.dead_letters import BrokerDeadLetters
 from mq_adapters.broker.distributor import Distributor
+from mq_adapters.broker.managed_queues import ManagedQueues
 from mq_adapters.broker.publish import InputQueue
 from mq_adapters.broker.responses import Responder
 from mq_adapters.broker.retained import RetainedPublications
@@ -92,6 +93,7 @@ class Broker:
             stream_names=self._input_queues,
         )
         self._registry = SubscriptionRegistry(engine, self._spaces, self._rules.mqtt_queue)
+        self._managed_queues = ManagedQueues(engine, self._registry, listener)
         self._retained = RetainedPublications(
             IDENTIFIER_TAG + engine.incarnation, lambda key: engine.state(StateKind.BROKER_RETAINED, key)
         )
@@ -133,7 +135,7 @@ class Broker:
         self.tend()
 
     def tend(self) -> None:
-        """Ends expired subscriptions, deletes expired retained publications, and serves new streams."""
+        """Ends expired subscriptions and their queues, deletes expired retained publications, serves new streams."""
         unit = self._engine.begin()
         now_us = self._engine.now_us()
         self._registry.remove_expired(unit, now_us)
@@ -142,6 +144,7 @@ class Broker:
             self._registry.remove_of_queue(unit, name)
         if unit.states:
             self._engine.submit(unit)
+        self._managed_queues.tidy()
         self._serve_new_streams()
 
     @property
@@ -245,6 +248,7 @@ class Broker:
             updates=self._updates,
             points=self._rules.subscription_points.values(),
             is_audited=is_audited,
+            managed_queues=self._managed_queues,
         )
 
     def is_unanswered(self, msg_id: bytes) -> bool:

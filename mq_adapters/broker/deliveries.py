@@ -33,6 +33,7 @@ from mq_adapters.message import (
     MessageDescriptor,
 )
 from mq_adapters.reasons import QueueManagerError
+from mq_adapters.subscription_mark import COPY_MARK
 from mq_adapters.weighted_cache import WeightedCache
 
 #: Descriptors kept for sharing; about 1 KiB each.
@@ -376,7 +377,7 @@ class DeliveryMaker:
                 encoding=header.encoding,
                 coded_char_set_id=header.coded_char_set_id,
                 format=header.format,
-                priority=published_as.priority,
+                priority=published_as.priority if subscription.priority < 0 else subscription.priority,
                 persistence=persistence,
                 correl_id=_correl_id(subscription.identity),
                 reply_to_q_mgr=self._engine.name,
@@ -385,6 +386,7 @@ class DeliveryMaker:
                 appl_identity_data=subscription.appl_identity_data,
                 put_appl_type=MQAT_BROKER,
                 put_appl_name=self._engine.name[:PUT_APPL_NAME_CHARACTERS],
+                appl_origin_data=COPY_MARK if subscription.is_of_mqsub else "",
             )
         return found
 

@@ -36,6 +36,7 @@ from mq_adapters.message import MQCI_NONE, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.selection.conditions import FilterError, UnavailableFilterError
 from mq_adapters.selection.filters import parse_filter
+from mq_adapters.subscription_mark import MQPRI_PRIORITY_AS_PUBLISHED, priority_of_command
 from mq_adapters.system_queues import is_closed_to_applications
 
 _PERSISTENCE_TOKENS: Final = frozenset({"NonPers", "Pers", "PersAsPub", "PersAsQueue"})
@@ -123,7 +124,7 @@ class SubscriberCommands:
         """DeregSub: ends subscriptions, or takes a SubIdentity off them; 3073, as a warning if some were there."""
         _check_filter(command)
         found, missing = self._found(message, command, dialect)
-        _check_owners(map(_owner, found), message.descriptor, command, Reason.MQRCCF_WRONG_USER)
+        _check_owners((each.owner for each in found), message.descriptor, command, Reason.MQRCCF_WRONG_USER)
         remaining = {subscription: _after_leaving(subscription, command) for subscription in found}
         strangers = [subscription for subscription, after in remaining.items() if after is subscription]
         if strangers and (len(strangers) == len(found) or not _is_for_all(command)):
@@ -144,7 +145,7 @@ class SubscriberCommands:
         found, _ = self._found(message, command, dialect)
         named = command.subscription_name is not None
         reason = Reason.MQRCCF_WRONG_USER if named else Reason.MQRCCF_DUPLICATE_IDENTITY
-        _check_owners(map(_owner, found), message.descriptor, command, reason)
+        _check_owners((each.owner for each in found), message.descriptor, command, reason)
         for subscription in found:
             self._check_permission(subscription.stream_name, (subscription.topic,), subscription.dialect)
         return Done(to_update=tuple(found), is_requested=True)
@@ -264,6 +265,7 @@ class SubscriberCommands:
     ) -> Iterable[Subscription]:
         """The subscriptions that the command describes, one for each of its topics."""
         descriptor = message.descriptor
+        priority = priority_of_command(descriptor)
         return (
             Subscription(
                 number=0,
@@ -279,6 +281,8 @@ class SubscriberCommands:
                 accounting_token=descriptor.accounting_token,
                 appl_identity_data=descriptor.appl_identity_data,
                 expires_us=message.expires_us,
+                is_of_mqsub=priority is not None,
+                priority=MQPRI_PRIORITY_AS_PUBLISHED if priority is None else priority,
             )
             for topic in dict.fromkeys(command.topics)
         )
@@ -328,10 +332,6 @@ def _after_leaving(subscription: Subscription, command: DeregisterSubscriber) ->
     if not joined and RegistrationOption.LEAVE_ONLY not in command.registration_options:
         return None
     return replace(subscription, joined=joined, is_exclusive=False)
-
-
-def _owner(subscription: Subscription) -> Owner:
-    return subscription.user_identifier, RegistrationOption.VARIABLE_USER_ID in subscription.options
 
 
 def _check_owners(

@@ -3,8 +3,9 @@
 Stored form (space BROKER_SUBSCRIPTION): the key is stream, identity, subscription point, topic and the content filter,
 if any, joined by NUL. The value is a msgpack list that begins with its version. Version 3 repeats no name of the key,
 so a long topic stands in the store once. Versions 1 and 2 repeat the names, and version 1 ends before the filter, the
-joint identities and the kind of queue. This program still reads both. To change the form, raise `_VERSION` and keep
-reading the earlier versions.
+joint identities and the kind of queue. This program still reads both. Version 4 is version 3 with the priority of the
+copies behind it, and only subscriptions of MQSUB have it. To change the form, raise the version and keep reading the
+earlier ones.
 
 Topics and identities are shared in memory: thousands of subscriptions may have one identity, and the session of an MQTT
 client has the same topic.
@@ -22,8 +23,10 @@ from mappings.table import Dialect
 from mappings.topics.topics import Scheme
 from mq_adapters.broker.topic_spaces import SCHEME_OF, TopicSpaces
 from mq_adapters.reasons import StoreError
+from mq_adapters.subscription_mark import MQPRI_PRIORITY_AS_PUBLISHED
 
 _VERSION: Final = 3
+_VERSION_OF_MQSUB: Final = 4
 _VERSION_WITH_NAMES_IN_THE_VALUE: Final = 2
 _VERSION_WITHOUT_JOINT_IDENTITIES: Final = 1
 #: Identities that are remembered while the rows are read. The rows of one subscriber come one after another.
@@ -62,7 +65,8 @@ class Subscription:
     delivered in it. `space` and `interest.pattern` are the meaning of `stream_name` and `topic` in the broker's
     dialect. The user fields are those of the RegSub's MQMD. `joined` are the SubIdentities that share the subscription;
     if `is_exclusive`, there is one. `expires_us` is microseconds since 1970, 0 for never. A subscription on a temporary
-    dynamic queue ends with the queue.
+    dynamic queue ends with the queue. `is_of_mqsub` tells that MQSUB made it: its copies are read as messages with
+    properties, and `priority` is theirs, 0 to 9 or as published.
     """
 
     number: int
@@ -82,11 +86,22 @@ class Subscription:
     appl_identity_data: str = ""
     expires_us: int = 0
     is_on_temporary_queue: bool = False
+    is_of_mqsub: bool = False
+    priority: int = MQPRI_PRIORITY_AS_PUBLISHED
 
     @property
     def scheme(self) -> Scheme:
         """The wildcard scheme of `topic`."""
         return SCHEME_OF[self.dialect]
+
+    @property
+    def owner(self) -> tuple[str, bool]:
+        """The user that registered it, and whether commands of other users may change it.
+
+        MQSUB decides by itself which programs may use its subscriptions (MQSO_ANY_USERID), so no command may.
+        """
+        is_variable = RegistrationOption.VARIABLE_USER_ID in self.options and not self.is_of_mqsub
+        return self.user_identifier, is_variable
 
     @property
     def has_stream_of_its_own(self) -> bool:
@@ -109,7 +124,7 @@ class Subscription:
         """The durable value. The key has the rest."""
         return ormsgpack.packb(
             [
-                _VERSION,
+                _VERSION_OF_MQSUB if self.is_of_mqsub else _VERSION,
                 self.number,
                 self.dialect.value,
                 int(self.options),
@@ -122,6 +137,7 @@ class Subscription:
                 list(self.joined),
                 self.is_exclusive,
                 self.is_on_temporary_queue,
+                *((self.priority,) if self.is_of_mqsub else ()),
             ]
         )
 
@@ -135,13 +151,14 @@ def unpack_subscription(key: bytes, packed: bytes, spaces: TopicSpaces) -> Subsc
     """A subscription from its durable key and value; StoreError for another version or for damage."""
     try:
         version, number, *fields = ormsgpack.unpackb(packed)
-        if version == _VERSION:
+        priority = fields.pop() if version == _VERSION_OF_MQSUB else None
+        if version in (_VERSION, _VERSION_OF_MQSUB):
             stream_name, identity, point, topic, *rest = key.decode().split("\0", 4)
             names = (stream_name, _identity(identity), point, topic, rest[0] if rest else "")
         else:
             names, fields = _names_of_earlier_version(version, fields)
-        return _made(number, names, fields, spaces)
-    except (ValueError, TypeError) as error:
+        return _made(number, names, fields, spaces, priority)
+    except (ValueError, TypeError, IndexError) as error:
         raise StoreError("read a subscription", str(error), "use the program that wrote it, or a backup") from error
 
 
@@ -149,7 +166,7 @@ def unpack_subscription(key: bytes, packed: bytes, spaces: TopicSpaces) -> Subsc
 _Names = tuple[str, Identity, str, str, str]
 
 
-def _made(number: int, names: _Names, fields: list[Any], spaces: TopicSpaces) -> Subscription:
+def _made(number: int, names: _Names, fields: list[Any], spaces: TopicSpaces, priority: int | None) -> Subscription:
     stream_name, identity, point, topic, content_filter = names
     name_of_dialect, options, name, user_data, user_identifier, accounting_token, *rest = fields
     appl_identity_data, expires_us, joined, is_exclusive, is_on_temporary_queue = rest
@@ -174,6 +191,8 @@ def _made(number: int, names: _Names, fields: list[Any], spaces: TopicSpaces) ->
         appl_identity_data=appl_identity_data,
         expires_us=expires_us,
         is_on_temporary_queue=is_on_temporary_queue,
+        is_of_mqsub=priority is not None,
+        priority=MQPRI_PRIORITY_AS_PUBLISHED if priority is None else priority,
     )
 
 

@@ -11,6 +11,7 @@ applications `*` may stand for any levels, so a look-up compares some of them wi
 
 import heapq
 import itertools
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partial
 from itertools import chain
@@ -146,11 +147,11 @@ class SpaceSubscriptions:
 
     def _add_owner(self, subscription: Subscription) -> None:
         owners = self._owners.setdefault(subscription.identity, {})
-        owner = _owner(subscription)
+        owner = subscription.owner
         owners[owner] = owners.get(owner, 0) + 1
 
     def _remove_owner(self, subscription: Subscription) -> None:
-        owners, owner = self._owners[subscription.identity], _owner(subscription)
+        owners, owner = self._owners[subscription.identity], subscription.owner
         owners[owner] -= 1
         if not owners[owner]:
             del owners[owner]
@@ -174,6 +175,9 @@ class SubscriptionRegistry:
         self._last_number = 0
         #: Temporary dynamic queues on which subscriptions were registered since the start.
         self.temporary_queues: set[str] = set()
+        #: Durable subscriptions of MQSUB, by the user that owns them and by their queue.
+        self.durable_of_user: Counter[str] = Counter()
+        self.durable_of_queue: Counter[str] = Counter()
 
     def space(self, name: str) -> SpaceSubscriptions:
         """The subscriptions of a topic space; a new empty one if there are none."""
@@ -240,6 +244,7 @@ class SubscriptionRegistry:
             if (earlier.key, earlier.pack()) == (subscription.key, subscription.pack()):
                 return
             space.remove(earlier)
+            self._count(earlier, -1)
             if earlier.key != subscription.key:
                 unit.delete_state(StateKind.BROKER_SUBSCRIPTION, earlier.key)
         self._remember(subscription)
@@ -248,6 +253,7 @@ class SubscriptionRegistry:
     def remove(self, unit: UnitOfWork, subscription: Subscription) -> None:
         """Ends a subscription."""
         self.space(subscription.space).remove(subscription)
+        self._count(subscription, -1)
         unit.delete_state(StateKind.BROKER_SUBSCRIPTION, subscription.key)
 
     def remove_expired(self, unit: UnitOfWork, now_us: int) -> None:
@@ -264,8 +270,14 @@ class SubscriptionRegistry:
             self.remove(unit, subscription)
         self.temporary_queues.discard(queue_name)
 
+    def _count(self, subscription: Subscription, number: int) -> None:
+        if subscription.is_of_mqsub and not subscription.is_on_temporary_queue:
+            _add(self.durable_of_user, subscription.user_identifier, number)
+            _add(self.durable_of_queue, subscription.identity.queue_name, number)
+
     def _remember(self, subscription: Subscription) -> None:
         self.space(subscription.space).add(subscription)
+        self._count(subscription, 1)
         if subscription.is_on_temporary_queue:
             self.temporary_queues.add(subscription.identity.queue_name)
         if subscription.expires_us:
@@ -327,8 +339,10 @@ def recipients(candidates: Iterable[Subscription]) -> tuple[Subscription, ...]:
     return tuple(chosen)
 
 
-def _owner(subscription: Subscription) -> Owner:
-    return subscription.user_identifier, RegistrationOption.VARIABLE_USER_ID in subscription.options
+def _add(counts: Counter[str], name: str, number: int) -> None:
+    counts[name] += number
+    if not counts[name]:
+        del counts[name]
 
 
 def _number(subscription: Subscription) -> int:

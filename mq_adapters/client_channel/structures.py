@@ -32,6 +32,10 @@ MQMO_MATCH_CORREL_ID: Final = 2
 MQMO_MATCH_MSG_TOKEN: Final = 0x20
 MQPRI_PRIORITY_AS_PUBLISHED: Final = -3
 MQPRT_SYNC_RESPONSE: Final = 1
+MQSR_ACTION_PUBLICATION: Final = 1
+MQSRO_FAIL_IF_QUIESCING: Final = 0x2000
+#: Options of LSD with which JMS asks for a shared subscription.
+LSDO_SHARED: Final = 0x50
 
 #: Identifier, version and length.
 _SIZED_BEGINNING_BYTES: Final = 12
@@ -212,6 +216,16 @@ class Mqsd(Structure):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mqsro(Structure):
+    """MQSRO: the options of MQSUBRQ, and in the reply how many publications were sent."""
+
+    STRUC_ID: ClassVar[bytes] = b"SRO "
+
+    options: int = integer()
+    num_pubs: int = integer()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mqsts(Structure):
     """MQSTS of version 1: what became of puts that were not answered at once."""
 
@@ -261,7 +275,7 @@ class Lpoo(Structure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lsd(Structure):
-    """LSD: how a subscription over SPI opens its queue. What most of it means is not known."""
+    """LSD: how a subscription over SPI opens its queue. What most of it means is not known; see LSDO_SHARED."""
 
     STRUC_ID: ClassVar[bytes] = b"LSD "
 

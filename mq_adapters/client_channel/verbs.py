@@ -15,7 +15,8 @@
     MQGET             MQMD, MQGMO, buffer length                  MQMD, MQGMO, data length, data
     MQINQ, MQSET      attributes.py
     MQSTAT            type, MQSTS                                 the same
-    MQSUB             -1, 0, MQSD; handle 0                       subscription handle, 0, MQSD; handle of the queue
+    MQSUB             -1, 0, MQSD; handle 0 or of an own queue    subscription handle, 0, MQSD; handle of the queue
+    MQSUBRQ           action, MQSRO; subscription handle          the same, with the number of publications
     SPI               spi.py
 
 All lengths count the 28 or 36 bytes of the segment's header. A refused call is answered with completion code 2, and the
@@ -45,7 +46,7 @@ from mq_adapters.client_channel.parameters import (
 )
 from mq_adapters.client_channel.segments import ByteOrder, SegmentType
 from mq_adapters.client_channel.spi import SpiReply, SpiRequest
-from mq_adapters.client_channel.structures import Fopa, Mqgmo, Mqod, Mqpmo, Mqsd, Mqsts
+from mq_adapters.client_channel.structures import Fopa, Mqgmo, Mqod, Mqpmo, Mqsd, Mqsro, Mqsts
 
 MQCC_OK: Final = 0
 MQCC_WARNING: Final = 1
@@ -201,6 +202,14 @@ class Mqsub(Parameters):
     subscription_descriptor: Mqsd = structure(Mqsd)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mqsubrq(Parameters):
+    """MQSUBRQ both ways, on the subscription handle of the header."""
+
+    action: int = number()
+    options: Mqsro = structure(Mqsro)
+
+
 class Verb(NamedTuple):
     """What a call and its reply have behind the API header."""
 
@@ -223,6 +232,7 @@ VERBS: Final[Mapping[int, Verb]] = {
     SegmentType.SPI: Verb(SpiRequest, SpiReply),
     SegmentType.MQSTAT: Verb(Mqstat, Mqstat),
     SegmentType.MQSUB: Verb(Mqsub, Mqsub),
+    SegmentType.MQSUBRQ: Verb(Mqsubrq, Mqsubrq),
 }
 _UNKNOWN: Final = Verb(Unknown, Unknown)
 

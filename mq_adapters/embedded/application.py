@@ -120,8 +120,7 @@ class Application:
 
     def commit(self, done: Done) -> None:
         """Commits the open unit of work, if there is one. A unit that cannot be committed is backed out."""
-        unit, self._unit = self._unit, None
-        act, self._act = self._act, None
+        unit, act, self._unit, self._act = self._unit, self._act, None, None
         if unit is None:
             done()
             return
@@ -234,7 +233,7 @@ class Application:
             if batch and (batch_bytes > most_bytes or self._is_full(len(message.body))):
                 self._engine.give_back([(queue, message)])
                 break
-            self.remove(queue, message, _nothing)
+            self.remove(queue, message, lambda: None)
             batch.append(message)
         return batch
 
@@ -307,6 +306,11 @@ class Application:
                 self._engine.on_temporary_end(queue)
             self._engine.objects.delete_queue(queue)
 
+    def hand_over(self, queue: Queue, other: "Application") -> None:
+        """Another application has a temporary queue of this one from now on."""
+        if queue in self._dynamic_queues:
+            other._dynamic_queues.append(self._dynamic_queues.pop(self._dynamic_queues.index(queue)))
+
     def inquire(self, name: str) -> Definition:
         """The attributes of a queue; for an alias, those of the local queue behind it; for '', of the queue manager."""
         objects = self._engine.objects
@@ -314,9 +318,8 @@ class Application:
             return objects.queue_manager
         self.check_known(name)
         found = objects.find_queue(name)
-        if found is None or found.object_type == ObjectType.QALIAS:
-            return self._engine.queue(name).definition
-        return found
+        is_alias = found is None or found.object_type == ObjectType.QALIAS
+        return self._engine.queue(name).definition if found is None or is_alias else found
 
     def clear_some(self, queue_name: str, done: Callable[[int], None]) -> None:
         """Destroys the oldest CLEAR_MESSAGES, in a unit of their own; `done` is called with their number.
@@ -494,7 +497,3 @@ def _departure(queue: Queue, message: Message, put_again_as: bytes | None) -> De
         return Departure.DEAD_LETTERED
     is_held = queue.exclusive_holder is not None
     return Departure.FORWARDED if is_held and queue.definition["USAGE"] == "XMITQ" else Departure.TAKEN
-
-
-def _nothing() -> None:
-    """Inside a unit of work the answer waits for the commit."""

@@ -13,6 +13,7 @@ from weakref import WeakSet, WeakValueDictionary
 from mq_adapters.attributes import QUEUE_TYPES, Definition, ObjectType, Value, is_object_name, longest_name
 from mq_adapters.embedded.counters import Counters
 from mq_adapters.embedded.message_cache import MessageCache
+from mq_adapters.embedded.open_subscriptions import OpenSubscriptions
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store.store import Store
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT
@@ -86,6 +87,8 @@ class Objects:
         self.clients: ClientAdministration | None = None
         #: The listeners of MQ clients, if there are any.
         self.server_connections: ServerConnectionAdministration | None = None
+        #: The subscriptions that programs have open.
+        self.open_subscriptions = OpenSubscriptions()
         #: Counts the changes of definitions, for those who remember conclusions from them.
         self.changes = 0
         self._store = store

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from gateway.listener.mq.subscription_descriptors import described, subscription_request
 from mq_adapters.client_channel.attributes import MqinqRequest
 from mq_adapters.client_channel.errors import ChannelProtocolError
 from mq_adapters.client_channel.message_descriptors import Mqmd
@@ -21,7 +22,14 @@ from mq_adapters.client_channel.spi import (
     SpiSubscribe,
     SpiVerb,
 )
-from mq_adapters.client_channel.structures import MQPRT_SYNC_RESPONSE, Mqod, Mqpmo, Mqsd
+from mq_adapters.client_channel.structures import (
+    LSDO_SHARED,
+    MQPRT_SYNC_RESPONSE,
+    MQSR_ACTION_PUBLICATION,
+    MQSRO_FAIL_IF_QUIESCING,
+    Mqod,
+    Mqpmo,
+)
 from mq_adapters.client_channel.verbs import (
     MQCC_FAILED,
     MQCC_OK,
@@ -36,13 +44,13 @@ from mq_adapters.client_channel.verbs import (
     MqputReply,
     MqputRequest,
     Mqsub,
+    Mqsubrq,
     refusal,
 )
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.mqi.connection import Connection, ObjectName, Opened
+from mq_adapters.embedded.mqi.connection import Connection, ObjectName, Opened, OpenedSubscription
 from mq_adapters.embedded.mqi.data_conversion import wanted_format
 from mq_adapters.embedded.mqi.getting import GetRequest, Got
-from mq_adapters.embedded.mqi.topics import SubscriptionRequest
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
@@ -197,11 +205,26 @@ class Calls:
         self._connection.disconnect(lambda: answered(Answer(parameters=request, handle=handle)))
 
     def _subscribe(self, handle: int, request: Mqsub, answered: Answered, refuse: Refuse) -> None:
-        def subscribed(queue: Opened, subscription: int) -> None:
-            parameters = replace(request, subscription_handle=subscription)
-            answered(Answer(parameters=parameters, handle=queue.handle))
+        def subscribed(opened: OpenedSubscription) -> None:
+            descriptor = described(request.subscription_descriptor, opened.subscription)
+            parameters = replace(request, subscription_handle=opened.number, subscription_descriptor=descriptor)
+            answered(Answer(parameters=parameters, handle=opened.handle))
 
-        self._connection.subscribe(_subscription(request.subscription_descriptor), subscribed, refuse)
+        asked = subscription_request(request.subscription_descriptor, destination=handle)
+        self._connection.subscribe(asked, subscribed, refuse)
+
+    def _request_publications(self, handle: int, request: Mqsubrq, answered: Answered, refuse: Refuse) -> None:
+        """MQSUBRQ."""
+        if request.action != MQSR_ACTION_PUBLICATION:
+            raise QueueManagerError(ReasonCode.MQRC_ACTION_ERROR, f"request publications: action {request.action}")
+        if request.options.options & ~MQSRO_FAIL_IF_QUIESCING:
+            raise QueueManagerError(ReasonCode.MQRC_OPTIONS_ERROR, "request publications")
+
+        def requested(number: int) -> None:
+            options = replace(request.options, num_pubs=number)
+            answered(Answer(parameters=replace(request, options=options), handle=handle))
+
+        self._connection.request_publications(handle, requested, refuse)
 
     def _status(self, handle: int, request: Any, answered: Answered, _refuse: Refuse) -> None:
         """MQSTAT: no put is answered before it is done, so that there is nothing to tell."""
@@ -233,11 +256,14 @@ class Calls:
         asked = request.content
         assert isinstance(asked, SpiSubscribe)
 
-        def subscribed(queue: Opened, subscription: int) -> None:
-            content = replace(asked, subscription_handle=subscription)
-            answered(Answer(parameters=request.reply(content), handle=queue.handle))
+        def subscribed(opened: OpenedSubscription) -> None:
+            descriptor = described(asked.subscription_descriptor, opened.subscription)
+            content = replace(asked, subscription_handle=opened.number, subscription_descriptor=descriptor)
+            answered(Answer(parameters=request.reply(content), handle=opened.handle))
 
-        self._connection.subscribe(_subscription(asked.subscription_descriptor), subscribed, refuse)
+        is_shared = asked.lsd.options & LSDO_SHARED == LSDO_SHARED
+        wanted = subscription_request(asked.subscription_descriptor, destination=handle, is_shared=is_shared)
+        self._connection.subscribe(wanted, subscribed, refuse)
 
     def _spi_put(self, handle: int, request: SpiRequest, answered: Answered, _refuse: Refuse) -> None:
         """SPI PUT. A deferred put is refused: nothing here would release it when its connection is lost."""
@@ -271,6 +297,7 @@ CALLS: Final[Mapping[int, _CarryOut]] = {
     SegmentType.MQBACK: Calls._back_out,
     SegmentType.MQSTAT: Calls._status,
     SegmentType.MQSUB: Calls._subscribe,
+    SegmentType.MQSUBRQ: Calls._request_publications,
     SegmentType.SPI: Calls._spi,
 }
 #: The same for SPI, by its verbs.
@@ -305,15 +332,6 @@ def _object_name(descriptor: Mqod) -> ObjectName:
         dynamic_name=descriptor.dynamic_q_name,
         selector=descriptor.selection_string.text,
         topic=descriptor.object_string.text,
-    )
-
-
-def _subscription(descriptor: Mqsd) -> SubscriptionRequest:
-    return SubscriptionRequest(
-        options=descriptor.options,
-        object_name=descriptor.object_name,
-        topic=descriptor.object_string.text,
-        selector=descriptor.selection_string.text,
     )
 
 

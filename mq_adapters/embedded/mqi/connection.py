@@ -24,9 +24,12 @@ from mq_adapters.embedded.mqi.options import (
     ObjectKind,
     OpenOption,
     PutOption,
+    SubOption,
     check_options,
 )
-from mq_adapters.embedded.mqi.topics import Subscription, SubscriptionRequest, Topics
+from mq_adapters.embedded.mqi.subscribing import Subscription, Subscriptions
+from mq_adapters.embedded.mqi.subscription_request import SubscriptionRequest
+from mq_adapters.embedded.mqi.topics import Topics
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.rights import NO_TOPICS, Right, TopicRights, covers
 from mq_adapters.message import (
@@ -83,6 +86,15 @@ class Opened:
     default_persistence: int = MQPER_NOT_PERSISTENT
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedSubscription:
+    """The answer to MQSUB: the handle of the queue, and `number`, which is that of the subscription."""
+
+    handle: int
+    number: int
+    subscription: Subscription
+
+
 class Connection:
     """One connection. Not thread-safe: it lives in the engine's thread."""
 
@@ -103,7 +115,8 @@ class Connection:
         self._application_type = application_type
         self._application = application
         self._getter = Getter(engine, application)
-        self._topics = Topics(engine, application, topics, stream=stream)
+        self._topics = Topics(engine, topics, stream=stream)
+        self._subscribing = Subscriptions(engine, application, topics, self._topics.topic_of, stream=stream)
         self._subscriptions: dict[int, Subscription] = {}
         self._handles: dict[int, OpenObject] = {}
         self._next_handle = _FIRST_HANDLE
@@ -228,14 +241,16 @@ class Connection:
         return found
 
     def close(self, handle: int, options: int = 0) -> None:
-        """MQCLOSE. A queue that MQOPEN made from a model is deleted; 2019, 2045, 2046."""
+        """MQCLOSE. A queue that MQOPEN made from a model is deleted; 2019, 2035, 2045, 2046, 2429."""
         operation = "close"
-        subscription = self._subscriptions.pop(handle, None)
+        subscription = self._subscriptions.get(handle)
         if subscription is not None:
-            self._topics.unsubscribe(subscription)
+            self._subscribing.close(subscription, options)
+            del self._subscriptions[handle]
             return
         found = self._object(handle, operation)
-        if options & ~(CloseOption.DELETE | CloseOption.DELETE_PURGE):
+        options &= ~int(CloseOption.QUIESCE)  # nothing is read ahead that the program would still have to get
+        if options & ~int(CloseOption.DELETE | CloseOption.DELETE_PURGE):
             raise QueueManagerError(ReasonCode.MQRC_OPTIONS_ERROR, operation)
         if options and not found.is_own:
             raise QueueManagerError(ReasonCode.MQRC_OPTION_NOT_VALID_FOR_TYPE, operation)
@@ -253,6 +268,8 @@ class Connection:
             self._application.release(found.queue.name)
         if found.is_own:
             self._application.end_dynamic(found.queue)
+        if found.subscription is not None:
+            self._subscribing.end_queue(found.subscription)
 
     # -- messages ------------------------------------------------------------------------------------------------------
 
@@ -345,9 +362,9 @@ class Connection:
     # -- topics --------------------------------------------------------------------------------------------------------
 
     def subscribe(
-        self, request: SubscriptionRequest, subscribed: Callable[[Opened, int], None], refused: Refused
+        self, request: SubscriptionRequest, subscribed: Callable[[OpenedSubscription], None], refused: Refused
     ) -> None:
-        """MQSUB. `subscribed` is called with the handles of the managed queue and of the subscription."""
+        """MQSUB, with the handle of the program's own queue or with a managed one."""
 
         def ended(result: Subscription | QueueManagerError) -> None:
             if self._is_ended:
@@ -355,23 +372,45 @@ class Connection:
             if isinstance(result, QueueManagerError):
                 refused(result)
                 return
-            queue = result.queue
-            found = OpenObject(
-                kind=ObjectKind.Q,
-                name=queue.name,
-                options=OpenOption.INPUT_SHARED | OpenOption.BROWSE | OpenOption.INQUIRE,
-                queue=queue,
-                is_own=True,
-                is_managed=True,
-            )
-            handle = self._keep(found)
+            handle = self._queue_handle(result) if own_queue is None else request.destination
             number, self._next_handle = self._next_handle, self._next_handle + 1
             self._subscriptions[number] = result
-            subscribed(Opened(handle=handle, name=queue.name), number)
+            subscribed(OpenedSubscription(handle=handle, number=number, subscription=result))
 
         if self.handle_count + 1 >= MAXIMUM_HANDLES:
             raise QueueManagerError(ReasonCode.MQRC_HANDLE_NOT_AVAILABLE, "subscribe")
-        self._topics.subscribe(request, ended)
+        own_queue = None
+        if request.destination and not request.options & SubOption.MANAGED:
+            own_queue = self._object(request.destination, "subscribe").local_queue("subscribe")
+            self._check_system_queue(Right.PUT, own_queue.name, "subscribe")
+        self._subscribing.subscribe(request, own_queue, ended)
+
+    def _queue_handle(self, subscription: Subscription) -> int:
+        """A handle for the queue of a subscription."""
+        queue = subscription.queue
+        found = OpenObject(
+            kind=ObjectKind.Q,
+            name=queue.name,
+            options=OpenOption.INPUT_SHARED | OpenOption.BROWSE | OpenOption.INQUIRE,
+            queue=queue,
+            subscription=subscription,
+        )
+        return self._keep(found)
+
+    def request_publications(self, handle: int, requested: Callable[[int], None], refused: Refused) -> None:
+        """MQSUBRQ: `requested` is called with the number of retained publications when they have been sent. 2019."""
+        subscription = self._subscriptions.get(handle)
+        if subscription is None:
+            raise QueueManagerError(ReasonCode.MQRC_HOBJ_ERROR, f"request publications: handle {handle}")
+
+        def ended(error: QueueManagerError | None) -> None:
+            if error is not None:
+                refused(error)
+            else:
+                requested(number)
+
+        number = self._subscribing.retained_copies(subscription)
+        self._subscribing.request_publications(subscription, ended)
 
     # -- the rest ------------------------------------------------------------------------------------------------------
 
@@ -406,11 +445,11 @@ class Connection:
         """The program has gone: backs out, closes every handle, deletes its temporary queues."""
         self._is_ended = True
         self._getter.close()
-        self._topics.close()
+        self._subscribing.end()
         subscriptions, self._subscriptions = self._subscriptions, {}
         for subscription in subscriptions.values():
             with suppress(QueueManagerError, StoreError):  # else it ends when the broker finds its queue gone
-                self._topics.unsubscribe(subscription)
+                self._subscribing.close(subscription)
         for handle in tuple(self._handles):
             self._forget(handle)
         self._application.close()

@@ -194,7 +194,7 @@ def inquired(engine: Engine, application: Application, opened: OpenObject, selec
 def _definition(engine: Engine, opened: OpenObject, operation: str) -> Definition:
     if opened.kind == ObjectKind.Q_MGR:
         return engine.objects.queue_manager
-    if opened.is_own and opened.queue is not None:
+    if (opened.is_own or opened.subscription is not None) and opened.queue is not None:
         return opened.queue.definition
     found = engine.objects.find_queue(opened.name)
     if found is None:

@@ -1,12 +1,15 @@
 """What an object handle (MQHOBJ) stands for: an open queue, or the open queue manager."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mq_adapters.embedded.mqi.browse_cursor import BrowseCursor
 from mq_adapters.embedded.mqi.options import INPUT, ObjectKind, OpenOption
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.reasons import QueueManagerError, ReasonCode
+
+if TYPE_CHECKING:
+    from mq_adapters.embedded.mqi.subscribing import Subscription
 
 #: The refusal of a call on a handle that was not opened for it.
 _NOT_OPEN_FOR: Final = {
@@ -21,8 +24,8 @@ _NOT_OPEN_FOR: Final = {
 class OpenObject:
     """An open object. `queue` is the local queue behind `name`; None for the queue manager and a queue elsewhere.
 
-    `is_own` tells that MQOPEN made the queue from a model, or MQSUB did, so that MQCLOSE deletes it. `is_managed` tells
-    that MQSUB made it: its messages are publications.
+    `is_own` tells that MQOPEN made the queue from a model, so that MQCLOSE deletes it. `subscription` is the one of
+    MQSUB whose managed queue it is, which says when the queue ends.
     """
 
     kind: ObjectKind
@@ -30,7 +33,7 @@ class OpenObject:
     options: OpenOption
     queue: Queue | None = None
     is_own: bool = False
-    is_managed: bool = False
+    subscription: "Subscription | None" = None
     cursor: BrowseCursor | None = None
 
     def check_open_for(self, option: OpenOption, operation: str) -> None:

@@ -54,6 +54,7 @@ class CloseOption(IntFlag):
     DELETE_PURGE = 0x2
     KEEP_SUB = 0x4
     REMOVE_SUB = 0x8
+    QUIESCE = 0x20
 
 
 class PutOption(IntFlag):
@@ -184,12 +185,7 @@ _NOT_HERE: Final = {
     | GetOption.NO_PROPERTIES
     | GetOption.PROPERTIES_IN_HANDLE,
     MatchOption: MatchOption.GROUP_ID | MatchOption.MSG_SEQ_NUMBER | MatchOption.OFFSET,
-    SubOption: SubOption.ALTER
-    | SubOption.GROUP_SUB
-    | SubOption.PUBLICATIONS_ON_REQUEST
-    | SubOption.WILDCARD_CHAR
-    | SubOption.SET_CORREL_ID
-    | SubOption.READ_AHEAD,  # no answer tells the client that there is none, and it would wait for ever
+    SubOption: SubOption.READ_AHEAD,  # no answer tells the client that there is none, and it would wait for ever
 }
 #: Options of which a call may have one.
 _ALTERNATIVES: Final = {

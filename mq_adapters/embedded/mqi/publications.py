@@ -1,8 +1,8 @@
-"""Publications as subscribers of MQSUB get them: without folder psc, and with the folders that JMS reads.
+"""Publications as subscribers of MQSUB get them: with folder mqps in the place of psc, and the folders that JMS reads.
 
-Folder psc is the broker's. The folders of a program that publishes with JMS stay as it wrote them. A publication
-without these, such as a sensor's, gets folders mcd, jms and mqps: then JMS makes a message of it, with its topic as
-JMSDestination, and properties from folder usr.
+Folder psc is the broker's. Folder mqps has the topic, and the user data of the subscription. The folders of a program
+that publishes with JMS stay as it wrote them. A publication without these, such as a sensor's, gets folders mcd and
+jms: then JMS makes a message of it, with its topic as JMSDestination, and properties from folder usr.
 Source: IBM MQ, "The MQRFH2 header and JMS"; folder mqps: IBM MQ, "Publish/subscribe message properties".
 """
 
@@ -32,19 +32,21 @@ def published(message: Message) -> Message:
         psc = header.folder("psc")
         if psc is None:
             return message
-        topic = next((element.text for element in psc.elements if element.name == "Topic"), "")
-        return _without_psc(message, header, topic)
+        said = {element.name: element.text for element in reversed(psc.elements)}  # of two topics the first
+        return _without_psc(message, header, said.get("Topic", ""), said.get("SubUserData", ""))
     except MappingError:  # it is the program's to read, whatever it is
         return message
 
 
-def _without_psc(message: Message, header: Mqrfh2, topic: str) -> Message:
+def _without_psc(message: Message, header: Mqrfh2, topic: str, user_data: str) -> Message:
     data = message.body[header.struc_length :]
-    folders = tuple(folder for folder in header.folders if folder.name != "psc")
+    folders = tuple(folder for folder in header.folders if folder.name not in ("psc", "mqps"))
     is_of_jms = any(folder.name in ("mcd", "jms") for folder in folders)
     is_text = not is_of_jms and _is_text(header, data)
+    properties = (("Top", topic), *((("Sud", user_data),) if user_data else ()))
+    mqps = flat_folder("mqps", properties).encode()
     made = write_mqrfh2(
-        folders if is_of_jms else (*_folders(message, topic, is_text=is_text), *folders),
+        (*folders, mqps) if is_of_jms else (*_folders(message, topic, is_text=is_text), mqps, *folders),
         format=_FORMAT_STRING if is_text else header.format,
         next_coded_char_set_id=header.coded_char_set_id,
         next_encoding=header.encoding,
@@ -72,7 +74,7 @@ def _is_utf_8(data: bytes) -> bool:
 
 
 def _folders(message: Message, topic: str, *, is_text: bool) -> tuple[bytes, ...]:
-    """Folders mcd, jms and mqps."""
+    """Folders mcd and jms."""
     jms = (
         ("Dst", f"topic://{topic}"),
         ("Tms", str(message.put_us // _US_OF_A_MS)),
@@ -80,12 +82,17 @@ def _folders(message: Message, topic: str, *, is_text: bool) -> tuple[bytes, ...
         ("Dlv", "2" if message.is_persistent else "1"),
     )
     mcd = flat_folder("mcd", (("Msd", "jms_text" if is_text else "jms_bytes"),))
-    return tuple(each.encode() for each in (mcd, flat_folder("jms", jms), flat_folder("mqps", (("Top", topic),))))
+    return mcd.encode(), flat_folder("jms", jms).encode()
 
 
 def _like(message: Message, body: bytes) -> Message:
     """The same message with another body, which begins with an MQRFH2."""
-    changes = {"coded_char_set_id": UTF_8, "encoding": ENCODING_REVERSED, "msg_id": message.msg_id}
+    changes = {
+        "coded_char_set_id": UTF_8,
+        "encoding": ENCODING_REVERSED,
+        "msg_id": message.msg_id,
+        "appl_origin_data": "",
+    }
     made = Message(message.descriptor.replace(**changes), body)
     made.sequence, made.put_us, made.expires_us = message.sequence, message.put_us, message.expires_us
     made.backout_count, made.identifier_prefix = message.backout_count, message.identifier_prefix

@@ -10,6 +10,7 @@ from typing import Protocol
 from mappings.commands.command import RegisterSubscriber
 from mappings.commands.options import RegistrationOption
 from mappings.table import Dialect
+from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
 
@@ -69,6 +70,10 @@ class RegisteredSubscription(Protocol):
     def expires_us(self) -> int: ...
     @property
     def is_on_temporary_queue(self) -> bool: ...
+    @property
+    def is_of_mqsub(self) -> bool: ...
+    @property
+    def priority(self) -> int: ...
 
 
 class PublishSubscribe(Protocol):
@@ -76,6 +81,26 @@ class PublishSubscribe(Protocol):
 
     def subscriptions(self) -> Iterator[RegisteredSubscription]:
         """Every subscription that has not expired."""
+        ...
+
+    def named(self, stream_name: str, name: str) -> RegisteredSubscription | None:
+        """The subscription with that SubName on a stream."""
+        ...
+
+    def of(self, stream_name: str, queue_name: str, correl_id: bytes) -> tuple[RegisteredSubscription, ...]:
+        """The subscriptions on a stream whose publications come to a queue with that CorrelId."""
+        ...
+
+    def durable_of_user(self, user: str) -> int:
+        """How many durable subscriptions of MQSUB a user owns."""
+        ...
+
+    def retained_copies(self, stream_name: str, topic: str) -> int:
+        """How many retained publications on a stream match a topic string of the topic scheme."""
+        ...
+
+    def end_queue(self, queue: Queue) -> None:
+        """Ends the managed queue of a durable subscription that has ended, unless somebody has it open."""
         ...
 
     def define(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> None:

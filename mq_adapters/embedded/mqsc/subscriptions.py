@@ -44,7 +44,7 @@ from mq_adapters.message import (
     MessageDescriptor,
 )
 from mq_adapters.mqsc import MqscCommand, Parameter, quoted
-from mq_adapters.system_queues import DEFAULT_STREAM
+from mq_adapters.system_queues import DEFAULT_STREAM, MANAGED_DURABLE, MANAGED_NOT_DURABLE
 
 _MOST_CHARACTERS: Final = 10_240
 _ATTRIBUTES: Final[Mapping[str, Attribute]] = {
@@ -185,8 +185,20 @@ def _row(engine: Engine, found: RegisteredSubscription) -> SubscriptionShown:
     shown = {"SUBID": identifier, "SUB": quoted(name) if name else " "}
     shown |= {keyword: _shown(_ATTRIBUTES[keyword], said[keyword]) for keyword in _ATTRIBUTES if keyword in said}
     shown["DURABLE"] = "NO" if found.is_on_temporary_queue else "YES"
+    if found.is_of_mqsub:
+        shown |= _shown_of_mqsub(found)
     shown["SELTYPE"] = "EXTENDED" if found.interest.filter else "NONE"
     return SubscriptionShown(name=name, identifier=identifier, subscription=found, said=said, shown=shown)
+
+
+def _shown_of_mqsub(found: RegisteredSubscription) -> dict[str, str]:
+    """What is different for a subscription that a program has made with MQSUB."""
+    is_managed = found.identity.queue_name.startswith((MANAGED_DURABLE, MANAGED_NOT_DURABLE))
+    return {
+        "DESTCLAS": "MANAGED" if is_managed else "PROVIDED",
+        "PSPROP": "MSGPROP",
+        "PUBPRTY": "ASPUB" if found.priority < 0 else str(found.priority),
+    }
 
 
 def _shown(attribute: Attribute, value: Value) -> str:

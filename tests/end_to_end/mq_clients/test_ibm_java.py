@@ -74,7 +74,6 @@ def test_programs_of_jms_publish_and_subscribe_to_their_topics_alone(house: Hous
         "forbidden: topic://secret/# 2035",
         "forbidden: topic://# 2035",
         "forbidden: publish 2035",
-        "forbidden: durable 2436",
         "forbidden: selector 2551",
     ]
 
@@ -106,7 +105,6 @@ def test_jms_is_told_of_what_is_not_there_as_the_reference_says(house: House, ja
     said = java("Jms", *house.as_billing("absent"))
     assert [line for line in said if line.startswith("absent")] == [
         "absent: selector 2551",
-        "absent: shared 2046",
         "absent: ahead 2046",
         "absent: group 2026",
         "absent: asynchronous 2298",

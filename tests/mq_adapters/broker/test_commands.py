@@ -481,3 +481,32 @@ def test_listener_hears_where_the_dead_letter_queue_takes_nothing_of_what_is_not
     assert station.bodies("REPLY") == [b"hello"]
     assert [name for name, _ in station.listener.drops] == [DEFAULT]
     assert station.engine.dead_letters.dropped == 1
+
+
+OF_MQSUB = {"put_appl_type": 7, "appl_origin_data": "MS-3", "user_identifier": "ann"}
+
+
+def test_commands_of_others_do_not_change_a_subscription_of_mqsub(station):
+    command = "<psc><Command>RegSub</Command><RegOpt>VariableUserId</RegOpt><QName>NEW</QName><Topic>a</Topic></psc>"
+    station.control(command, **OF_MQSUB)
+    for verb, reason in (("RegSub", 3078), ("DeregSub", 3151), ("ReqUpdate", 3078)):
+        station.control(command.replace("RegSub", verb), user_identifier="bob")
+        assert f"<Reason>{reason}</Reason>".encode() in station.bodies("REPLY")[-1]
+    administration = station.engine.objects.publish_subscribe()
+    (found,) = administration.subscriptions()
+    assert (found.user_identifier, found.is_of_mqsub) == ("ann", True)
+
+
+def test_a_copy_for_mqsub_is_marked_and_has_its_priority(station):
+    command = "<psc><Command>RegSub</Command><QName>NEW</QName><Topic>a</Topic></psc>"
+    station.control(command, **{**OF_MQSUB, "appl_origin_data": "MS05"})
+    station.control(command.replace("NEW", "OLD"), user_identifier="ann")
+    station.publish("<psc><Command>Publish</Command><Topic>a</Topic></psc>")
+    marks = {
+        name: [
+            (each.descriptor.appl_origin_data, each.descriptor.priority)
+            for each in station.engine.browse(station.engine.queue(name))
+        ]
+        for name in ("NEW", "OLD")
+    }
+    assert marks == {"NEW": [("MQPS", 5)], "OLD": [("", 0)]}

@@ -1,4 +1,4 @@
-"""What the broker keeps in the store: subscriptions of versions 1 to 3, retained publications of version 1."""
+"""What the broker keeps in the store: subscriptions of versions 1 to 4, retained publications of version 1."""
 
 from dataclasses import asdict
 
@@ -88,3 +88,18 @@ def test_other_versions_and_damage_are_refused(station, space, value):
     station.engine.close()
     with pytest.raises(StoreError, match="backup"):
         station.open()
+
+
+def test_subscription_of_mqsub_is_written_as_version_4_with_its_priority(station):
+    station.control(REG_SUB, user_identifier="ann", put_appl_type=7, appl_origin_data="MS07")
+    ((_, value),) = station.engine.states(StateKind.BROKER_SUBSCRIPTION)
+    assert ormsgpack.unpackb(value) == [4, 1, "mqrfh2", 0, "n", "u", "ann", b"", "", 0, ["one"], True, False, 7]
+    station.restart()
+    (read,) = subscriptions(station)
+    assert (read.is_of_mqsub, read.priority, read.name) == (True, 7, "n")
+
+
+def test_a_row_of_version_4_without_its_priority_is_damaged(station):
+    keep(station, StateKind.BROKER_SUBSCRIPTION, f"{DEFAULT}\0QM1:NEW\0\0a/#".encode(), [4, 1])
+    with pytest.raises(StoreError):
+        station.restart()

@@ -7,7 +7,7 @@ from typing import Any
 from mq_adapters.client_channel.charv import Charv
 from mq_adapters.client_channel.message_descriptors import Mqmd
 from mq_adapters.client_channel.segments import ByteOrder
-from mq_adapters.client_channel.structures import Fopa, Lpoo, Lsd, Mqgmo, Mqod, Mqpmo, Mqsd, Mqsts
+from mq_adapters.client_channel.structures import Fopa, Lpoo, Lsd, Mqgmo, Mqod, Mqpmo, Mqsd, Mqsro, Mqsts
 
 #: A text at its offset, blank padded to its length.
 Text = tuple[str, int]
@@ -165,6 +165,11 @@ STRUCTURES = {
             comp_code=2, reason=2085, put_success_count=1, put_warning_count=2, put_failure_count=3, object_name="A",
             object_q_mgr_name="B", resolved_object_name="C", resolved_q_mgr_name="D",
         ),
+    ),
+    "MQSRO": Layout(
+        length=16,
+        parts={0: b"SRO ", 4: 1, 8: 0x2000, 12: 7},
+        value=Mqsro(options=0x2000, num_pubs=7),
     ),
     "FOPA": Layout(
         length=28,

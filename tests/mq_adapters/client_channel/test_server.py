@@ -469,12 +469,13 @@ def test_an_answer_in_the_wrong_phase_is_our_own_mistake() -> None:
 
 INQUIRY = laid_out(20, {0: 2, 4: 1, 8: 4, 12: 3, 16: 2016})
 QUERY = _query(verbs.ByteOrder.BIG_ENDIAN)
+SRO = laid_out(20, {0: 1, 4: b"SRO ", 8: 1})
 #: Type, what stands behind the header of the call, and behind that of the reply.
 REFUSED = {
     "MQPUT": (SegmentType.MQPUT, _put(4)[16:], _put(0)[16:]),
     "MQCLOSE": (SegmentType.MQCLOSE, laid_out(4, {0: 8}), laid_out(4, {0: 8})),
     "MQCMIT": (SegmentType.MQCMIT, b"", b""),
-    "MQSUBRQ": (SegmentType.MQSUBRQ, b"whatever", b""),
+    "MQSUBRQ": (SegmentType.MQSUBRQ, SRO, SRO),
     "MQINQ": (SegmentType.MQINQ, INQUIRY, INQUIRY + bytes(4) + b"    "),
     "MQSET": (SegmentType.MQSET, laid_out(20, {0: 1, 4: 1, 12: 9, 16: 1}), laid_out(12, {0: 1, 4: 1})),
     "an unknown verb of SPI": (SegmentType.SPI, laid_out(12, {0: 11, 4: 1}) + b"SPNU", b""),

@@ -33,6 +33,7 @@ OD_4 = STRUCTURES["MQOD 4 with strings"]
 SD = STRUCTURES["MQSD"]
 FOPA = STRUCTURES["FOPA"]
 STS = STRUCTURES["MQSTS"]
+SRO = STRUCTURES["MQSRO"]
 
 
 def _int(value: int, order: ByteOrder) -> bytes:
@@ -127,8 +128,14 @@ VECTORS: dict[str, tuple[SegmentType, Callable[[int, BodyReader], Any], Bytes, A
         lambda order: _int(-1, order) + _int(0, order) + SD.data(order),
         verbs.Mqsub(subscription_descriptor=SD.value),
     ),
-    "MQSUBRQ, which is not known here": (
+    "MQSUBRQ": (
         SegmentType.MQSUBRQ,
+        read_request,
+        lambda order: _int(1, order) + SRO.data(order),
+        verbs.Mqsubrq(action=1, options=SRO.value),
+    ),
+    "a call that is not known here": (
+        SegmentType.XA_FORGET,
         read_request,
         lambda _: b"anything",
         Unknown(data=b"anything"),
@@ -165,7 +172,7 @@ def test_a_call_that_is_cut_ends_in_a_value_or_in_our_error(
 
 def test_every_verb_of_the_table_has_a_vector() -> None:
     others = {SegmentType.MQBACK, SegmentType.MQINQ, SegmentType.MQSET, SegmentType.SPI}  # in tests of their own
-    assert {vector[0] for vector in VECTORS.values()} | others == {*VERBS, SegmentType.MQSUBRQ}
+    assert {vector[0] for vector in VECTORS.values()} | others == {*VERBS, SegmentType.XA_FORGET}
 
 
 @given(st.sampled_from(sorted(VERBS)), st.binary(max_size=400), st.sampled_from(ByteOrder))

@@ -218,6 +218,7 @@ final class Jms {
                 producer.send(message);
             }
             tell("listener", arrived.await(WAIT_MS, TimeUnit.MILLISECONDS), seen.toString().strip());
+            consumer.close();
         }
     }
 
@@ -292,12 +293,6 @@ final class Jms {
                 tell("forbidden", "publish", reason(error));
             }
             try {
-                session.createDurableSubscriber(session.createTopic("topic://plant/#"), "kept");
-                tell("forbidden", "durable");
-            } catch (JMSException error) {
-                tell("forbidden", "durable", reason(error));
-            }
-            try {
                 session.createConsumer(session.createTopic("topic://plant/#"), "colour = 'blue'");
                 tell("forbidden", "selector");
             } catch (JMSException error) {
@@ -356,7 +351,6 @@ final class Jms {
         try (Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE)) {
             Queue queue = session.createQueue("queue:///ORDERS");
             refused("selector", () -> session.createConsumer(queue, "colour = 'blue'"));
-            refused("shared", () -> session.createSharedConsumer(session.createTopic("topic://plant/#"), "kept"));
             refused("ahead", () -> session.createConsumer(session.createTopic("topic://plant/#?readAheadAllowed=1")));
             refused("group", () -> {
                 TextMessage text = session.createTextMessage();

@@ -10,11 +10,13 @@ import javax.jms.MessageConsumer;
 import javax.jms.MessageProducer;
 import javax.jms.Queue;
 import javax.jms.Session;
+import javax.jms.Topic;
 
 /**
  * Transacted JMS load, for a gateway that is killed meanwhile. A unit of work has a number and ten messages, "unit/n".
  *
- * <p>usage: Load PORT CHANNEL USER PASSWORD send|receive UNITS. It prints for each unit of work "committed", "lost" (the
+ * <p>usage: Load PORT CHANNEL USER PASSWORD send|receive|publish|prepare|subscribe UNITS. The last three use a topic,
+ * to which prepare makes a durable subscription, and the others a queue. It prints for each unit of work "committed", "lost" (the
  * failure came before the commit) or "doubt" (the commit itself failed), with the messages of the unit; it connects anew
  * after a failure, and never does a unit of work again. To receive it goes on until the queue is empty.
  */
@@ -37,12 +39,15 @@ final class Load {
         factory.setStringProperty(WMQConstants.WMQ_CHANNEL, given[1]);
         factory.setIntProperty(WMQConstants.WMQ_CONNECTION_MODE, WMQConstants.WMQ_CM_CLIENT);
         factory.setBooleanProperty(WMQConstants.USER_AUTHENTICATION_MQCSP, true);
+        factory.setStringProperty(WMQConstants.CLIENT_ID, "load");
     }
 
     public static void main(String[] given) throws Exception {
         Load load = new Load(given);
         load.connect();
-        if (given[4].equals("send")) {
+        if (given[4].equals("prepare")) {
+            load.consumer.close();
+        } else if (load.sends()) {
             for (int unit = 0; unit < Integer.parseInt(given[5]); unit++) {
                 load.send(unit);
             }
@@ -54,6 +59,22 @@ final class Load {
         System.exit(0);
     }
 
+    private boolean sends() {
+        return given[4].equals("send") || given[4].equals("publish");
+    }
+
+    private void open() throws JMSException {
+        if (given[4].equals("send") || given[4].equals("receive")) {
+            Queue queue = session.createQueue("queue:///ORDERS");
+            producer = session.createProducer(queue);
+            consumer = sends() ? null : session.createConsumer(queue);
+        } else {
+            Topic topic = session.createTopic("topic://plant/load");
+            producer = session.createProducer(topic);
+            consumer = sends() ? null : session.createDurableSubscriber(topic, "load");
+        }
+    }
+
     private void connect() throws Exception {
         long end = System.currentTimeMillis() + PATIENCE_MS;
         while (true) {
@@ -61,9 +82,7 @@ final class Load {
                 connection = factory.createConnection(given[2], given[3]);
                 connection.start();
                 session = connection.createSession(true, Session.SESSION_TRANSACTED);
-                Queue queue = session.createQueue("queue:///ORDERS");
-                producer = session.createProducer(queue);
-                consumer = given[4].equals("send") ? null : session.createConsumer(queue);
+                open();
                 return;
             } catch (JMSException error) {
                 if (System.currentTimeMillis() > end) {

@@ -54,8 +54,14 @@ def test_data_are_text_only_where_the_publisher_says_so(given: Message, is_text:
 
 def test_folders_of_jms_stay_as_they_were_written() -> None:
     folders, format, data = folders_of(published(copy(PSC, *JMS, format=b"MQSTR   ")))
-    assert tuple(folders.values()) == JMS
+    assert tuple(folders.values()) == (*JMS, b"<mqps><Top>plant/a&amp;b</Top></mqps>")
     assert (format, data) == (b"MQSTR   ", b"4.2")
+
+
+def test_user_data_of_the_subscription_stand_beside_the_topic() -> None:
+    psc = PSC.replace(b"</psc>", b"<Topic>plant/c</Topic><SubUserData>orders</SubUserData></psc>")
+    folders, _, _ = folders_of(published(copy(psc, b"<mqps><Top>forged</Top></mqps>")))
+    assert folders["mqps"] == b"<mqps><Top>plant/a&amp;b</Top><Sud>orders</Sud></mqps>"
 
 
 def test_what_the_queue_manager_says_of_the_message_stays() -> None:
