@@ -9,7 +9,7 @@ from spark_audit.custody.copies import Copies
 from spark_audit.custody.expectations import of_application
 from spark_audit.custody.findings import Custody, Finding, message
 from spark_audit.custody.queues import Queues
-from spark_audit.custody.registry import Registry
+from spark_audit.custody.registry import Registry, Subscription
 from spark_audit.custody.retained import Kept, RetainedTopics
 
 Record = Mapping[str, Any]
@@ -26,13 +26,15 @@ class Applications:
         copies: Copies,
         queues: Queues,
         register: Callable[[Record, Lane, Command], None],
+        request: Callable[[list[Subscription]], None],
     ) -> None:
-        """`register` registers a subscriber, as for clients."""
+        """`register` registers a subscriber, as for clients. `request` takes what a ReqUpdate names."""
         self._registry = registry
         self._retained = retained
         self._copies = copies
         self._queues = queues
         self._register = register
+        self._request = request
 
     def command(self, record: Record) -> Iterator[Finding]:
         """The broker took a command."""
@@ -43,6 +45,9 @@ class Applications:
             yield Finding(Custody.COMMANDS, record["sequence"], message(record["message_id"]), wrong)
         if record["command"] == "Publish":
             self._published_by_application(record, command, is_refused=is_refused)
+        elif command is not None and record["command"] == "ReqUpdate" and command.queue_name:
+            # one that is refused for a limit may have brought some copies
+            self._request(self._registry.named(_lane_of(record, command), command))
         elif command is None or is_refused:
             self._registry.is_whole = self._registry.is_whole and is_refused
         elif record["command"] == "DeletePub":
@@ -72,11 +77,13 @@ class Applications:
             self._retained.keep_of(publication, kept, self._registry.rules)
 
     def _registration_of_application(self, record: Record, command: Command) -> None:
-        is_correlated = "CorrelAsId" in command.registration_options
-        lane = lane_of(command.queue_name, record["correlation_id"] if is_correlated else "")
+        lane = _lane_of(record, command)
         if record["command"] == "RegSub":
             self._register(record, lane, command)
         elif record["command"] == "DeregSub":
             self._registry.deregister(lane, command)
-        elif record["command"] == "ReqUpdate":
-            self._retained.promise(self._registry.named(lane, command), self._registry.rules)
+
+
+def _lane_of(record: Record, command: Command) -> Lane:
+    is_correlated = "CorrelAsId" in command.registration_options
+    return lane_of(command.queue_name, record["correlation_id"] if is_correlated else "")

@@ -36,17 +36,19 @@ from spark_audit.custody.refusals import Refused
 from spark_audit.custody.registry import Interest, Subscription
 from spark_audit.custody.replay import Record, Replay
 from spark_audit.custody.retained import Allowed, Kept, Promise
+from spark_audit.custody.retained_copies import Unasked
 from spark_audit.custody.sessions import Session
 from spark_audit.custody.topic_match import Scheme
 
 #: Changes with the parts below, and with what their values mean.
-MEMORY_VERSION: Final = 7
+MEMORY_VERSION: Final = 8
 
 #: What each part of a replay remembers; "" is the replay itself, and a part of a part stands behind a full stop.
 PARTS: Final[dict[str, tuple[str, ...]]] = {
-    "": ("_stream", "_sequence", "_commit", "_promises", "_sent", "_ended", "_doubted", "_last_put"),
+    "": ("_stream", "_sequence", "_commit", "_ended", "_doubted", "_last_put"),
     "_registry": ("rules", "of_lane", "is_whole", "_of_operators"),
-    "_retained": ("_kept", "_allowed", "_long", "is_whole"),
+    "_retained": ("_kept", "_allowed", "_long", "is_whole", "_fewer_us", "_now_us"),
+    "_retained_copies": ("_promises", "_sent", "_unasked", "_prompt", "_requested", "_now_us"),
     "_sessions": ("_of", "_clients", "is_whole"),
     "_lanes": (
         *("owners", "_of_owner", "fresh", "unread", "queues", "_waiting", "_of_lane", "arrived", "_sent", "_last"),
@@ -75,7 +77,8 @@ MADE: Final[dict[str, tuple[str, ...]]] = {
     "_deliveries": ("_lanes", "_granted"),
     "_inventory": ("_sessions", "_registry", "_retained", "_lanes", "_deliveries", "_takes"),
     "_answers": ("_sessions", "_refusals"),
-    "_applications": ("_registry", "_retained", "_copies", "_queues", "_register"),
+    "_retained_copies": ("_registry", "_lanes", "_retained", "_copies"),
+    "_applications": ("_registry", "_retained", "_copies", "_queues", "_register", "_request"),
 }
 _CLASSES: Final = {
     each.__name__: each
@@ -86,7 +89,7 @@ _CLASSES: Final = {
 }
 _FIELDS: Final = {name: tuple(each.name for each in fields(made)) for name, made in _CLASSES.items()}
 _NAMED: Final[dict[str, Callable[[Iterable[Any]], Any]]] = {
-    each.__name__: each._make for each in (Allowed, Finding, Place, Refused, Share)
+    each.__name__: each._make for each in (Allowed, Finding, Place, Refused, Share, Unasked)
 }
 _ENUMS: Final[dict[str, type[Enum]]] = {each.__name__: each for each in (Custody, Scheme)}
 _SEQUENCES: Final[dict[str, type]] = {each.__name__: each for each in (list, tuple, set, frozenset, deque)}

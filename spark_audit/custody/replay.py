@@ -8,7 +8,7 @@ and in the trail of an earlier version, the replay judges only sessions and mess
 """
 
 import json
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final
 
@@ -28,7 +28,8 @@ from spark_audit.custody.places import Rules
 from spark_audit.custody.queues import Queues
 from spark_audit.custody.refusals import Refusals
 from spark_audit.custody.registry import WITHOUT_RETAINED, Registry
-from spark_audit.custody.retained import Kept, Promise, RetainedTopics
+from spark_audit.custody.retained import Kept, RetainedTopics
+from spark_audit.custody.retained_copies import RetainedCopies
 from spark_audit.custody.sessions import WILL_IS_DUE, Sessions, is_on_connection
 from spark_audit.custody.stock import StockTake
 from spark_audit.personal import NAME_PREFIX
@@ -71,24 +72,29 @@ class Replay:
             lanes=self._lanes,
             deliveries=self._deliveries,
         )
+        self._retained_copies = RetainedCopies(
+            registry=self._registry, lanes=self._lanes, retained=self._retained, copies=self._copies
+        )
         self._applications = Applications(
             registry=self._registry,
             retained=self._retained,
             copies=self._copies,
             queues=self._queues,
             register=self._register,
+            request=self._retained_copies.request,
         )
         self._passages = Passages()
         self._confirmations = Confirmations()
         self._refusals = Refusals()
         self._answers = Answers(self._sessions, self._refusals)
-        self._others = self._passages, self._queues, self._inventory, self._confirmations, self._refusals, self._answers
+        self._others = (
+            *(self._passages, self._queues, self._inventory, self._confirmations, self._refusals, self._answers),
+            self._retained_copies,
+        )
         #: The queue of this run's publications.
         self._stream = ""
         self._sequence = 0
         self._commit = Commit(0, {}, {})
-        self._promises: list[tuple[Record, Promise]] = []
-        self._sent: set[tuple[Lane, str]] = set()
         self._ended: list[tuple[Record, str]] = []
         #: Findings that hold if the commit is whole.
         self._doubted: list[Finding] = []
@@ -130,6 +136,8 @@ class Replay:
         self._lanes.forget(self._commit.number)
         self._answers.begin(records[0]["at_us"] or 0)
         self._refusals.begin(self._commit.number, records[0]["at_us"] or 0)
+        self._retained.begin(records[0]["at_us"] or 0)
+        self._retained_copies.begin(records[0]["at_us"] or 0)
         self._begin(records)
         for record in records:
             if record["sequence"] != self._sequence + 1:  # within the commit
@@ -153,7 +161,7 @@ class Replay:
         yield from self._refusals.judged()
         yield from self._doubted
         self._doubted = []
-        yield from self._broken_promises()
+        yield from self._retained_copies.judged()
         yield from self._left_registered()
         yield from self._stock.judged(self._lanes, self._queues)
 
@@ -178,7 +186,7 @@ class Replay:
             part.clear()
         self._last_put.clear()
         self._stock.clear()
-        self._promises, self._ended, self._sent, self._doubted = [], [], set(), []
+        self._ended, self._doubted = [], []
 
     # -- sessions ------------------------------------------------------------------------------------------------------
 
@@ -342,7 +350,7 @@ class Replay:
             promises = self._retained.promise(registered, self._registry.rules)
             is_prompt = self._retained.is_whole and all(each.is_prompt for each in promises)
             self._answers.is_slow = self._answers.is_slow or not is_prompt
-            self._promises += [(record, each) for each in promises if not is_refused]
+            self._retained_copies.promise(record, () if is_refused else promises)
 
     def _deregistered(self, record: Record, command: Command | None) -> None:
         correlation_id, is_refused = record["correlation_id"] or "", self._is_refused(record)
@@ -364,7 +372,7 @@ class Replay:
     def _copied(self, record: Record) -> Iterator[Finding]:
         lane = lane_of(record["queue"], record["correlation_id"])
         if record["is_retained"]:
-            is_persistent = yield from self._copied_retained(record, lane)
+            is_persistent = yield from self._retained_copies.copied(record, lane)
         else:
             yield from self._copies.copy(record)
             yield from self._answers.copied(record["source_message_id"], record)
@@ -391,32 +399,6 @@ class Replay:
             return owner is not None
         known = self._sessions.get(owner.client)
         return known is not None and known.epoch == owner.epoch and known.is_lasting is True
-
-    def _copied_retained(self, record: Record, lane: Lane) -> Generator[Finding, None, bool | None]:
-        """A retained publication was sent. Returns whether it is persistent; None: nobody knows."""
-        source = record["source_message_id"] or ""
-        self._sent.add((lane, source))
-        is_known = lane[0] in self._lanes.queues and lane[1] not in self._lanes.unread and self._retained.is_whole
-        allowed = self._retained.take(lane, source)
-        if allowed is None and is_known:
-            detail = f"a copy of retained message {source}, for which no registration has asked"
-            yield Finding(Custody.RETAINED, record["sequence"], message(record["message_id"]), detail)
-        if allowed is None:
-            return None
-        yield from self._copies.retained(record, lane, is_persistent=allowed.is_persistent)
-        return allowed.is_persistent
-
-    def _broken_promises(self) -> Iterator[Finding]:
-        """Retained publications that were due within this commit to a RegSub of it, and were not sent."""
-        for record, promise in self._promises:
-            if not promise.is_prompt or promise.lane[0] not in self._lanes.queues:
-                continue
-            for message_id in promise.due:
-                if (promise.lane, message_id) not in self._sent:
-                    detail = f"message {message_id} was retained, but was not sent to the new subscription"
-                    subject = session(record["client"], record["session_epoch"])
-                    yield Finding(Custody.RETAINED, record["sequence"], subject, detail)
-        self._promises, self._sent = [], set()
 
     def _delivered(self, record: Record) -> Iterator[Finding]:
         return self._deliveries.deliver(record, self._commit.number)
@@ -473,6 +455,7 @@ class Replay:
         self._queues.end_of_run()
         for lane in self._retained.repeat():  # of what was retained since, too: the command begins anew
             self._retained.promise(list(self._registry.of_lane.get(lane, {}).values()), self._registry.rules)
+        self._retained_copies.start()
         self._copies.start()
         self._confirmations.clear()
         self._refusals.start()

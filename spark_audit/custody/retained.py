@@ -20,6 +20,8 @@ from spark_audit.custody.topic_match import Scheme, topic_matches
 #: The broker sends up to 3 retained publications at once, where its look-up takes 200 steps at most.
 _AT_ONCE: Final = 3
 _STEPS_AT_ONCE: Final = 200
+#: How long the copies of a command may take that found more publications than there are now.
+_FEWER_FOR_US: Final = 600_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,14 @@ class RetainedTopics:
         self._long: dict[Lane, dict[str, bool | None]] = {}
         #: There may be publications that the trail did not tell of.
         self.is_whole = True
+        #: When one was last retained no longer, or may have been.
+        self._fewer_us = -_FEWER_FOR_US
+        self._now_us = 0
 
     def clear(self) -> None:
         """Forgets everything, because records are missing: there may be other publications now."""
         self._kept, self._trees, self._levels = {}, {}, 0
+        self._fewer_us = self._now_us
         self._allowed, self._long, self.is_whole = {}, {}, False
 
     def index(self) -> None:
@@ -105,6 +111,7 @@ class RetainedTopics:
             for topic in self._matching(place, pattern, scheme):
                 is_meant = scheme is not Scheme.CHARACTERS or self._kept[place][topic].is_local == is_local
                 if is_meant and rules.reaches(pattern, topic):
+                    self._fewer_us = self._now_us
                     del self._kept[place][topic]
                     self._levels -= topic.count("/") + 2
                     self._trees[place].remove(topic)
@@ -123,6 +130,7 @@ class RetainedTopics:
 
     def doubt(self) -> None:
         """Any retained publication may be retained no longer."""
+        self._fewer_us = self._now_us
         for place, there in self._kept.items():
             self._kept[place] = {topic: replace(kept, is_certain=False) for topic, kept in there.items()}
 
@@ -147,15 +155,29 @@ class RetainedTopics:
         """What a RegSub or ReqUpdate for subscriptions of one lane promises."""
         return [self._promised(each, rules) for each in subscriptions]
 
-    def _promised(self, subscription: Subscription, rules: Rules) -> Promise:
+    def begin(self, at_us: int) -> None:
+        """A commit begins, whose first record is of this time."""
+        self._now_us = at_us
+
+    def is_prompt_for(self, subscriptions: Iterable[Subscription], rules: Rules) -> bool:
+        """Whether a command for some of these has all its copies in its own commit, now and for a while."""
+        is_steady = self._now_us - self._fewer_us >= _FEWER_FOR_US and self._levels <= _STEPS_AT_ONCE
+        return is_steady and sum(len(self._found(each, rules)) for each in subscriptions) <= _AT_ONCE
+
+    def _found(self, subscription: Subscription, rules: Rules) -> list[Kept]:
+        """What the topics of a subscription retain."""
         interest, place = subscription.interest, subscription.place
         looked_at = tuple(self._kept) if place == UNKNOWN_PLACE else (place, UNKNOWN_PLACE)
-        found = [
+        return [
             self._kept[each][topic]
             for each in looked_at
             for topic in self._matching(each, interest.pattern, subscription.scheme)
             if rules.reaches(interest.pattern, topic)
         ]
+
+    def _promised(self, subscription: Subscription, rules: Rules) -> Promise:
+        interest, place = subscription.interest, subscription.place
+        found = self._found(subscription, rules)
         for kept in found:
             self._allow(subscription.lane, kept.message_id, kept.is_persistent)
         is_sure = place != UNKNOWN_PLACE and subscription.is_certain and not interest.content_filter and self.is_whole

@@ -201,7 +201,8 @@ class Application(_Restless):
         self._command(application, _STREAM, f"MQPSCommand {verb} {option}MQPSTopic {self.chance.choice(_TOPICS)}")
 
     def _register(self, application: Any) -> None:
-        verb, option = self.chance.choice(("RegSub", "RegSub", "DeregSub")), self.chance.choice(_OPTIONS)
+        verb = self.chance.choice(("RegSub", "RegSub", "DeregSub", "ReqUpdate"))
+        option = self.chance.choice(_OPTIONS)
         options = f"MQPSRegOpts {option} " if option and verb == "RegSub" else ""
         topic = self.chance.choice((*_TOPICS, "a/*", "*"))
         self._command(application, _CONTROL, f"MQPSCommand {verb} {options}MQPSQName {self._queue} MQPSTopic {topic}")
