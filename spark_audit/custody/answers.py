@@ -129,7 +129,8 @@ class Answers:
             self._parted.append((record["at_us"] or 0, who, exchanges[-1]))
         clean_start, is_clean = json.loads(record["listed"] or "[null, null]")
         if event in ("opened", "resumed"):
-            for wrong in self._wrong_connack(record, bool(clean_start)):
+            before = self._taken_over.pop(who[0], None)
+            for wrong in self._wrong_connack(record, before, clean_start=bool(clean_start)):
                 yield _found(record, wrong)
             self._connected_us[who[0]] = record["at_us"] or 0
             if (record["protocol_level"] or 0) >= FIRST_LEVEL_WITH_PROPERTIES:
@@ -144,7 +145,8 @@ class Answers:
             self._spoke_5.discard(who)
             self._connected_us.pop(who[0], None)
 
-    def _wrong_connack(self, record: Record, clean_start: bool) -> Iterator[str]:
+    def _wrong_connack(self, record: Record, before: int | None, *, clean_start: bool) -> Iterator[str]:
+        """`before`: the session of the connection that this one took over in this commit."""
         event, told = record["event"], record["codes"]
         if told is None:
             if self._tells:
@@ -158,7 +160,6 @@ class Answers:
             yield f"{event}, and CONNACK has {told}; its flags and code must be {wanted}"
         if event == "resumed" and clean_start:
             yield "resumed, and CONNECT asked for a clean start"
-        before = self._taken_over.get(record["client"])
         if event == "opened" and not clean_start and before is not None:
             yield f"opened anew without a clean start, and session {before} had not ended"
 

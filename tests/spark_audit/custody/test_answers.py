@@ -89,6 +89,19 @@ def _taken_over(clean_start: bool | None, is_clean: bool) -> Scene:
     return scene
 
 
+def _taken_over_twice() -> Scene:
+    """In one commit a clean start ends a session that lasts, and another connection ends the new one."""
+    scene = told("desk")
+    parts = ("taken_over", "ended")
+    scene.commit(
+        *(record("session", client="desk", session_epoch=1, event=each, clean_session=False) for each in parts),
+        connack("desk", session_epoch=2, clean_start=True),
+        *(record("session", client="desk", session_epoch=2, event=each, clean_session=True) for each in parts),
+        connack("desk", session_epoch=3),
+    )
+    return scene
+
+
 # -- SUBACK and UNSUBACK -----------------------------------------------------------------------------------------------
 
 
@@ -370,6 +383,7 @@ TRUE: dict[str, Callable[[], Scene]] = {
     "a session of MQTT 3.1 goes on": lambda: _again("resumed", "0000", 3),
     "a session ends, and the next one begins": lambda: _again("opened", "0000"),
     "a clean start ends a session that lasts": lambda: _taken_over(clean_start=True, is_clean=False),
+    "a session is taken over twice in a commit": _taken_over_twice,
     "a session ends with its connection": lambda: _taken_over(clean_start=None, is_clean=True),
     "a filter is granted": _subscribed,
     "a rule of access refuses a filter": lambda: _subscribed(0x87, 1, "rule#2"),
