@@ -20,13 +20,16 @@ class Commit:
     number: int
     refused: dict[str, int]
     events: dict[tuple[str, int], set[str]]
+    has_stock: bool
 
     @classmethod
     def of(cls, records: list[Record]) -> "Commit":
-        commit = cls(records[0]["batch"], {}, {})
+        commit = cls(records[0]["batch"], {}, {}, has_stock=False)
         for record in records:
             if record["kind"] == Kind.REFUSED and record["message_id"]:
                 commit.refused[record["message_id"]] = record["reason_code"] or 0
+            elif record["kind"] == Kind.STOCK:
+                commit.has_stock = True
             elif record["kind"] == Kind.SESSION:
                 who = record["client"], record["session_epoch"]
                 commit.events.setdefault(who, set()).add(record["event"])

@@ -41,7 +41,7 @@ from spark_audit.custody.sessions import Session
 from spark_audit.custody.topic_match import Scheme
 
 #: Changes with the parts below, and with what their values mean.
-MEMORY_VERSION: Final = 8
+MEMORY_VERSION: Final = 9
 
 #: What each part of a replay remembers; "" is the replay itself, and a part of a part stands behind a full stop.
 PARTS: Final[dict[str, tuple[str, ...]]] = {
@@ -57,7 +57,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "_copies": ("_open", "_orphans", "_lacking", "_persistences", "tells_all", "is_whole"),
     "_copies._equal_names": ("_subscribers", "_filters", "_queue"),
     "_deliveries": ("_filters", "_published", "_commit"),
-    "_stock": ("_sequence", "_number", "_queues", "_depths"),
+    "_stock": ("_sequence", "_number", "_queues", "_depths", "_total", "_wrong", "_is_cut"),
     "_queues": ("_queues", "_of_message", "_doubtful"),
     "_inventory": ("_is_begun", "_listed", "_sessions_before", "_registered_before", "_retained_before"),
     "_passages": ("_waiting", "_last", "_targets"),

@@ -94,7 +94,7 @@ class Replay:
         #: The queue of this run's publications.
         self._stream = ""
         self._sequence = 0
-        self._commit = Commit(0, {}, {})
+        self._commit = Commit(0, {}, {}, has_stock=False)
         self._ended: list[tuple[Record, str]] = []
         #: Findings that hold if the commit is whole.
         self._doubted: list[Finding] = []
@@ -167,7 +167,7 @@ class Replay:
 
     def end(self) -> Iterator[Finding]:
         """Findings at the end of the trail, whose last commit may not be whole."""
-        yield from self._stock.judged(self._lanes, self._queues)
+        yield from self._stock.judged(self._lanes, self._queues, is_whole=False)
         yield from self._passages.left_behind()
 
     def _begin(self, records: list[Record]) -> None:
@@ -450,7 +450,11 @@ class Replay:
     # -- the gateway itself --------------------------------------------------------------------------------------------
 
     def _started(self, record: Record) -> None:
-        self._registry.change_rules(Rules.of(record))
+        rules = Rules.of(record)
+        if rules.are_known and not self._commit.has_stock:  # a version that tells its rules takes stock, too
+            detail = "the gateway starts, and the stock-take of its start is missing"
+            self._doubted.append(Finding(Custody.STOCK, record["sequence"], "stock-take", detail))
+        self._registry.change_rules(rules)
         self._lanes.end_of_run()
         self._queues.end_of_run()
         for lane in self._retained.repeat():  # of what was retained since, too: the command begins anew

@@ -159,7 +159,9 @@ class Scene:
         if waiting:
             of_queue = {"messages": sum(waiting.values()), "subscribers": len(waiting)}
             rows.append(record("stock", event="queue", queue=LANES, **of_queue))
-            rows.append(record("stock", event="subscribers", queue=LANES, messages=0, depths=depths))
+            rows.append(
+                record("stock", event="subscribers", queue=LANES, messages=sum(waiting.values()), depths=depths)
+            )
         self.commit(*rows)
 
 

@@ -49,7 +49,9 @@ class _Desk:
         rows.append(record("stock", event="queues", messages=sum(queues.values()), queues=len(queues)))
         for name, number in queues.items():
             queue = {"LETTERS": _LETTERS, "HELD": "SYSTEM.RFHBRIDGE.HELD"}.get(name, name)
-            rows.append(record("stock", event="queue", queue=queue, messages=number, subscribers=0))
+            rows.append(record("stock", event="queue", queue=queue, messages=number, subscribers=1))
+            depths = [["00" * 24, str(number), "0"]]
+            rows.append(record("stock", event="subscribers", queue=queue, messages=number, depths=depths))
         self.scene.commit(*rows)
         return self
 

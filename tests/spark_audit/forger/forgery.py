@@ -123,10 +123,14 @@ def _set(records: list[Record], places: list[int], operation: Operation, _owners
 
 
 def _add(records: list[Record], places: list[int], operation: Operation, _owners: Mapping[str, str]) -> None:
-    """add: numbers are raised by so much."""
+    """add: numbers are raised by so much; in `depths` that of the first subscriber."""
     for place in places:
         for name, more in operation["add"].items():
-            records[place][name] += more
+            if name == "depths":
+                (lane, number, oldest), *rest = records[place][name]
+                records[place][name] = [[lane, str(int(number) + more), oldest], *rest]
+            else:
+                records[place][name] += more
 
 
 def _without(records: list[Record], places: list[int], operation: Operation, _owners: Mapping[str, str]) -> None:
