@@ -4,8 +4,8 @@
     public-key.txt     the first key of the chain of keys; an anchor only after a comparison with one from elsewhere
     policy.toml        the audit's policy, if there is one
     results/           the files that the audit on Spark wrote, if they are of this trail (seal.py)
-    trail/             segments, digests, time-stamps and torn bytes; each digest stands in front of its time-stamps
-                       and of its segment
+    trail/             receipts of witnesses, then segments, digests, time-stamps and torn bytes; each digest stands in
+                       front of its time-stamps and of its segment
 
 The same files give the same bytes: names in a fixed order, no clock, no owner. Members are copied piece by piece.
 """
@@ -28,6 +28,7 @@ from typing import BinaryIO, Final, Self
 
 from spark_audit.seal import read_seal, why_not_of
 from spark_audit.trail.digest import DIGEST_FOLDER, STAMPS_FOLDER, anchor_key_of, digest_name, stamp_name, stamp_numbers
+from spark_audit.trail.receipt import RECEIPTS_FOLDER, receipts_in
 from spark_audit.trail.segment_forms import COMPRESSED
 from spark_audit.verify.source import DigestFile, SegmentFile, TrailFolder
 
@@ -122,6 +123,9 @@ def _members(contents: PackContents) -> Iterator[tuple[str, bytes | AbstractCont
         yield POLICY, contents.policy.open("rb")
     for path in _files_of(contents.results):
         yield f"{RESULTS}/{path.relative_to(contents.results or path).as_posix()}", path.open("rb")
+    # a receipt stands in front of its digest, and is not of a later one: a digest may come while the trail is packed
+    for name, data in receipts_in(contents.trail):
+        yield f"{TRAIL}/{RECEIPTS_FOLDER}/{name}.json", data
     for entry in source.entries():
         if isinstance(entry, DigestFile):
             yield from stamps.up_to(entry.number - 1)

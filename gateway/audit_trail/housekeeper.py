@@ -200,6 +200,7 @@ def _git_repository(plan: WitnessPlan, trail: Path) -> "Witness":
     return GitRepository(
         plan.name,
         trail.parent / NOTES_FOLDER / f"{plan.name}.git",
+        trail,
         remote=plan.remote,
         branch=plan.branch,
         git_settings_file=plan.git_settings_file,
@@ -220,7 +221,7 @@ def _time_stamp_authority(plan: WitnessPlan, trail: Path) -> "Witness":
     )
 
 
-def _s3_bucket(plan: WitnessPlan, _trail: Path) -> "Witness":
+def _s3_bucket(plan: WitnessPlan, trail: Path) -> "Witness":
     from gateway.audit_trail.witnesses.s3_bucket import S3Bucket
     from gateway.audit_trail.witnesses.s3_objects import Bucket
 
@@ -233,7 +234,7 @@ def _s3_bucket(plan: WitnessPlan, _trail: Path) -> "Witness":
         keep_days=plan.keep_days,
         timeout_s=plan.timeout_s,
     )
-    return S3Bucket(plan.name, place)
+    return S3Bucket(plan.name, place, trail)
 
 
 #: How a witness is made, by its type in the configuration.

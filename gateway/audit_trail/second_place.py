@@ -1,4 +1,4 @@
-"""Copies of closed segments, digests and time-stamps where the writer's fault cannot reach: another disk or machine.
+"""Copies of segments, digests, time-stamps and receipts where the writer's fault cannot reach: another disk or machine.
 
 The second place itself shows what was copied, so nothing about it is kept here. A segment is copied before its digest,
 in the order of the digests; each is written beside its place, read back, synced and renamed.
@@ -23,6 +23,7 @@ from spark_audit.trail.digest import (
     stamp_name,
     stamp_numbers,
 )
+from spark_audit.trail.receipt import RECEIPTS, RECEIPTS_FOLDER, MalformedReceipt, parse_receipt
 
 _CHUNK_BYTES: Final = 1024 * 1024
 _log = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ class SecondPlace:
         self._copied: set[int] | None = None
         #: Every digest up to this number stands there.
         self._through = 0
-        #: When time-stamps were added last, by the folder of their witness.
+        #: When time-stamps were added last, by the folder of their witness, and when receipts were written.
         self._stamped_ns: dict[Path, int] = {}
 
     def has(self, digest_number: int) -> bool:
@@ -101,7 +102,25 @@ class SecondPlace:
                 if number > last:
                     put_in_place(there / stamp_name(number), ((folder / stamp_name(number)).read_bytes(),))
             self._stamped_ns[folder] = changed_ns
+        self._copy_receipts()
         return False
+
+    def _copy_receipts(self) -> None:
+        """Copies the receipts of witnesses that have changed. They speak of digests that were copied before."""
+        for path in (self._trail / RECEIPTS_FOLDER).glob(RECEIPTS):
+            changed_ns = path.stat().st_mtime_ns
+            if self._stamped_ns.get(path) != changed_ns and self._has_digest_of(path):
+                there = self._folder / RECEIPTS_FOLDER
+                there.mkdir(exist_ok=True, mode=0o700)
+                put_in_place(there / path.name, (path.read_bytes(),))
+                self._stamped_ns[path] = changed_ns
+
+    def _has_digest_of(self, receipt: Path) -> bool:
+        """Whether the digest of a receipt is there: it may have come a moment ago."""
+        try:
+            return self.has(parse_receipt(receipt.read_bytes()).number)
+        except MalformedReceipt:
+            return False
 
     def _has_segment(self, digest: Digest) -> bool:
         """Whether a crash came between the copies of a segment and of its digest. Its form may have changed since."""

@@ -8,6 +8,7 @@
     NAME.part                             half-made, and no part of the trail
     digests/NNNNNNNNNNNN.digest           a signed digest
     time-stamps/WITNESS/NNNNNNNNNNNN.tsr  a time-stamp of that digest (RFC 3161)
+    receipts/WITNESS.json                 what a Git repository or a bucket has of the digests
 
 N are decimal digits, 12 of them: the number of the segment or digest, from 1 without gaps. Behind it stand the day and
 hour (UTC) in which the segment was begun. In the order of their names, segments are in the order of their lines.

@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from spark_audit.trail.digest import DIGEST_FOLDER, LARGEST_DIGEST_BYTES, STAMPS_FOLDER, digest_number
+from spark_audit.trail.receipt import LARGEST_RECEIPT_BYTES, RECEIPTS_FOLDER, MalformedReceipt, parse_receipt
 from spark_audit.verify.anchor import Anchor
 from spark_audit.verify.auditors_rule import NO_RULE, AuditorsRule
+from spark_audit.verify.receipts import MOST_RECEIPTS
 from spark_audit.verify.source import BLOCK_BYTES, TORN, DigestFile, Entry, SegmentFile, in_checking_order, segment_file
 from spark_audit.verify.time_stamp import LARGEST_STAMP_BYTES, MOST_WITNESSES, StampedDigest
 from spark_audit.verify.trail import not_evaluable, verify_source
@@ -33,6 +35,8 @@ LARGEST_DIRECTORY_BYTES: Final = 32 * 1024 * 1024
 MOST_OTHER_MEMBERS: Final = 10_000
 #: A time-stamp: the name of the witness, and the number of the digest.
 _STAMP: Final = re.compile(rf"{TRAIL}{STAMPS_FOLDER}/([a-z0-9_-]{{1,32}})/([0-9]{{12}})\.tsr")
+#: A receipt: the name of the witness.
+_RECEIPT: Final = re.compile(rf"{TRAIL}{RECEIPTS_FOLDER}/([a-z0-9_-]{{1,32}})\.json")
 _TOO_MANY_WITNESSES: Final = f"it has time-stamps of more than {MOST_WITNESSES} witnesses"
 _TAR_BLOCK: Final = 512
 #: A tar is filled up to a multiple of 10,240 bytes, or as many as `tar -b` says.
@@ -69,6 +73,12 @@ def packed_stamps(path: Path) -> Iterator[StampedDigest]:
     """Every digest of a pack, or that a time-stamp in it names, ascending. Raises UnusablePack and OSError."""
     with path.open("rb") as file:
         yield from open_pack(file).stamped()
+
+
+def packed_receipts(path: Path) -> tuple[list[tuple[str, bytes]], dict[int, bytes]]:
+    """Witness and bytes of each receipt in a pack, and the digests that they name. Raises UnusablePack and OSError."""
+    with path.open("rb") as file:
+        return open_pack(file).receipts()
 
 
 def open_pack(file: BinaryIO) -> "ZipPack | TarPack":
@@ -115,6 +125,14 @@ class ZipPack:
             told = replies.get(number, {}).items()
             read = {who: self._beginning(member, LARGEST_STAMP_BYTES + 1) for who, member in told}
             yield StampedDigest(number=number, data=data, replies=read)
+
+    def receipts(self) -> tuple[list[tuple[str, bytes]], dict[int, bytes]]:
+        """See packed_receipts."""
+        named = sorted((found[1], name) for name in self._members if (found := _RECEIPT.fullmatch(name)))
+        read = [(who, self._beginning(name, LARGEST_RECEIPT_BYTES + 1)) for who, name in named[: MOST_RECEIPTS + 1]]
+        wanted = {_number_in(data) for _, data in read}
+        digests = {number: name for name in self._members if (number := _digest_number(name)) in wanted and number}
+        return read, {number: self._beginning(name, LARGEST_DIGEST_BYTES + 1) for number, name in digests.items()}
 
     def _beginning(self, name: str, size: int) -> bytes:
         with self._opened(name) as file:
@@ -199,6 +217,23 @@ class TarPack:
             current = following
         if current.number:
             yield current
+
+    def receipts(self) -> tuple[list[tuple[str, bytes]], dict[int, bytes]]:
+        """See packed_receipts: receipts stand in front of all digests."""
+        read: list[tuple[str, bytes]] = []
+        digests: dict[int, bytes] = {}
+        wanted: set[int | None] | None = None
+        for name, member in _tar_members(self._file):
+            if found := _RECEIPT.fullmatch(name):
+                if wanted is not None:
+                    raise UnusablePack(f"{name} comes behind a digest")
+                if len(read) <= MOST_RECEIPTS:
+                    read.append((found[1], member.read(LARGEST_RECEIPT_BYTES + 1)))
+            elif number := _digest_number(name):
+                wanted = {_number_in(data) for _, data in read} if wanted is None else wanted
+                if number in wanted:
+                    digests[number] = member.read(LARGEST_DIGEST_BYTES + 1)
+        return read, digests
 
 
 class _StampOrder:
@@ -352,6 +387,14 @@ def _check_name(name: str) -> None:
 
 def _digest_number(name: str) -> int | None:
     return digest_number(name.removeprefix(_DIGESTS)) if name.startswith(_DIGESTS) else None
+
+
+def _number_in(receipt: bytes) -> int | None:
+    """The number of the digest that a receipt names; None if it cannot be read."""
+    try:
+        return parse_receipt(receipt).number
+    except MalformedReceipt:
+        return None
 
 
 def _segment(name: str, opened: Callable[[], AbstractContextManager[BinaryIO]]) -> SegmentFile | None:

@@ -63,6 +63,7 @@ class Finding(StrEnum):
     REMOVED_TOO_EARLY = "removed too early"
     STALE_TRAIL = "stale trail"
     WRONG_TIME_STAMP = "wrong time-stamp"
+    WRONG_RECEIPT = "wrong receipt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

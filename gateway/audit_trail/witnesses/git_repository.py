@@ -1,6 +1,7 @@
 """A witness that is a branch of a Git repository: one commit for each submission, pushed and never forced.
 
-Each digest is a file `digests/NNNNNNNNN/NNNNNNNNNNNN.digest`, in folders of a thousand. The commits are made in a bare
+Each digest is a file `digests/NNNNNNNNN/NNNNNNNNNNNN.digest`, in folders of a thousand. A receipt of the last commit
+that was pushed lies in the trail (spark_audit/trail/receipt.py). The commits are made in a bare
 repository beside the trail, so a push is tried again without making them anew. `check` tries to replace the branch's
 last commit by another one with the same files, and then to delete the branch. Both must be refused. If the remote
 accepts one of them, the branch is put back at once, and this is no witness.
@@ -9,6 +10,7 @@ Every call of git has a limit of time, of its output, and of the size of the fil
 """
 
 import contextlib
+import hashlib
 import os
 import secrets
 from collections.abc import Mapping
@@ -16,9 +18,11 @@ from pathlib import Path
 from typing import Final
 
 from gateway.audit_trail.child import ProgramFailed, output_of
+from gateway.audit_trail.durable_file import put_in_place
 from gateway.audit_trail.witnesses.witness import Witnessed, WitnessError, WorthlessWitness, operation_of
 from mq_adapters.embedded.store.files import make_folder
 from spark_audit.trail.digest import DIGEST_FOLDER, digest_number, digest_place
+from spark_audit.trail.receipt import GitReceipt, receipt_bytes, receipt_path
 
 #: What git may write into one file, blocks of 512 bytes: a branch with 350,000 digests (ten years) has 100 MB.
 _MOST_FILE_BLOCKS: Final = 2 * 1024 * 1024
@@ -34,10 +38,19 @@ class GitRepository:
     kind: Final = "git"
 
     def __init__(
-        self, name: str, folder: Path, *, remote: str, branch: str, git_settings_file: str = "", timeout_s: float = 60.0
+        self,
+        name: str,
+        folder: Path,
+        trail: Path,
+        *,
+        remote: str,
+        branch: str,
+        git_settings_file: str = "",
+        timeout_s: float = 60.0,
     ) -> None:
         self.name = name
         self._folder = folder
+        self._receipt = receipt_path(trail, name)
         self._remote = remote
         self._ref = f"refs/heads/{branch}"
         self._git_settings = git_settings_file or os.devnull
@@ -71,8 +84,23 @@ class GitRepository:
         files = [(digest_place(number), data) for number, data in digests.items()]
         self._import(files, f"Digests {first} to {last}" if first < last else f"Digest {last}")
         self._push(f"{self._ref}:{self._ref}")
+        self._write_receipt(last, digests[last])
 
     # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _write_receipt(self, number: int, digest: bytes) -> None:
+        """The objects of Git from the commit that was pushed down to a digest."""
+        folders = digest_place(number).split("/")[:-1]
+        places = ["/".join(folders[:depth]) for depth in range(len(folders) + 1)]
+        receipt = GitReceipt(
+            number=number,
+            sha256=hashlib.sha256(digest).hexdigest(),
+            ref=self._ref,
+            commit=self._git("cat-file", "commit", self._ref),
+            trees=tuple(self._git("cat-file", "tree", f"{self._ref}:{place}") for place in places),
+        )
+        make_folder(self._receipt.parent)
+        put_in_place(self._receipt, (receipt_bytes(receipt),))
 
     def _prepare(self) -> None:
         make_folder(self._folder.parent)

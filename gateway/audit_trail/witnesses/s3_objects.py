@@ -12,7 +12,8 @@ whole however long they are. The program may have so much memory and no more.
     python -P -m gateway.audit_trail.witnesses.s3_objects
 
 Standard input has one JSON object: `place` (the fields of Bucket), `call` (check, last or put) and for put `digests`, a
-list of numbers and texts. The output is one, too: `number` and `data` for last, `problem` for check ("": none).
+list of numbers and texts. The output is one, too: `number` and `data` for last, `problem` for check ("": none), and for
+put `key`, `version_id` and `locked_until` of the last digest.
 Source: Amazon S3 API Reference (PutObject, ListObjectVersions, GetObjectLockConfiguration).
 """
 
@@ -82,8 +83,11 @@ class S3Objects:
             self._call("delete_object", Key=self._key(_PROBE), VersionId=version)
         return "" if self._is_locked(_PROBE, version, until) else "the bucket lets a locked version be removed"
 
-    def put(self, digests: Mapping[int, bytes]) -> None:
-        """Puts digests one after the other, each under its lock. What was put before an error stays."""
+    def put(self, digests: Mapping[int, bytes]) -> dict[str, str]:
+        """Puts digests one after the other, each under its lock. What was put before an error stays.
+
+        Returns key, version_id and locked_until of the last one, as a receipt has them.
+        """
         until = datetime.now(UTC) + timedelta(days=self._place.keep_days)
         version = ""
         for number in sorted(digests):
@@ -91,6 +95,7 @@ class S3Objects:
         last = digest_place(max(digests))
         if not self._is_locked(last, version, until):
             raise BucketError(f"the bucket has not locked {last} in {_COMPLIANCE} mode until {until:%Y-%m-%d}")
+        return {"key": self._key(last), "version_id": version, "locked_until": f"{until:%Y-%m-%dT%H:%M:%SZ}"}
 
     def last(self) -> tuple[int, bytes]:
         """Number and bytes of the last digest, by its earliest version; 0 if there is none."""
@@ -240,8 +245,7 @@ def answer_to(request: Mapping[str, Any]) -> dict[str, Any]:
     if call == "check":
         return {"problem": objects.problem()}
     if call == "put":
-        objects.put({number: text.encode() for number, text in request["digests"]})
-        return {}
+        return dict(objects.put({number: text.encode() for number, text in request["digests"]}))
     number, data = objects.last()
     return {"number": number, "data": data.decode(errors="replace")}
 

@@ -14,6 +14,7 @@ from gateway.cli.durations import seconds_of
 from gateway.cli.settings_options import ConfigOption, DataOption, JsonOption, folder_here, settings_for
 from gateway.cli.terminal import Json, counted, write_json, write_line
 from spark_audit.options import DIGESTS, PUBLIC_KEY
+from spark_audit.trail.receipt import receipts_in
 
 if TYPE_CHECKING:
     from spark_audit.verify import Anchor, AuditorsRule, Verification
@@ -72,7 +73,8 @@ def verify(
     The command checks every hash, link, number, digest and signature, and names missing records and changed lines. The
     verdict is `anchored` if you give --public-key or --digests that were kept elsewhere, else `consistent, not
     anchored`. It is `restored` if the trail itself records a gap that the policy does not name. --keep-at-least and
-    --not-older-than apply your own rule, whatever the gateway announced. Exit code 0: anchored or consistent; 1:
+    --not-older-than apply your own rule, whatever the gateway announced. Receipts of Git and S3 witnesses are held
+    against the digests. Exit code 0: anchored or consistent; 1:
     violated or restored; 2: not evaluable; 3: wrong use.
     """
     from spark_audit.verify import Anchor, UnusableAnchor
@@ -88,6 +90,7 @@ def verify(
     if proof is not None:
         _verify_proof(proof, anchor, as_json=as_json)
     verification = _verification(evidence, data, config, anchor, accepted, rule)
+    verification = _with_receipts(verification, evidence, data, config)
     if time_stamps is not None:
         verification = _with_stamps(verification, evidence, data, config, time_stamps)
     if as_json:
@@ -115,6 +118,24 @@ def _check_use(evidence: Path | None, data: Path | None, digests: Path | None, p
 def _check_use_of_stamps(proof: Path | None, time_stamps: Path | None) -> None:
     if time_stamps is not None and proof is not None:
         raise typer.BadParameter("--time-stamps is for a trail or a pack; a proof has no time-stamps")
+
+
+def _with_receipts(
+    verification: "Verification", evidence: Path | None, data: Path | None, config: Path | None
+) -> "Verification":
+    """What Git and S3 witnesses have, as far as nobody has to be asked."""
+    from gateway.audit_trail.exporter import TRAIL_FOLDER
+    from spark_audit.verify.packed_trail import UnusablePack, packed_receipts
+    from spark_audit.verify.receipts import digest_in, with_receipts
+
+    try:
+        if evidence is not None and evidence.is_file():
+            receipts, digests = packed_receipts(evidence)
+            return with_receipts(verification, receipts, digests.get)
+        trail = settings_for(config, data).data / TRAIL_FOLDER if evidence is None else trail_in(evidence)
+        return with_receipts(verification, receipts_in(trail), partial(digest_in, trail))
+    except (UnusablePack, OSError):
+        return verification  # what cannot be read was said before
 
 
 def _with_stamps(

@@ -17,6 +17,7 @@ from gateway.audit_trail.witnesses.git_repository import GitRepository
 from gateway.audit_trail.witnesses.witness import WitnessError, Witnessing, WorthlessWitness
 from mq_adapters.plausible_clock import PlausibleClock
 from spark_audit.trail.digest import DIGEST_FOLDER, digest_name
+from spark_audit.trail.receipt import GitReceipt, parse_receipt, receipt_path
 from spark_audit.trail.witness_note import note_path, read_note
 from spark_audit.verify import Anchor, Finding, Verdict, verify
 from tests.gateway.audit_trail.conftest import batches, clock, folder  # noqa: F401
@@ -45,7 +46,9 @@ def _close(trail: Trail, batches, count: int = 1) -> None:  # noqa: F811
 
 
 def _witnessing(trail: Trail, remote: Path, name: str = "office") -> Witnessing:
-    repository = GitRepository(name, trail.folder.parent / f"{name}.git", remote=str(remote), branch="plant")
+    repository = GitRepository(
+        name, trail.folder.parent / f"{name}.git", trail.folder, remote=str(remote), branch="plant"
+    )
     return Witnessing(repository, trail.folder, trail.digests)
 
 
@@ -66,6 +69,11 @@ def test_every_digest_goes_to_the_branch_as_it_is(folder, clock, batches, remote
         assert note is not None
         assert (note.number, note.failure, note.risk) == (3, "", "")
         assert note.digest_at_us == read_digest(trail.digests.folder, 3)[0].until_us
+        receipt = parse_receipt(receipt_path(folder, "office").read_bytes())
+        assert isinstance(receipt, GitReceipt)
+        assert (receipt.number, receipt.ref) == (3, "refs/heads/plant")
+        commit = subprocess.run(["git", "-C", remote, "cat-file", "commit", "plant"], check=True, capture_output=True)
+        assert receipt.commit == commit.stdout
 
 
 def test_a_kill_before_the_note_repeats_nothing_that_the_remote_has(folder, clock, batches, remote) -> None:  # noqa: F811
@@ -134,7 +142,7 @@ def test_a_remote_that_is_away_is_tried_again_later(folder, clock, batches, remo
     with Trail.open(folder, now=clock) as trail:
         _close(trail, batches)
         away = remote.rename(remote.with_name("away"))
-        repository = GitRepository("office", folder.parent / "office.git", remote=str(remote), branch="plant")
+        repository = GitRepository("office", folder.parent / "office.git", folder, remote=str(remote), branch="plant")
         task = Witnessing(repository, folder, trail.digests, monotonic=lambda: moments[0])
         with pytest.raises(WitnessError, match="git ls-remote"):
             task.step()
@@ -152,6 +160,7 @@ def test_a_remote_that_never_answers_is_given_up(folder, clock, batches, tmp_pat
     repository = GitRepository(
         "office",
         tmp_path / "o.git",
+        tmp_path,
         remote="ssh://localhost/x",
         branch="b",
         git_settings_file=str(settings),
@@ -170,7 +179,7 @@ from gateway.audit_trail.witnesses import git_repository
 git_repository._AFTER_US_S = 0.1
 folder, settings = Path(sys.argv[1]), sys.argv[2]
 git_repository.GitRepository(
-    "office", folder, remote="ssh://localhost/x", branch="b", git_settings_file=settings, timeout_s=1.0
+    "office", folder, folder, remote="ssh://localhost/x", branch="b", git_settings_file=settings, timeout_s=1.0
 ).last()
 """
 

@@ -19,6 +19,7 @@ from gateway.audit_trail.witnesses.s3_objects import Bucket, BucketError, S3Obje
 from gateway.audit_trail.witnesses.witness import Witnessed, WitnessError, Witnessing, WorthlessWitness
 from mq_adapters.plausible_clock import PlausibleClock
 from spark_audit.trail.digest import digest_name, digest_place
+from spark_audit.trail.receipt import BucketReceipt, parse_receipt, receipt_path
 from spark_audit.trail.witness_note import note_path, read_note
 from spark_audit.verify import Anchor, Verdict, verify
 from tests.gateway.audit_trail.conftest import batches, clock, folder  # noqa: F401
@@ -77,7 +78,7 @@ def _key(number: int) -> str:
 def test_each_digest_is_an_object_that_nobody_removes_before_its_time(trail, close, place, server) -> None:
     close(2)
     before = datetime.now(UTC)
-    task = Witnessing(S3Bucket("vault", place), trail.folder, trail.digests)
+    task = Witnessing(S3Bucket("vault", place, trail.folder), trail.folder, trail.digests)
     assert task.step()
     assert not task.step()
     close()
@@ -99,18 +100,25 @@ def test_each_digest_is_an_object_that_nobody_removes_before_its_time(trail, clo
     note = read_note(note_path(trail.folder, "vault"))
     assert note is not None
     assert (note.kind, note.number, note.failure, note.risk) == ("s3", 3, "", "")
+    receipt = parse_receipt(receipt_path(trail.folder, "vault").read_bytes())
+    assert isinstance(receipt, BucketReceipt)
+    assert (receipt.number, receipt.bucket, receipt.key) == (3, place.bucket, _key(3))
+    assert receipt.version_id == versions[_key(3)][0]
+    told = server.client.head_object(Bucket=place.bucket, Key=receipt.key, VersionId=receipt.version_id)
+    locked_until = datetime.fromisoformat(receipt.locked_until)
+    assert abs(told["ObjectLockRetainUntilDate"] - locked_until) < timedelta(seconds=2)
 
 
 def test_its_program_takes_no_code_from_the_folder_that_the_gateway_runs_in(place, tmp_path, monkeypatch) -> None:
     (tmp_path / "gateway").mkdir()
     (tmp_path / "gateway" / "__init__.py").write_text("raise SystemExit('a stranger has put this here')")
     monkeypatch.chdir(tmp_path)
-    S3Bucket("vault", place).check()
+    S3Bucket("vault", place, tmp_path).check()
 
 
 def test_the_first_version_counts_whatever_was_put_over_it_or_deleted(trail, close, place, server, tmp_path) -> None:
     close(3)
-    witness = S3Bucket("vault", place)
+    witness = S3Bucket("vault", place, trail.folder)
     assert Witnessing(witness, trail.folder, trail.digests).step()
     server.client.put_object(Bucket=place.bucket, Key=_key(3), Body=b"forged")
     server.client.put_object(Bucket=place.bucket, Key=_key(2), Body=b"forged")
@@ -129,7 +137,7 @@ def test_the_first_version_counts_whatever_was_put_over_it_or_deleted(trail, clo
 
 def test_a_trail_that_was_written_anew_is_found_by_the_bucket(trail, close, place, tmp_path) -> None:
     close(2)
-    assert Witnessing(S3Bucket("vault", place), trail.folder, trail.digests).step()
+    assert Witnessing(S3Bucket("vault", place, trail.folder), trail.folder, trail.digests).step()
     fetch_digests(place, tmp_path / "copies")
     (trail.digests.folder / digest_name(2)).unlink()
     result = verify(trail.folder, Anchor.read(digests=tmp_path / "copies"))
@@ -140,7 +148,7 @@ def test_a_trail_that_was_written_anew_is_found_by_the_bucket(trail, close, plac
 def test_a_bucket_without_object_lock_gets_no_digest(trail, close, place, server) -> None:
     close()
     open_bucket = server.bucket(f"{place.bucket}-open", is_locking=False)
-    task = Witnessing(S3Bucket("vault", replace(place, bucket=open_bucket)), trail.folder, trail.digests)
+    task = Witnessing(S3Bucket("vault", replace(place, bucket=open_bucket), trail.folder), trail.folder, trail.digests)
     with pytest.raises(WorthlessWitness, match="has no object lock"):
         task.step()
     assert server.versions(open_bucket) == {}
@@ -186,7 +194,7 @@ def test_a_lock_that_ends_too_early_is_found(trail, close, place, monkeypatch) -
 
 def test_a_repeated_submission_does_no_harm_and_one_in_the_middle_goes_on(trail, close, place) -> None:
     close(3)
-    witness = S3Bucket("vault", place)
+    witness = S3Bucket("vault", place, trail.folder)
     witness.submit({1: _digest(trail, 1), 2: _digest(trail, 2)})
     witness.submit({2: _digest(trail, 2)})
     task = Witnessing(witness, trail.folder, trail.digests)
@@ -228,7 +236,7 @@ def test_a_bucket_that_is_away_delays_nothing_and_its_freshness_falls(trail, clo
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     close()
     changed, words = AWAY[case]
-    task = Witnessing(S3Bucket("vault", replace(place, **changed)), trail.folder, trail.digests)
+    task = Witnessing(S3Bucket("vault", replace(place, **changed), trail.folder), trail.folder, trail.digests)
     with pytest.raises(WitnessError, match=words):
         task.step()
     assert (task.note.number, bool(task.note.failure)) == (0, True)
@@ -251,13 +259,13 @@ class _Flood(http.server.BaseHTTPRequestHandler):
         return
 
 
-def test_an_answer_without_an_end_costs_bounded_memory_and_time(place) -> None:
+def test_an_answer_without_an_end_costs_bounded_memory_and_time(place, tmp_path) -> None:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Flood)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         flooded = replace(place, endpoint=f"http://127.0.0.1:{server.server_port}")
         with pytest.raises(WitnessError, match=r"the answer is too long|took more than"):
-            S3Bucket("vault", flooded).last()
+            S3Bucket("vault", flooded, tmp_path).last()
     finally:
         server.shutdown()
         server.server_close()
