@@ -34,6 +34,10 @@ _DATA_KEYS = frozenset({"StringData", "IntData"})
 _BEFORE_TOPIC = ("StreamName", "QName", "QMgrName")
 _AFTER_TOPIC = ("SubPoint", "Filter", "PubTime", "SeqNum", "SubName", "SubIdentity", "SubUserData")
 TEXT_KEYS = (*_BEFORE_TOPIC, *_AFTER_TOPIC)
+#: The names of parameters in psc, in MQRFH without MQPS, and of either in small letters.
+_NAMES_OF_PARAMETERS = frozenset(
+    name.removeprefix("MQPS").lower() for names in ROWS_BY_NAME.values() for name in names
+) | frozenset(key.lower() for key in ROWS_BY_KEY)
 _BLANK_PADDED_KEYS = frozenset(_BEFORE_TOPIC)
 
 
@@ -142,9 +146,15 @@ class _Gathered:
             self._texts[key] = value.rstrip(" ") if key in _BLANK_PADDED_KEYS else value
 
     def _add_own_pair(self, name: str, value: str) -> None:
-        if self._dialect is Dialect.MQRFH2 or self.verb != "Publish" or name.startswith("MQ"):
+        """A publisher's own name. In psc it means nothing to a broker, which leaves it where it stands.
+
+        IBM's JMS client writes UNIQUE_CONNECTION_ID there. A name that some header has for a parameter is a mistake.
+        """
+        is_mistaken = self._dialect is Dialect.MQRFH2 and name.lower() in _NAMES_OF_PARAMETERS
+        if self.verb != "Publish" or name.startswith("MQ") or is_mistaken:
             raise _parameter_error(name, f"is not a parameter of {self.verb}")
-        self._data.append((name, value))
+        if self._dialect is Dialect.MQRFH:
+            self._data.append((name, value))
 
     def parameters(self) -> Parameters:
         return Parameters(

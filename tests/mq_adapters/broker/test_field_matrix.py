@@ -33,7 +33,7 @@ FIELDS = (
     ("MQPSSubName", "SubName", "n", "- - O O O - -"),
     ("MQPSSubIdentity", "SubIdentity", "i", "- - O O O - -"),
     ("MQPSSubUserData", "SubUserData", "u", "O - O - - - -"),
-    ("MQPSNothing", "Nothing", "x", "- - - - - - -"),
+    ("MQPSNothing", "MQPSNothing", "x", "- - - - - - -"),
 )
 CELLS = [
     (format, verb, v1 if format == "MQRFH" else v2, value, cell)

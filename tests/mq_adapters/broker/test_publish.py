@@ -466,3 +466,16 @@ def test_subscriber_queue_that_comes_late_is_served_from_then_on(station):
     station.engine._queues["NEW"] = queue
     station.publish(header, b"2")
     assert station.bodies("NEW") == [station.mqrfh2(header, body=b"2")]
+
+
+def test_a_publishers_own_name_stands_in_psc_and_is_not_converted(station):
+    """IBM's JMS client (provider version 6, BROKERVER V2) writes UNIQUE_CONNECTION_ID behind the topic."""
+    station.subscribe_new("a")
+    station.subscribe_old("a")
+    own = "<UNIQUE_CONNECTION_ID>414D51</UNIQUE_CONNECTION_ID>"
+    header = f"<psc><Command>Publish</Command><Topic>a</Topic>{own}</psc>"
+    station.publish(header, b"x")
+    assert station.bodies("NEW") == [station.mqrfh2(header, body=b"x")]
+    assert station.bodies("OLD") == [station.mqrfh("MQPSCommand Publish MQPSTopic a", b"x")]
+    (delivery,) = [copy for _, _, copy in station.listener.copies if copy.queue_name == "OLD"]
+    assert [name for name, _ in delivery.dropped] == ["UNIQUE_CONNECTION_ID"]
