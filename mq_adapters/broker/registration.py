@@ -21,10 +21,10 @@ from mappings.reasons import Reason
 from mq_adapters.broker.responses import CommandRefusal
 from mq_adapters.broker.subscription import Subscription
 
-_JOIN: Final = RegistrationOption.JOIN_SHARED | RegistrationOption.JOIN_EXCLUSIVE
+JOIN: Final = RegistrationOption.JOIN_SHARED | RegistrationOption.JOIN_EXCLUSIVE
 #: Options of the command alone, which are not attributes of the subscription.
 _OF_THE_COMMAND: Final = (
-    _JOIN | RegistrationOption.ADD_NAME | RegistrationOption.NO_ALTERATION | RegistrationOption.FULL_RESPONSE
+    JOIN | RegistrationOption.ADD_NAME | RegistrationOption.NO_ALTERATION | RegistrationOption.FULL_RESPONSE
 )
 #: The prefix of reserved SubNames (WebSphere MQ V6 Publish/Subscribe User's Guide).
 _RESERVED_NAMES: Final = "MQ"
@@ -78,7 +78,7 @@ def _joined(existing: Subscription | None, command: RegisterSubscriber) -> tuple
     is_exclusive = existing is not None and existing.is_exclusive
     options, identity = command.registration_options, command.subscription_identity
     others = tuple(held for held in joined if held != identity)
-    if options & _JOIN:
+    if options & JOIN:
         assert identity is not None  # the reader refuses a command that joins without SubIdentity
         if is_exclusive and others:
             raise CommandRefusal(Reason.MQRCCF_SUBSCRIPTION_LOCKED, *_identity_field(command))

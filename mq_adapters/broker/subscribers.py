@@ -23,7 +23,7 @@ from mappings.headers.name_value import NameValues
 from mappings.reasons import Reason
 from mappings.table import Dialect
 from mq_adapters.broker.full_response import full_response
-from mq_adapters.broker.registration import CheckedRegistration, attributes_of, check_name, registration
+from mq_adapters.broker.registration import JOIN, CheckedRegistration, attributes_of, check_name, registration
 from mq_adapters.broker.responses import CommandRefusal
 from mq_adapters.broker.subscription import Identity, Interest, Subscription
 from mq_adapters.broker.subscriptions import Owner, SpaceSubscriptions, SubscriptionRegistry
@@ -92,6 +92,9 @@ class SubscriberCommands:
     def register(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> Done:
         """RegSub: adds or updates the subscriptions."""
         stream_name = self._spaces.stream_of_command(command.stream_name)
+        named = self._joined_by_name(stream_name, command)
+        if named is not None:
+            return self._join(unit, named, message.descriptor, command)
         identity = self._identity(message.descriptor, command)
         self._spaces.check_patterns(command.topics, dialect)
         self._check_permission(stream_name, command.topics, dialect)
@@ -118,6 +121,29 @@ class SubscriberCommands:
             fields=full_response(registered, command),
             warnings=tuple(warnings),
             to_update=() if command.registration_options & _WITHOUT_RETAINED else tuple(registered),
+        )
+
+    def _joined_by_name(self, stream_name: str, command: RegisterSubscriber) -> Subscription | None:
+        """The subscription that a SubIdentity joins by its SubName, whatever else the command says; None: none.
+
+        IBM's JMS client takes hold of a durable subscription so, to end it: its command has a topic that nobody uses.
+        """
+        options, name = command.registration_options, command.subscription_name
+        if name is None or not (options & RegistrationOption.NO_ALTERATION and options & JOIN):
+            return None
+        return self._registry.space(self._spaces.space(stream_name)).named(name)
+
+    def _join(
+        self, unit: UnitOfWork, existing: Subscription, descriptor: MessageDescriptor, command: RegisterSubscriber
+    ) -> Done:
+        _check_owners((existing.owner,), descriptor, command, Reason.MQRCCF_DUPLICATE_IDENTITY)
+        checked = registration(existing, existing, command)
+        if checked.subscription is not existing:
+            self._registry.put(unit, checked.subscription)
+        already = ResponseReason(reason_code=Reason.MQRCCF_ALREADY_JOINED, fields=(("Topic", existing.topic),))
+        return Done(
+            fields=full_response([checked.subscription], command),
+            warnings=(already,) if checked.has_joined_before else (),
         )
 
     def deregister(self, unit: UnitOfWork, message: Message, command: DeregisterSubscriber, dialect: Dialect) -> Done:

@@ -180,7 +180,7 @@ def _read(header: str, name: str, ccsid: int, encoding: int) -> Command | None:
         registration_options=meaning.options("RegOpt"),
         publication_options=meaning.options("PubOpt"),
         delete_options=meaning.options("DelOpt"),
-        queue_name="".join(meaning.values("QName")[:1]),
+        queue_name="".join(meaning.values("QName")[:1]).rstrip(" "),  # JMS fills it up to 48 characters
         others=meaning.unmapped,
         meaning=meaning,
     )

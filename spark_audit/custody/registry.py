@@ -22,6 +22,7 @@ from spark_audit.custody.topic_match import PatternIndex, Scheme, topic_matches
 
 #: Options of the command alone, which a subscription does not keep.
 _OF_THE_COMMAND: Final = frozenset({"JoinShared", "JoinExcl", "AddName", "NoAlter", "FullResp", "CorrelAsId"})
+_JOINING: Final = frozenset({"JoinShared", "JoinExcl"})
 #: MQRCCF_TOPIC_ERROR and MQRCCF_NOT_REGISTERED.
 TOPIC_ERROR: Final = 3072
 NOT_REGISTERED: Final = 3073
@@ -135,7 +136,14 @@ class Registry:
         yield from found.items()
 
     def register(self, lane: Lane, command: Command, *, may_expire: bool = False) -> list[Subscription]:
-        """A RegSub. Returns the subscriptions of its topics as they are now. No record tells when they expire."""
+        """A RegSub. Returns the subscriptions of its topics as they are now. No record tells when they expire.
+
+        One that joins a subscription by its SubName changes nothing that copies depend on, and has no topics.
+        """
+        if self._joins_by_name(command):
+            if self._has_name(command):
+                return []
+            may_expire = may_expire or not self.is_whole
         registered = []
         for topic in command.topics:
             stream = command.other("StreamName") or DEFAULT_STREAM
@@ -158,6 +166,15 @@ class Registry:
             self._put(made)
             registered.append(made)
         return registered
+
+    def _has_name(self, command: Command) -> bool:
+        name, space = command.other("SubName"), self.rules.space(command.other("StreamName") or DEFAULT_STREAM)
+        return any(each.name == name and each.interest.space == space for each in self._everyone())
+
+    @staticmethod
+    def _joins_by_name(command: Command) -> bool:
+        options = command.registration_options
+        return command.other("SubName") is not None and "NoAlter" in options and not options.isdisjoint(_JOINING)
 
     def deregister(self, lane: Lane, command: Command) -> None:
         """A DeregSub: ends subscriptions. Where a SubIdentity leaves, others may still hold the subscription."""

@@ -275,3 +275,38 @@ def test_joined_subscription_delivers_one_copy(station):
         station.subscribe_new("a", f"<RegOpt>JoinShared</RegOpt><SubIdentity>{identity}</SubIdentity>")
     station.publish("MQPSCommand Publish MQPSTopic a")
     assert len(station.take_all("NEW")) == 1
+
+
+def test_a_command_joins_by_name_whatever_topic_and_queue_it_says(station):
+    """IBM's JMS client (provider version 6) takes hold of a durable subscription so before it ends it."""
+    durable = "<RegOpt>1409025</RegOpt><SubName>JMS:QM1:c:kept</SubName><SubIdentity>&lt;null&gt;</SubIdentity>"
+    station.control(
+        f"<psc><Command>RegSub</Command>{durable}<QName>NEW</QName><Topic>a/#</Topic></psc>", correl_id=b"c" * 24
+    )
+    station.bodies("REPLY")
+    unknown = durable.replace("1409025", "1409024")
+    station.control(f"<psc><Command>RegSub</Command>{unknown}<Topic>JMS:SYS:Unknown</Topic></psc>")
+    (answer,) = station.bodies("REPLY")
+    for part in (
+        b"<Completion>ok</Completion>",
+        b"<Topic>a/#</Topic>",
+        b"<QName>NEW</QName>",
+        (b"c" * 24).hex().encode(),
+    ):
+        assert part in answer
+    station.control(f"<psc><Command>RegSub</Command>{unknown}<Topic>x</Topic></psc>", user_identifier="bob")
+    assert b"<Completion>ok</Completion>" in station.bodies("REPLY")[0]  # both sides say VariableUserId
+    (found,) = station.engine.objects.publish_subscribe().subscriptions()
+    assert (found.topic, found.joined, found.is_exclusive) == ("a/#", ("<null>",), True)
+    other = unknown.replace("null", "other")
+    station.control(f"<psc><Command>RegSub</Command>{other}<Topic>x</Topic></psc>")
+    assert b"<Reason>3156</Reason>" in station.bodies("REPLY")[0]
+    station.control("<psc><Command>DeregSub</Command><RegOpt>1048576</RegOpt><SubName>JMS:QM1:c:kept</SubName></psc>")
+    assert b"<Completion>ok</Completion>" in station.bodies("REPLY")[0]
+
+
+def test_a_name_that_nobody_has_makes_a_subscription(station):
+    options = "<RegOpt>NoAlter</RegOpt><RegOpt>JoinExcl</RegOpt><SubName>n</SubName><SubIdentity>i</SubIdentity>"
+    station.control(f"<psc><Command>RegSub</Command>{options}<QName>NEW</QName><Topic>a</Topic></psc>")
+    (found,) = station.engine.objects.publish_subscribe().subscriptions()
+    assert (found.topic, found.name, found.joined) == ("a", "n", ("i",))

@@ -296,3 +296,20 @@ def test_an_inventory_may_list_a_value_whose_stream_the_trail_does_not_say() -> 
 
     assert made("NEWS") == set()
     assert made(STREAM) == {Custody.INVENTORY}
+
+
+def _joined_by_name(*copies: str, first: str = "MQPSSubName n ") -> set[Custody]:
+    """A subscription to `a` is joined by a command that names topic `b`; then each topic has a publication."""
+    joining = "MQPSSubIdentity i MQPSRegOpts JoinExcl MQPSRegOpts NoAlter"
+    streams = _Streams()
+    streams.command("RegSub", f"{first}{joining} MQPSQName OLD MQPSTopic a")
+    streams.command("RegSub", f"MQPSSubName n {joining} MQPSQName OLD MQPSTopic b")
+    streams.command("Publish", "MQPSTopic a", "OLD", queue=STREAM)
+    streams.command("Publish", "MQPSTopic b", *copies, queue=STREAM)
+    streams.command("Publish", "MQPSTopic a", "OLD", queue=STREAM)
+    return streams.found()
+
+
+def test_a_command_that_joins_by_name_registers_no_topic() -> None:
+    assert _joined_by_name() == set()
+    assert _joined_by_name("OLD", first="") == set(), "nobody has the name, so it is a new subscription"
