@@ -23,7 +23,8 @@ class BrowseCursor:
     """A cursor on one queue. It moves in the order of delivery, and sees messages that arrive behind it.
 
     A few messages behind the cursor are listed at a time, so that a browse costs as much on a long queue as on a short
-    one. They are listed again after messages have arrived.
+    one. They are listed again after messages have arrived. A message that is locked (MQGMO_LOCK) is hidden from all
+    others, until the cursor leaves it or takes it.
     """
 
     __slots__ = (
@@ -31,6 +32,7 @@ class BrowseCursor:
         "_application",
         "_engine",
         "_has_arrivals",
+        "_is_locked",
         "_listed_for",
         "_name",
         "_place",
@@ -51,14 +53,17 @@ class BrowseCursor:
         self._seen: Message | None = None
         self._has_arrivals = True
         self._under: Message | None = None
+        self._is_locked = False
         queue.listen(None, self._arrived)
 
     def close(self) -> None:
         """Gives up the cursor."""
+        self._unlock()
         self._queue.unlisten(None, self._arrived)
 
     def reset(self) -> None:
         """Goes before the first message."""
+        self._unlock()
         self._place, self._under = _BEFORE_ALL, None
         self._listed_for, self._seen = None, None
 
@@ -76,19 +81,34 @@ class BrowseCursor:
 
     def move(self, message: Message) -> None:
         """Moves the cursor to a message that `next` gave."""
+        self._unlock()
         self._place, self._under = self._place_of(message), message
         self._seen = None
 
     def look(self) -> Message:
         """The message under the cursor; 2034 if there is none, or if it is gone."""
-        if self._under is None or not self._is_there(self._under):
+        if self._under is None or not (self._is_locked or self._is_there(self._under)):
             raise QueueManagerError(ReasonCode.MQRC_NO_MSG_UNDER_CURSOR, f"browse {self._name}")
         return self._under
 
-    def leave(self) -> int:
-        """The number of the message under the cursor, which is about to be taken; 0: there is none."""
-        under, self._under = self._under, None
-        return 0 if under is None else under.sequence
+    def lock(self) -> None:
+        """Hides the message under the cursor from all others; 2034 if it is gone."""
+        if self._under is not None and not self._is_locked:
+            self._under = self._application.take_number(self._queue, self._under.sequence)
+            self._is_locked = True
+
+    def take(self) -> Message:
+        """Takes the message under the cursor off its queue, for a unit of work that removes it; 2034 if it is gone."""
+        under, is_locked = self._under, self._is_locked
+        self._under, self._is_locked = None, False
+        if under is not None and is_locked:
+            return under
+        return self._application.take_number(self._queue, 0 if under is None else under.sequence)
+
+    def _unlock(self) -> None:
+        if self._under is not None and self._is_locked and self._engine.failed is None:
+            self._engine.give_back([(self._queue, self._under)])
+        self._is_locked = False
 
     def _list(self, wanted: Wanted) -> None:
         self._listed_for, self._has_arrivals = wanted, False

@@ -190,7 +190,7 @@ class Getter:
     def _taken(self, call: _Call, queue: Queue) -> Message | None:
         if call.request.options & GetOption.MSG_UNDER_CURSOR:
             assert call.opened.cursor is not None, "the handle is open for browsing"
-            return self._application.take_number(queue, call.opened.cursor.leave())
+            return call.opened.cursor.take()
         msg_id, correl_id, number = _wanted(call.request)
         if number is None:
             return self._application.take(queue, correl_id, msg_id)
@@ -207,7 +207,10 @@ class Getter:
         cursor, options = call.opened.cursor, call.request.options
         assert cursor is not None, "the handle is open for browsing"
         if options & GetOption.BROWSE_MSG_UNDER_CURSOR:
-            self._answer(call, call.got(cursor.look()))
+            got = call.got(cursor.look())
+            if options & GetOption.LOCK:
+                cursor.lock()
+            self._answer(call, got)
             return True
         if options & GetOption.BROWSE_FIRST:
             cursor.reset()
@@ -217,6 +220,8 @@ class Getter:
         got = call.got(found)
         if got.reason_code != ReasonCode.MQRC_TRUNCATED_MSG_FAILED:
             cursor.move(found)
+            if options & GetOption.LOCK:
+                cursor.lock()
         self._answer(call, got)
         return True
 
@@ -266,6 +271,10 @@ def _check(call: _Call) -> None:
     call.opened.check_open_for(OpenOption.BROWSE if call.is_browse else INPUT, operation)
     if request.options & GetOption.MSG_UNDER_CURSOR:
         call.opened.check_open_for(OpenOption.BROWSE, operation)
+    if request.options & GetOption.LOCK:
+        call.opened.check_open_for(INPUT, operation)
+        if not call.is_browse:
+            raise QueueManagerError(ReasonCode.MQRC_OPTIONS_ERROR, f"{operation}: only a browse locks")
     if call.opened.local_queue(operation).is_get_inhibited:
         raise QueueManagerError(ReasonCode.MQRC_GET_INHIBITED, operation)
 

@@ -171,7 +171,6 @@ _NOT_HERE: Final = {
     PutOption: PutOption.LOGICAL_ORDER | PutOption.ASYNC_RESPONSE | PutOption.RETAIN,
     GetOption: GetOption.SET_SIGNAL
     | GetOption.MARK_SKIP_BACKOUT
-    | GetOption.LOCK
     | GetOption.UNLOCK
     | GetOption.LOGICAL_ORDER
     | GetOption.COMPLETE_MSG

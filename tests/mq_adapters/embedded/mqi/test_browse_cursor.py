@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqi.browse_cursor import BrowseCursor
 from mq_adapters.embedded.mqi.options import GetOption, MatchOption, OpenOption
 from mq_adapters.message import Message
@@ -113,3 +114,45 @@ def test_a_browse_on_a_long_queue_reads_what_it_shows(connect: Connect, monkeypa
     assert program.get(handle, NEXT).data == b"151"
     assert program.get(handle, FIRST, match_options=MatchOption.MSG_TOKEN, token=token).data == b"150"
     assert len(looked_at) < 10
+
+
+LOCKED = GetOption.BROWSE_NEXT | GetOption.LOCK
+
+
+def test_a_locked_message_is_hidden_from_others_until_the_cursor_leaves_it(engine: Engine, connect: Connect) -> None:
+    holder, other = connect(), connect()
+    options = OpenOption.INPUT_SHARED | OpenOption.BROWSE | OpenOption.OUTPUT
+    handle, elsewhere = holder.open("ORDERS", options), other.open("ORDERS", options)
+    for body in (b"one", b"two"):
+        holder.put(handle, body)
+    assert holder.get(handle, LOCKED).data == b"one"
+    assert holder.get(handle, GetOption.BROWSE_MSG_UNDER_CURSOR).data == b"one"
+    assert other.get(elsewhere, GetOption.BROWSE_FIRST).data == b"two"
+    assert holder.get(handle, LOCKED).data == b"two"
+    assert other.get(elsewhere, GetOption.BROWSE_FIRST).data == b"one"
+    assert holder.get(handle, GetOption.MSG_UNDER_CURSOR).data == b"two"
+    assert other.get(elsewhere).data == b"one"
+    assert engine.queue("ORDERS").depth == 0
+
+
+@pytest.mark.parametrize("end", ["handle", "connection"])
+def test_a_lock_ends_with_its_handle(connect: Connect, end: str) -> None:
+    holder, other = connect(), connect()
+    handle = holder.open("ORDERS", OpenOption.INPUT_SHARED | OpenOption.BROWSE | OpenOption.OUTPUT)
+    holder.put(handle, b"one")
+    holder.get(handle, LOCKED)
+    elsewhere = other.open("ORDERS", OpenOption.INPUT_SHARED)
+    assert refused(lambda: other.get(elsewhere)) == ReasonCode.MQRC_NO_MSG_AVAILABLE
+    if end == "handle":
+        holder.connection.close(handle)
+    else:
+        holder.connection.end()
+    assert other.get(elsewhere).data == b"one"
+
+
+def test_only_a_browse_of_a_handle_for_input_locks(connect: Connect) -> None:
+    program = connect()
+    browsing = program.open("ORDERS", OpenOption.BROWSE)
+    both = program.open("ORDERS", OpenOption.BROWSE | OpenOption.INPUT_SHARED)
+    assert refused(lambda: program.get(browsing, LOCKED)) == ReasonCode.MQRC_NOT_OPEN_FOR_INPUT
+    assert refused(lambda: program.get(both, GetOption.LOCK)) == ReasonCode.MQRC_OPTIONS_ERROR
