@@ -39,7 +39,8 @@ _CALL_NOTES: Final = {
     "MQOPEN": "queues, the queue manager, and topics to publish to; 2043 for every other type of object",
     "MQCLOSE": "a temporary queue goes with its last handle. MQCO_KEEP_SUB and MQCO_REMOVE_SUB as in IBM MQ",
     "MQGET": "in units of work or not, with waits, by MsgId, CorrelId and MsgToken, browsing with a cursor",
-    "MQPUT": "the answer comes when the message is on the disk. Groups, segments: 2026. Longer than MAXMSGL: 2218",
+    "MQPUT": "the answer comes when the message is on the disk. Groups, segments: 2026. Longer than MAXMSGL: 2218."
+    " A command to the broker needs the rights on its topics and queues, else 2035",
     "MQPUT1": "the same. Distribution lists end the connection: 2009",
     "MQSET": "attributes are set by `rfhbridge mqsc`",
     "MQINQ": "attributes of queues and of the queue manager; an unknown one gives the warning 2068",
@@ -66,6 +67,8 @@ _GROUPS: Final = (
 #: Options that their call refuses with a reason code of its own.
 _REFUSED_ELSEWHERE: Final[dict[str, ReasonCode]] = {}
 _OPTION_NOTES: Final = {
+    "MQGMO_LOCK": "needs a browse option, and a handle for input too. `MQGMO_UNLOCK` is not there: the lock ends with"
+    " the next browse, a get under the cursor, and the handle",
     "MQPMO_RETAIN": "is carried out in a put to a topic",
     "MQOO_READ_AHEAD": "is taken, and has no effect: the client is told that there is no read ahead",
     "MQSO_ALTER": "may change SubUserData, SubExpiry, PubPriority, `MQSO_ANY_USERID` and"
@@ -117,7 +120,11 @@ _JMS: Final = (
         "yes",
         "through a channel with MCAUSER: it sends no password that is long enough for a token",
     ),
-    ("Provider version 6: topics", "no", "2085 for SYSTEM.JMS.REPORT.QUEUE"),
+    (
+        "Provider version 6: topics, durable subscriptions, BROKERVER V1 and V2",
+        "yes",
+        "with [queues and rights for them](../how-to/mq-clients.md#serve-queued-publishsubscribe-of-jms)",
+    ),
     ("Compression of headers and messages", "no", "the client goes on without it"),
     ("Client channel definition tables (CCDT)", "untried", "they are files of the client alone"),
 )

@@ -63,8 +63,8 @@ class Administration:
         found = self._registry.space(self._spaces.space(stream_name)).named(name)
         return found if found is not None and not self._has_expired(found) else None
 
-    def of(self, stream_name: str, queue_name: str, correl_id: bytes) -> tuple[Subscription, ...]:
-        """The subscriptions on a stream whose publications come to a queue with that CorrelId."""
+    def of(self, stream_name: str, queue_name: str, correl_id: bytes | None) -> tuple[Subscription, ...]:
+        """The subscriptions on a stream whose publications come to a queue with that CorrelId, or with the broker's."""
         space = self._registry.space(self._spaces.space(stream_name))
         identity = Identity(queue_manager_name=self._engine.name, queue_name=queue_name, correl_id=correl_id)
         return tuple(found for found in space.of(identity) if not self._has_expired(found))

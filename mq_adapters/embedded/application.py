@@ -11,6 +11,7 @@ from typing import Final
 
 from mappings.headers.chain import FORMAT_DEAD_LETTER
 from mq_adapters.attributes import Definition, ObjectType
+from mq_adapters.embedded.departures import tell_apart
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.objects import PutTarget
 from mq_adapters.embedded.operators_act import OperatorsAct, tell_alone, tell_removals
@@ -18,13 +19,12 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.queue_administration import check_not_in_doubt, destroying
 from mq_adapters.embedded.redrive import check_redriven
 from mq_adapters.embedded.rights import EVERY_QUEUE, EVERYTHING, Right, Rights
-from mq_adapters.embedded.unit_of_work import TRAIL_HEAD, ApplicationIdentity, Departure, UnitOfWork
+from mq_adapters.embedded.unit_of_work import TRAIL_HEAD, ApplicationIdentity, Departure, StateKind, UnitOfWork
 from mq_adapters.message import MQMT_REQUEST, MQPER_PERSISTENCE_AS_Q_DEF, Message
 from mq_adapters.queue_manager import Compaction, QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.reports import ANY_REPORT, MQFB_COA, MQFB_COD, ReportOption, has_unknown_options
 from mq_adapters.system_queues import is_closed_to_applications
-from mq_adapters.transmission import inner_msg_id
 
 #: The most bytes of bodies in one unit of work, which is in memory until it commits. A larger message may be alone.
 MAXIMUM_UNIT_BYTES: Final = 256 * 1024 * 1024
@@ -107,6 +107,11 @@ class Application:
         if self._unit is None:
             raise QueueManagerError(ReasonCode.MQRC_UOW_NOT_AVAILABLE, "keep the head of the trail")
         self._unit.set_state(*TRAIL_HEAD, head.encode())
+
+    def set_state(self, kind: StateKind, key: bytes, value: bytes | None) -> None:
+        """Keeps or deletes a state of this process with the commit of the open unit of work."""
+        assert self._unit is not None, "a unit of work is open"
+        self._unit.states.append((kind, key, value))
 
     def trail_head(self, done: Callable[[str], None]) -> None:
         """How far the trail reaches, as last committed, "" where nothing was kept; behind all commits under way."""
@@ -441,7 +446,7 @@ class Application:
         """Submits a unit. If the broker refuses to carry it out, the messages that it took go back."""
         unit.application = self._identity
         if unit.removals:
-            _tell_apart(unit)
+            tell_apart(unit)
         try:
             check_redriven(self._engine, unit)
             for watch in self._engine.on_application_unit:
@@ -472,28 +477,3 @@ class Application:
         return messages >= self._engine.objects.maximum_unit_messages or (
             self._unit_bytes > 0 and self._unit_bytes + body_bytes > MAXIMUM_UNIT_BYTES
         )
-
-
-def _tell_apart(unit: UnitOfWork) -> None:
-    """Tells the balance which taken messages the application puts again in the same unit of work.
-
-    An application puts a dead letter back under its MsgId, and makes a dead letter under the MsgId of the message. A
-    message that the exclusive holder takes off a transmission queue was sent on by a channel.
-    """
-    put = {inner_msg_id(message): message.descriptor.format for _, message in unit.puts}
-    unit.removals = [
-        (queue, message, _departure(queue, message, put.get(inner_msg_id(message)) if put else None))
-        if departure is Departure.TAKEN
-        else (queue, message, departure)
-        for queue, message, departure in unit.removals
-    ]
-
-
-def _departure(queue: Queue, message: Message, put_again_as: bytes | None) -> Departure:
-    """The departure of a message that an application takes. `Format` decides if the message is put again."""
-    if put_again_as is not None and message.descriptor.format == FORMAT_DEAD_LETTER:
-        return Departure.REDRIVEN
-    if put_again_as == FORMAT_DEAD_LETTER:
-        return Departure.DEAD_LETTERED
-    is_held = queue.exclusive_holder is not None
-    return Departure.FORWARDED if is_held and queue.definition["USAGE"] == "XMITQ" else Departure.TAKEN

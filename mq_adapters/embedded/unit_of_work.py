@@ -30,6 +30,7 @@ class StateKind(IntEnum):
     CLOCK = 12
     SESSION_SUBSCRIPTION = 13
     TRAIL = 14
+    DEFERRED_PUT = 15
 
 
 #: Where the store keeps how far the audit trail reaches. Only the writer of the trail knows what the value says.

@@ -13,6 +13,8 @@ from mq_adapters.client_channel.errors import ChannelProtocolError
 from mq_adapters.client_channel.message_descriptors import Mqmd
 from mq_adapters.client_channel.segments import SegmentType
 from mq_adapters.client_channel.spi import (
+    SpiActivate,
+    SpiActivateMode,
     SpiOpen,
     SpiPut,
     SpiPutDescriptor,
@@ -266,12 +268,10 @@ class Calls:
         self._connection.subscribe(wanted, subscribed, refuse)
 
     def _spi_put(self, handle: int, request: SpiRequest, answered: Answered, _refuse: Refuse) -> None:
-        """SPI PUT. A deferred put is refused: nothing here would release it when its connection is lost."""
+        """SPI PUT."""
         asked, put = request.in_out, request.content
         assert isinstance(asked, SpiPutDescriptor)
         assert isinstance(put, SpiPut)
-        if put.options & SpiPutOptions.DEFERRED:
-            raise QueueManagerError(ReasonCode.MQRC_FUNCTION_NOT_SUPPORTED, "put a deferred message")
         message = asked.message_descriptor.message(put.data)
 
         def done() -> None:
@@ -279,8 +279,21 @@ class Calls:
             filled = replace(asked, message_descriptor=descriptor, put_message_options=options)
             answered(Answer(parameters=request.reply(in_out=filled), handle=handle))
 
-        syncpoint = _SYNCPOINT if put.options & SpiPutOptions.SYNCPOINT else 0
-        self._connection.put(handle, message, asked.put_message_options.options | syncpoint, done)
+        options = asked.put_message_options.options | (_SYNCPOINT if put.options & SpiPutOptions.SYNCPOINT else 0)
+        if put.options & SpiPutOptions.DEFERRED:
+            self._connection.put_deferred(handle, message, options, done)
+        else:
+            self._connection.put(handle, message, options, done)
+
+    def _spi_activate(self, handle: int, request: SpiRequest, answered: Answered, _refuse: Refuse) -> None:
+        """SPI ACTIVATE of a deferred message."""
+        asked = request.content
+        assert isinstance(asked, SpiActivate)
+        if asked.mode not in (SpiActivateMode.MAKE_VISIBLE, SpiActivateMode.THROW_AWAY):
+            raise QueueManagerError(ReasonCode.MQRC_OPTIONS_ERROR, f"activate: mode {asked.mode}")
+        is_wanted = asked.mode == SpiActivateMode.MAKE_VISIBLE
+        done = Answer(parameters=request.reply(), handle=handle)
+        self._connection.activate(asked.msg_id, lambda: answered(done), is_wanted=is_wanted)
 
 
 _CarryOut = Callable[[Calls, int, Any, Answered, Refuse], None]
@@ -305,6 +318,7 @@ SPI_CALLS: Final[Mapping[int, _CarryOut]] = {
     SpiVerb.QUERY: Calls._spi_query,
     SpiVerb.OPEN: Calls._spi_open,
     SpiVerb.PUT: Calls._spi_put,
+    SpiVerb.ACTIVATE: Calls._spi_activate,
     SpiVerb.SUBSCRIBE: Calls._spi_subscribe,
 }
 

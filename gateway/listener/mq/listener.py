@@ -22,6 +22,7 @@ from gateway.listener.rules import Network
 from gateway.listener.tls import Certificates
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.mqi.deferred_puts import release_what_was_left
 from mq_adapters.embedded.socket.applications import Applications
 from mq_adapters.embedded.socket.pace import Charge
 from mq_adapters.reasons import ReasonCode
@@ -122,6 +123,7 @@ class MqListeners:
 
     def __init__(self, settings: Iterable[MqListenerSettings], house: MqHouse) -> None:
         """Raises ConfigurationError if a certificate or a key is wrong."""
+        self._engine = house.engine
         self._listeners = tuple(MqListener(each, house) for each in settings)
         self.watched_files = [each.certificates.watched for each in self._listeners if each.certificates is not None]
         if self._listeners:
@@ -133,7 +135,8 @@ class MqListeners:
         return sum(len(each.links) for each in self._listeners)
 
     async def start(self) -> tuple[OpenListener, ...]:
-        """Opens every port. Raises ConfigurationError."""
+        """Releases what programs had deferred when the gateway ended, and opens the ports. ConfigurationError."""
+        release_what_was_left(self._engine)
         return tuple([await each.start() for each in self._listeners])
 
     def token_changed(self, roles: frozenset[str]) -> None:

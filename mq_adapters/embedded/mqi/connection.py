@@ -14,7 +14,9 @@ from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqi.browse_cursor import BrowseCursor
+from mq_adapters.embedded.mqi.command_rights import CommandRights
 from mq_adapters.embedded.mqi.consuming import Listening
+from mq_adapters.embedded.mqi.deferred_puts import DeferredPuts
 from mq_adapters.embedded.mqi.getting import Answered, GetRequest, Getter, Got
 from mq_adapters.embedded.mqi.inquiry import MAXIMUM_HANDLES, Inquired, inquired
 from mq_adapters.embedded.mqi.open_object import OpenObject
@@ -118,6 +120,8 @@ class Connection:
         self._topics = Topics(engine, topics, stream=stream)
         self._subscribing = Subscriptions(engine, application, topics, self._topics.topic_of, stream=stream)
         self._subscriptions: dict[int, Subscription] = {}
+        self._deferred = DeferredPuts(engine, application)
+        self._command_rights = CommandRights(engine, application, topics)
         self._handles: dict[int, OpenObject] = {}
         self._next_handle = _FIRST_HANDLE
         self._is_ended = False
@@ -293,9 +297,9 @@ class Connection:
     def _put(self, found: OpenObject, message: Message, options: int, done: Done) -> None:
         is_topic = found.kind == ObjectKind.TOPIC
         check_options(PutOption, options & ~PutOption.RETAIN if is_topic else options, f"put on {found.name}")
-        if message.descriptor.report & ANY_REPORT:
-            self._check_system_queue(Right.PUT, message.descriptor.reply_to_q, f"put on {found.name}: reports")
+        self._check_reports(message, f"put on {found.name}")
         self._complete(message, options)
+        self._check_command(found, message)
         application = self._application
         is_in_unit = bool(options & PutOption.SYNCPOINT)
         if is_in_unit and not application.has_unit:
@@ -305,6 +309,15 @@ class Connection:
                 self._publish(found.name, message, options, done)
             else:
                 application.put(found.name, message, done)
+
+    def _check_reports(self, message: Message, operation: str) -> None:
+        if message.descriptor.report & ANY_REPORT:
+            self._check_system_queue(Right.PUT, message.descriptor.reply_to_q, f"{operation}: reports")
+
+    def _check_command(self, found: OpenObject, message: Message) -> None:
+        """2035 if a message on a queue of the broker is a command that the program may not give."""
+        if found.queue is not None and (found.queue.handler is not None or found.queue.resting_handler is not None):
+            self._command_rights.check(message, f"put on {found.name}")
 
     def _publish(self, topic: str, message: Message, options: int, done: Done) -> None:
         """Publishes a message. The program is told the MsgId of the publication as that of its message."""
@@ -358,6 +371,28 @@ class Connection:
             deliver=deliver,
             failed=failed,
         )
+
+    def put_deferred(self, handle: int, message: Message, options: int, done: Done) -> None:
+        """Stores a message for the queue of a handle, until it is activated or the connection ends (SPI PUT)."""
+        operation = "put a deferred message"
+        found = self._object(handle, operation)
+        found.check_open_for(OpenOption.OUTPUT, operation)
+        if found.kind != ObjectKind.Q or found.queue is None or found.queue.is_temporary:
+            raise QueueManagerError(ReasonCode.MQRC_OPTION_NOT_VALID_FOR_TYPE, operation)
+        check_options(PutOption, options, operation)
+        if options & PutOption.SYNCPOINT:
+            raise QueueManagerError(ReasonCode.MQRC_OPTIONS_ERROR, f"{operation}: in a unit of work")
+        self._check_reports(message, operation)
+        self._complete(message, options)
+        self._check_command(found, message)
+        self._deferred.put(found.name, message, done)
+
+    def activate(self, msg_id: bytes, done: Done, *, is_wanted: bool) -> None:
+        """Puts a deferred message on its queue, or throws it away (SPI ACTIVATE). 2033 for none of this connection."""
+        if is_wanted:
+            self._deferred.release(msg_id, done)
+        else:
+            self._deferred.throw_away(msg_id, done)
 
     # -- topics --------------------------------------------------------------------------------------------------------
 
@@ -452,4 +487,5 @@ class Connection:
                 self._subscribing.close(subscription)
         for handle in tuple(self._handles):
             self._forget(handle)
+        self._deferred.release_all()
         self._application.close()

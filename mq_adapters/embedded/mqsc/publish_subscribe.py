@@ -87,8 +87,8 @@ class PublishSubscribe(Protocol):
         """The subscription with that SubName on a stream."""
         ...
 
-    def of(self, stream_name: str, queue_name: str, correl_id: bytes) -> tuple[RegisteredSubscription, ...]:
-        """The subscriptions on a stream whose publications come to a queue with that CorrelId."""
+    def of(self, stream_name: str, queue_name: str, correl_id: bytes | None) -> tuple[RegisteredSubscription, ...]:
+        """The subscriptions on a stream whose publications come to a queue with that CorrelId, or with the broker's."""
         ...
 
     def durable_of_user(self, user: str) -> int:

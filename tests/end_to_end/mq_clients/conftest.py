@@ -12,7 +12,7 @@ from gateway.access.application_tokens import TokenHash
 from mq_adapters import connect
 from tests.end_to_end.clients.certificates import make_certificates
 from tests.end_to_end.gateway_process import Gateway
-from tests.end_to_end.mq_clients.house import BUILT, CONFIGURATION, PATIENCE_S, TOKEN, House
+from tests.end_to_end.mq_clients.house import BUILT, CONFIGURATION, PATIENCE_S, QUEUES_OF_JMS, TOKEN, House
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +38,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         for command in (
             "DEFINE CHANNEL(APP.SVRCONN) CHLTYPE(SVRCONN)",
             "DEFINE CHANNEL(FEW) CHLTYPE(SVRCONN) MAXINST(1)",
+            "DEFINE CHANNEL(QUEUED) CHLTYPE(SVRCONN) MCAUSER('queued')",
+            *(f"DEFINE QLOCAL(SYSTEM.JMS.{name})" for name in QUEUES_OF_JMS),
             "DEFINE CHANNEL(SECURE) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS13_OR_HIGHER) SSLCAUTH(OPTIONAL)",
             "DEFINE CHANNEL(MUTUAL) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12_OR_HIGHER) MCAUSER('billing')",
         ):

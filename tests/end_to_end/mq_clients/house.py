@@ -10,6 +10,8 @@ from tests.end_to_end.gateway_process import Gateway
 PATIENCE_S: Final = 120.0
 BUILT: Final = Path(__file__).resolve().parents[3] / ".venv" / "clients" / "ibm"
 TOKEN: Final = "rfhbridge_a-token-for-tests"
+#: What provider version 6 uses for queued publish/subscribe, behind SYSTEM.JMS.
+QUEUES_OF_JMS: Final = ("REPORT.QUEUE", "ND.SUBSCRIBER.QUEUE", "D.SUBSCRIBER.QUEUE")
 CONFIGURATION: Final = """
 [queue_manager]
 name = "RFHB"
@@ -21,6 +23,14 @@ put = ["ORDERS", "REPLY.*", "AMQ.*"]
 get = ["ORDERS", "REPLY.*", "AMQ.*", "SYSTEM.DEFAULT.MODEL.QUEUE"]
 browse = ["ORDERS"]
 publish = ["plant/#", "panel/#"]
+subscribe = ["plant/#"]
+
+[[application]]
+name = "queued"
+put = ["SYSTEM.BROKER.CONTROL.QUEUE", "SYSTEM.BROKER.DEFAULT.STREAM", "SYSTEM.JMS.*"]
+get = ["SYSTEM.JMS.*"]
+browse = ["SYSTEM.JMS.*"]
+publish = ["plant/#"]
 subscribe = ["plant/#"]
 
 [[mq_listener]]

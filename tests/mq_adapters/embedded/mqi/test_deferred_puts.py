@@ -1,0 +1,137 @@
+"""Deferred puts: stored, thrown away, and released with the end of their connection."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mq_adapters.embedded.mqi import deferred_puts
+from mq_adapters.embedded.mqi.deferred_puts import release_what_was_left
+from mq_adapters.embedded.mqi.options import OpenOption, PutOption
+from mq_adapters.embedded.unit_of_work import StateKind
+from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.reasons import ReasonCode, StoreError
+from tests.mq_adapters.embedded.mqi.program import refused
+from tests.mq_adapters.embedded.mqi.subscriber import House, Subscriber
+
+
+@pytest.fixture
+def house(data_folder: Path) -> Iterator[House]:
+    made = House(data_folder)
+    made.engine.define("OWN")
+    yield made
+    made.close()
+
+
+def defer(program: Subscriber, body: bytes = b"later", options: int = PutOption.NO_SYNCPOINT) -> bytes:
+    """The MsgId of a deferred message for OWN."""
+    message = Message(MessageDescriptor(persistence=1), body)
+    ends: list[str] = []
+    handle = program.open_queue("OWN", OpenOption.OUTPUT)
+    program.connection.put_deferred(handle, message, options, lambda: ends.append("put"))
+    assert ends == ["put"]
+    return message.msg_id
+
+
+def bodies(house: House) -> list[bytes]:
+    return [each.body for each in house.engine.browse(house.engine.queue("OWN"))]
+
+
+def rows(house: House) -> int:
+    return len(house.engine.states(StateKind.DEFERRED_PUT))
+
+
+def test_it_is_seen_when_it_is_activated(house: House) -> None:
+    program = house.connect(put=("OWN",))
+    key = defer(program)
+    assert (bodies(house), rows(house)) == ([], 1)
+    ends: list[str] = []
+    program.connection.activate(key, lambda: ends.append("released"), is_wanted=True)
+    (message,) = house.engine.browse(house.engine.queue("OWN"))
+    assert (message.msg_id, message.body, message.descriptor.user_identifier) == (key, b"later", "billing")
+    assert (ends, rows(house)) == (["released"], 0)
+    assert refused(lambda: program.connection.activate(key, lambda: None, is_wanted=True)) == (
+        ReasonCode.MQRC_NO_MSG_AVAILABLE
+    )
+
+
+def test_it_is_thrown_away_by_its_own_program_alone(house: House) -> None:
+    program, other = house.connect(put=("OWN",)), house.connect(put=("OWN",))
+    key = defer(program)
+    for is_wanted in (True, False):
+        assert (
+            refused(
+                lambda asked=is_wanted: other.connection.activate(key, lambda: None, is_wanted=asked)  # type: ignore[misc]
+            )
+            == ReasonCode.MQRC_NO_MSG_AVAILABLE
+        )
+    program.connection.activate(key, lambda: None, is_wanted=False)
+    program.connection.end()
+    assert (bodies(house), rows(house)) == ([], 0)
+
+
+def test_it_is_released_when_its_connection_ends(house: House) -> None:
+    program = house.connect(put=("OWN",))
+    defer(program, b"one")
+    defer(program, b"two")
+    program.connection.end()
+    assert (bodies(house), rows(house)) == ([b"one", b"two"], 0)
+
+
+def test_it_is_released_after_the_death_of_the_queue_manager(house: House) -> None:
+    key = defer(house.connect(put=("OWN",)))
+    house.restart()
+    assert bodies(house) == []
+    release_what_was_left(house.engine)
+    release_what_was_left(house.engine)
+    (message,) = house.engine.browse(house.engine.queue("OWN"))
+    assert (message.msg_id, message.body, message.descriptor.user_identifier) == (key, b"later", "billing")
+    assert rows(house) == 0
+
+
+def test_a_queue_that_takes_nothing_now_gets_it_later_and_one_that_is_gone_never(house: House) -> None:
+    program = house.connect(put=("OWN",))
+    defer(program)
+    house.mqsc("ALTER QLOCAL(OWN) PUT(DISABLED)")
+    program.connection.end()
+    release_what_was_left(house.engine)
+    assert rows(house) == 1
+    house.mqsc("ALTER QLOCAL(OWN) PUT(ENABLED)")
+    release_what_was_left(house.engine)
+    assert (bodies(house), rows(house)) == ([b"later"], 0)
+    other = house.connect(put=("OWN",))
+    defer(other)
+    house.mqsc("DELETE QLOCAL(OWN) PURGE")
+    other.connection.end()
+    release_what_was_left(house.engine)
+    assert rows(house) == 0
+
+
+def test_a_connection_may_defer_so_much_and_no_more(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deferred_puts, "MAXIMUM_DEFERRED_PUTS", 2)
+    monkeypatch.setattr(deferred_puts, "MAXIMUM_DEFERRED_BYTES", 10)
+    program = house.connect(put=("OWN",))
+    assert refused(lambda: defer(program, b"x" * 11)) == ReasonCode.MQRC_STORAGE_NOT_AVAILABLE
+    defer(program)
+    defer(program)
+    assert refused(lambda: defer(program, b"")) == ReasonCode.MQRC_STORAGE_NOT_AVAILABLE
+    assert rows(house) == 2
+
+
+def test_a_unit_of_work_has_no_deferred_messages(house: House) -> None:
+    program = house.connect(put=("OWN",))
+    assert refused(lambda: defer(program, options=PutOption.SYNCPOINT)) == ReasonCode.MQRC_OPTIONS_ERROR
+    topic = program.open("plant/1")
+    message = Message(MessageDescriptor(), b"")
+    assert refused(lambda: program.connection.put_deferred(topic, message, 0, lambda: None)) == (
+        ReasonCode.MQRC_OPTION_NOT_VALID_FOR_TYPE
+    )
+
+
+@pytest.mark.parametrize("value", [b"", b"\xc0", b"\x91\x02", b"\x96\x02\xa1Q\xa1a\xa1u\xc4\x01\x01\xc4\x00"])
+def test_a_row_that_cannot_be_read_is_told(house: House, value: bytes) -> None:
+    unit = house.engine.begin()
+    unit.set_state(StateKind.DEFERRED_PUT, b"k" * 24, value)
+    house.engine.submit(unit)
+    with pytest.raises(StoreError):
+        release_what_was_left(house.engine)
