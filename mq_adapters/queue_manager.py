@@ -40,6 +40,7 @@ from mq_adapters.cursor import Cursor
 from mq_adapters.exclusive_queue import ExclusiveQueue
 from mq_adapters.message import Message
 from mq_adapters.mqsc import MqscAnswer
+from mq_adapters.subscribed_queue import SubscribedQueue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +142,15 @@ class QueueAdministration(QueueManager, Protocol):
         ...
 
     def queues(self) -> tuple[QueueStatus, ...]: ...
+    def subscribe(
+        self, topic: str, *, options: int, name: str = "", user_data: str = "", queue_name: str = "", expiry: int = 0
+    ) -> SubscribedQueue:
+        """MQSUB with these options (SubscriptionOption): to a topic, on a managed queue or on this one.
+
+        `expiry` is in tenths of a second, 0 for ever. 2531 where no broker runs.
+        """
+        ...
+
     def mqsc(self, command: str) -> MqscAnswer:
         """Carries out one MQSC command. The answer says so if the command server refuses it."""
         ...

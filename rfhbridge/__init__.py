@@ -67,6 +67,7 @@ from mq_adapters.message import (
 from mq_adapters.mqsc import MqscAnswer
 from mq_adapters.queue_manager import Compaction, QueueAdministration, QueueManager, QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
+from mq_adapters.subscribed_queue import SubscribedQueue, SubscriptionOption
 
 if TYPE_CHECKING:
     from mq_adapters.ibm_mq import ConnectionSettings, IbmMq
@@ -138,6 +139,8 @@ __all__ = [
     "ResponseReason",
     "Speaker",
     "StoreError",
+    "SubscribedQueue",
+    "SubscriptionOption",
     "connect",
     "convert",
     "detect",

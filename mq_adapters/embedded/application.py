@@ -66,6 +66,8 @@ class Application:
         self.read_queues: dict[int, Queue] = {}
         #: The queues that the application has open for input, by handle.
         self.input_queues: dict[int, Queue] = {}
+        #: The managed queues of its open subscriptions, one for each.
+        self.subscribed_queues: list[str] = []
         #: Called with each unit of work that was submitted.
         self.on_submitted: Callable[[UnitOfWork], None] = lambda _unit: None
         engine.objects.users.add(self)
@@ -249,8 +251,12 @@ class Application:
     # -- queues ------------------------------------------------------------------------------------------------------
 
     def check(self, right: Right, queue_name: str, operation: str) -> None:
-        """2035 without the right. A program may do everything with a temporary queue that its user has made."""
-        if not self.rights.has(right, queue_name) and not self._is_of_own_user(queue_name):
+        """2035 without the right. A program may do everything with a temporary queue that its user has made.
+
+        It may get from the managed queues of the subscriptions that it has open.
+        """
+        is_subscribed = queue_name in self.subscribed_queues and right in (Right.GET, Right.BROWSE)
+        if not (self.rights.has(right, queue_name) or is_subscribed or self._is_of_own_user(queue_name)):
             self.rights.check(right, queue_name, operation)
 
     def _is_of_own_user(self, queue_name: str) -> bool:

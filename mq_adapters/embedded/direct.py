@@ -12,6 +12,7 @@ from mq_adapters.attributes import Definition, longest_message_bytes, queue_mana
 from mq_adapters.cursor import Cursor
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.mqi.publications import delivered
 from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.queue_administration import CLEAR_MESSAGES
@@ -23,6 +24,7 @@ from mq_adapters.mqmd import checked_identifier, read_mqmd, write_mqmd
 from mq_adapters.mqsc import MqscAnswer
 from mq_adapters.queue_manager import Compaction, QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.subscribed_queue import SubscribedQueue
 
 
 class Direct:
@@ -165,6 +167,11 @@ class Direct:
         self._open()
         return self._application.create_dynamic(model_name, name)
 
+    def subscribe(
+        self, topic: str, *, options: int, name: str = "", user_data: str = "", queue_name: str = "", expiry: int = 0
+    ) -> SubscribedQueue:
+        raise QueueManagerError(ReasonCode.MQRC_PUBSUB_INHIBITED, f"subscribe to {topic}: no gateway runs")
+
     def inquire(self, name: str) -> Definition:
         self._open()
         return self._application.inquire(name)
@@ -217,6 +224,7 @@ class Direct:
 
     def _delivered(self, message: Message) -> Message:
         """The application's own copy, as it would come over the socket: with MsgId and the rest of its expiry."""
+        message = delivered(message)
         return read_mqmd(write_mqmd(message, now_us=self._open().now_us()), message.body)
 
 

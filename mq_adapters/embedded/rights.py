@@ -97,4 +97,15 @@ class NoTopics:
         return False
 
 
+class EveryTopic:
+    """The rights of a program that may use all topics."""
+
+    def may_publish(self, topic: str) -> bool:
+        return True
+
+    def may_subscribe(self, topic_filter: str) -> bool:
+        return True
+
+
 NO_TOPICS: Final = NoTopics()
+EVERY_TOPIC: Final = EveryTopic()

@@ -63,6 +63,9 @@ VERBS: Final[Mapping[Verb, OrderRecords]] = {
     Verb.COMPACT: _act("queue compact"),
     Verb.KEEP_TRAIL_HEAD: _nothing("the writer of the trail alone; COMMIT keeps the end of the trail"),
     Verb.TRAIL_HEAD: _nothing(),
+    Verb.SUBSCRIBE: _nothing("it is a RegSub, of which the broker tells as `commanded`"),
+    Verb.UNSUBSCRIBE: _nothing("it is a DeregSub, of which the broker tells as `commanded`"),
+    Verb.REQUEST_PUBLICATIONS: _nothing("it is a ReqUpdate, of which the broker tells as `commanded`"),
 }
 
 _DEFINABLE: Final = ("QLOCAL", "QALIAS", "QREMOTE", "QMODEL", "TOPIC", "NAMELIST", "CHANNEL")

@@ -20,13 +20,12 @@ from mq_adapters.embedded.mqi.options import (
     OpenOption,
     check_options,
 )
-from mq_adapters.embedded.mqi.publications import published
+from mq_adapters.embedded.mqi.publications import delivered
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.socket.waiting_get import WaitingGet
 from mq_adapters.message import MQCI_NONE, MQMI_NONE, Message
 from mq_adapters.mqmd import write_mqmd
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
-from mq_adapters.subscription_mark import is_marked_copy
 
 WAIT_FOR_EVER_MS: Final = -1
 _TOKEN_TAG: Final = b"RFHBRIDG"
@@ -92,7 +91,7 @@ class _Call:
 
     def got(self, message: Message) -> Got:
         """What the program gets of a message, as far as its buffer goes."""
-        message = published(message) if is_marked_copy(message.descriptor) else message
+        message = delivered(message)
         room = max(0, self.request.buffer_bytes)
         name = self.opened.local_queue(self.operation).name
         if len(message.body) <= room:

@@ -7,6 +7,9 @@ from enum import IntEnum, IntFlag
 from typing import Final
 
 from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.subscribed_queue import SubscriptionOption
+
+SubOption = SubscriptionOption
 
 
 class ObjectKind(IntEnum):
@@ -111,31 +114,6 @@ class GetOption(IntFlag):
     NO_PROPERTIES = 0x0400_0000
     PROPERTIES_IN_HANDLE = 0x0800_0000
     PROPERTIES_COMPATIBILITY = 0x1000_0000
-
-
-class SubOption(IntFlag):
-    """MQSO_*."""
-
-    ALTER = 0x0000_0001
-    CREATE = 0x0000_0002
-    RESUME = 0x0000_0004
-    DURABLE = 0x0000_0008
-    GROUP_SUB = 0x0000_0010
-    MANAGED = 0x0000_0020
-    SET_IDENTITY_CONTEXT = 0x0000_0040
-    NO_MULTICAST = 0x0000_0080
-    FIXED_USERID = 0x0000_0100
-    ANY_USERID = 0x0000_0200
-    PUBLICATIONS_ON_REQUEST = 0x0000_0800
-    NEW_PUBLICATIONS_ONLY = 0x0000_1000
-    FAIL_IF_QUIESCING = 0x0000_2000
-    ALTERNATE_USER_AUTHORITY = 0x0004_0000
-    WILDCARD_CHAR = 0x0010_0000
-    WILDCARD_TOPIC = 0x0020_0000
-    SET_CORREL_ID = 0x0040_0000
-    SCOPE_QMGR = 0x0400_0000
-    NO_READ_AHEAD = 0x0800_0000
-    READ_AHEAD = 0x1000_0000
 
 
 class MatchOption(IntFlag):

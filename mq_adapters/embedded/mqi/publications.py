@@ -12,12 +12,18 @@ from mappings.errors import MappingError
 from mappings.headers.charset import ENCODING_REVERSED
 from mappings.headers.mqrfh2 import Mqrfh2, flat_folder, read_mqrfh2, write_mqrfh2
 from mq_adapters.message import UTF_8, Message
+from mq_adapters.subscription_mark import is_marked_copy
 
 _FORMAT_MQRFH2: Final = b"MQHRF2  "
 _FORMAT_STRING: Final = b"MQSTR   "
 _US_OF_A_MS: Final = 1_000
 #: The property of folder usr that says that a payload is UTF-8 (MQTT 5 section 3.3.2.3.2).
 _SAYS_TEXT: Final = ("rfhbPayloadFormat", "1")
+
+
+def delivered(message: Message) -> Message:
+    """A message as its receiver gets it: a copy for a subscriber of MQSUB has message properties."""
+    return published(message) if is_marked_copy(message.descriptor) else message
 
 
 def published(message: Message) -> Message:

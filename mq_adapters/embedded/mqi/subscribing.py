@@ -335,6 +335,8 @@ class Subscriptions:
     def end_queue(self, subscription: Subscription) -> None:
         """The program closes the queue of a subscription, which ends if that has ended or ends with it."""
         queue, others = subscription.queue, self._others(subscription)
+        if queue.name in self._application.subscribed_queues:
+            self._application.subscribed_queues.remove(queue.name)
         if queue.is_temporary and others:
             self._application.hand_over(queue, others[0])
         elif queue.is_temporary and not subscription.has_own_queue:
@@ -349,6 +351,8 @@ class Subscriptions:
         return None if self._stream == DEFAULT_STREAM else self._stream
 
     def _open(self, subscription: Subscription, request: SubscriptionRequest) -> None:
+        if not subscription.has_own_queue:
+            self._application.subscribed_queues.append(subscription.queue.name)
         if subscription.name:
             openings = self._engine.objects.open_subscriptions
             openings.add(subscription.name, subscription, self._application, is_shared=request.is_shared)

@@ -63,14 +63,15 @@ class Applications:
         """The application with this user number and this token ("" for none). Raises 2035 for a stranger."""
         if token:
             role = self._role_of(token)
-            operator = f"{role.name} ({user_name(user_id)})"
-            return AdmittedApplication(user=role.name, operator=operator, rights=role.rights, role=role.name)
+            return _admitted(role, user_name(user_id))
         if self.is_owner(user_id):
             return AdmittedApplication(user=user_identifier(user_id), operator=user_name(user_id), rights=EVERYTHING)
         for role in self._roles.values():
             if user_id in role.user_ids:
                 user, operator = user_identifier(user_id), user_name(user_id)
-                return AdmittedApplication(user=user, operator=operator, rights=role.rights, role=role.name)
+                return AdmittedApplication(
+                    user=user, operator=operator, rights=role.rights, role=role.name, topics=role.topics
+                )
         raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"{_CONNECT} as user {user_name(user_id)}")
 
     def with_password(self, name: str, password: str, where: str) -> AdmittedApplication:
@@ -97,7 +98,7 @@ class Applications:
 
 
 def _admitted(role: ApplicationRole, where: str) -> AdmittedApplication:
-    """An application that the kernel does not know, because it is on another machine or behind a port."""
+    """An application that is known by its token or its channel. `where` is its address, or the user that it runs as."""
     operator = f"{role.name} ({where})"
     return AdmittedApplication(
         user=role.name, operator=operator, rights=role.rights, role=role.name, topics=role.topics

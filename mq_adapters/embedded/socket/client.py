@@ -21,11 +21,12 @@ from mq_adapters.embedded.socket import frames
 from mq_adapters.embedded.socket.frames import FrameError, FrameFields, Verb, name_field, request_frame, u32
 from mq_adapters.embedded.socket.socket_file import connected_socket
 from mq_adapters.exclusive_queue import ExclusiveQueue, when_not_in_use
-from mq_adapters.message import Message
+from mq_adapters.message import IDENTIFIER_BYTES, Message
 from mq_adapters.mqmd import write_mqmd
 from mq_adapters.mqsc import MqscAnswer
 from mq_adapters.queue_manager import Compaction, QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.subscribed_queue import SubscribedQueue
 
 _LENGTH_BYTES: Final = 4
 #: Length of verb, request number, completion code and reason code in an answer.
@@ -100,6 +101,23 @@ class SocketClient:
     def open_exclusively(self, queue_name: str, *, wait_s: float = 0.0) -> ExclusiveQueue:
         name = when_not_in_use(lambda: self._call(Verb.HOLD, name_field(queue_name)).name(), wait_s=wait_s)
         return ExclusiveQueue(self, name, self._release)
+
+    def subscribe(
+        self, topic: str, *, options: int, name: str = "", user_data: str = "", queue_name: str = "", expiry: int = 0
+    ) -> SubscribedQueue:
+        texts = (frames.text_field(each) for each in (topic, name, user_data))
+        own = (bytes(IDENTIFIER_BYTES), u32(expiry), name_field(queue_name))
+        answer = self._call(Verb.SUBSCRIBE, u32(options), *texts, *own)
+        number, managed, correl_id = answer.u32(), answer.name(), answer.identifier()
+
+        def end(close_options: int) -> None:
+            if self._socket is not None and not self._is_broken:
+                self._call(Verb.UNSUBSCRIBE, u32(number), u32(close_options))
+
+        def request() -> int:
+            return self._call(Verb.REQUEST_PUBLICATIONS, u32(number)).u32()
+
+        return SubscribedQueue(self, managed, correl_id, end=end, request=request)
 
     # -- units of work -----------------------------------------------------------------------------------------------
 

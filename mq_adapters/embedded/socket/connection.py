@@ -9,18 +9,22 @@ mq_adapters/embedded/application.py.
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final, cast
 
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.mqi.publications import delivered
 from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.rights import EVERY_TOPIC, EVERYTHING
 from mq_adapters.embedded.socket import frames
 from mq_adapters.embedded.socket.applications import AdmittedApplication
 from mq_adapters.embedded.socket.frames import FrameBuffer, FrameError, FrameFields, Verb, answer_frame, u32, u64
+from mq_adapters.embedded.socket.open_browse import OpenBrowses
 from mq_adapters.embedded.socket.pace import Charge, Pace, free_of_charge
 from mq_adapters.embedded.socket.peer import peer_uid
+from mq_adapters.embedded.socket.subscriptions import SocketSubscriptions
 from mq_adapters.embedded.socket.waiting_get import WaitingGet
 from mq_adapters.message import Message
 from mq_adapters.mqmd import write_mqmd
@@ -32,8 +36,6 @@ MAXIMUM_UNANSWERED: Final = 256
 MAXIMUM_OUTPUT_BYTES: Final = 4 * 1024 * 1024
 #: The most bytes of bodies in one answer to TAKE_BATCH. A larger message comes alone.
 MAXIMUM_BATCH_BYTES: Final = 16 * 1024 * 1024
-#: The most open browses of one connection.
-MAXIMUM_BROWSES: Final = 64
 
 #: A connection without HELLO is closed after so many seconds.
 HELLO_WAIT_S: Final = 10.0
@@ -42,18 +44,6 @@ HELLO_WAIT_S: Final = 10.0
 Admit = Callable[[socket.socket, str], AdmittedApplication]
 
 _log = logging.getLogger(__name__)
-
-
-class _OpenBrowse:
-    """A browse: the pages that are not sent yet, and the sequence numbers of the last page that was sent."""
-
-    __slots__ = ("last_page", "name", "pages", "queue")
-
-    def __init__(self, name: str, queue: Queue, pages: Iterator[list[Message]]) -> None:
-        self.name = name
-        self.queue = queue
-        self.pages = pages
-        self.last_page: list[int] = []
 
 
 class SocketConnection(asyncio.Protocol):
@@ -72,11 +62,11 @@ class SocketConnection(asyncio.Protocol):
         self._hello_timer: asyncio.TimerHandle
         self._connections = connections
         self._application: Application | None = None
+        self._subscriptions: SocketSubscriptions | None = None
         self._transport: asyncio.Transport
         self._input = FrameBuffer()
         self._waiting: WaitingGet | None = None
-        self._browses: dict[int, _OpenBrowse] = {}
-        self._next_browse = 1
+        self._browses = OpenBrowses(engine)
         self._unanswered = 0
         self._output_is_full = False
         self._is_closed = False
@@ -109,8 +99,7 @@ class SocketConnection(asyncio.Protocol):
         self._browses.clear()
         self._leave_wait()
         self._pace.end()
-        if self._application is not None:
-            self._application.close()
+        self._end_application()
 
     # -- what the server calls -----------------------------------------------------------------------------------------
 
@@ -124,9 +113,14 @@ class SocketConnection(asyncio.Protocol):
     def close(self) -> None:
         """Sends the answers that are ready, backs out the open unit of work, and closes."""
         self._is_closed = True
+        self._end_application()
+        self._transport.close()
+
+    def _end_application(self) -> None:
+        if self._subscriptions is not None:
+            self._subscriptions.end()
         if self._application is not None:
             self._application.close()
-        self._transport.close()
 
     # -- requests and answers ------------------------------------------------------------------------------------------
 
@@ -202,6 +196,7 @@ class SocketConnection(asyncio.Protocol):
         return self._application
 
     def _message_field(self, message: Message) -> bytes:
+        message = delivered(message)
         mqmd = write_mqmd(message, now_us=self._engine.now_us())
         return u32(len(mqmd) + len(message.body)) + mqmd + message.body
 
@@ -219,6 +214,8 @@ class SocketConnection(asyncio.Protocol):
         self._application = Application(
             self._engine, name, user=admitted.user, operator=admitted.operator, rights=admitted.rights
         )
+        topics = EVERY_TOPIC if admitted.rights is EVERYTHING else admitted.topics
+        self._subscriptions = SocketSubscriptions(self._engine, self._application, topics)
         self._application.on_submitted = lambda unit: self._pace.charge(admitted.operator, unit)
         self._input.maximum_bytes = frames.MAXIMUM_FRAME_BYTES
         self._answer(Verb.HELLO, number, frames.name_field(self._engine.name), self._engine.incarnation)
@@ -296,33 +293,19 @@ class SocketConnection(asyncio.Protocol):
         queue_name = fields.name()
         msg_id, correl_id = fields.match()
         fields.end()
-        if len(self._browses) >= MAXIMUM_BROWSES:
-            raise QueueManagerError(ReasonCode.MQRC_HANDLE_NOT_AVAILABLE, f"browse {queue_name}")
-        browse, self._next_browse = self._next_browse, self._next_browse % 0xFFFF_FFFF + 1
-        found = self._call().browse(queue_name, correl_id, msg_id)
-        queue = self._call().read_queues[browse] = self._engine.queue(queue_name)
-        self._browses[browse] = _OpenBrowse(queue_name, queue, frames.pages(found))
+        browse = self._browses.open(self._call(), queue_name, correl_id, msg_id)
         self._answer(Verb.BROWSE_OPEN, number, u32(browse))
 
     def _browse_next(self, number: int, fields: FrameFields) -> None:
         browse = fields.u32()
         fields.end()
-        opened = self._open_browse(browse)
-        page = next(opened.pages, [])
-        opened.last_page = [message.sequence for message in page]
-        if not page:
-            self._end_browse(browse)
+        page = self._browses.next_page(self._call(), browse)
         self._answer(Verb.BROWSE_NEXT, number, u32(len(page)), *map(self._message_field, page))
-
-    def _open_browse(self, browse: int) -> _OpenBrowse:
-        if browse not in self._browses:
-            raise QueueManagerError(ReasonCode.MQRC_HOBJ_ERROR, f"browse number {browse}")
-        return self._browses[browse]
 
     def _take_browsed(self, number: int, fields: FrameFields) -> None:
         browse, place = fields.u32(), fields.u32()
         fields.end()
-        opened = self._open_browse(browse)
+        opened = self._browses.found(browse)
         if place >= len(opened.last_page):
             raise QueueManagerError(ReasonCode.MQRC_NO_MSG_UNDER_CURSOR, f"get from {opened.queue.name}")
         self._call().getting(opened.name)
@@ -332,12 +315,25 @@ class SocketConnection(asyncio.Protocol):
     def _browse_close(self, number: int, fields: FrameFields) -> None:
         browse = fields.u32()
         fields.end()
-        self._end_browse(browse)
+        self._browses.end(self._call(), browse)
         self._answer(Verb.BROWSE_CLOSE, number)
 
-    def _end_browse(self, browse: int) -> None:
-        self._browses.pop(browse, None)
-        self._call().read_queues.pop(browse, None)
+    def _ask_subscriptions(self, verb: Verb, number: int, fields: FrameFields) -> None:
+        assert self._subscriptions is not None, "HELLO comes first"
+
+        def refused(error: QueueManagerError) -> None:
+            self._refuse(verb, number, error.reason_code, error.operation)
+
+        self._subscriptions.carry_out(verb, fields, lambda *answer: self._answer(verb, number, *answer), refused)
+
+    def _subscribe(self, number: int, fields: FrameFields) -> None:
+        self._ask_subscriptions(Verb.SUBSCRIBE, number, fields)
+
+    def _unsubscribe(self, number: int, fields: FrameFields) -> None:
+        self._ask_subscriptions(Verb.UNSUBSCRIBE, number, fields)
+
+    def _request_publications(self, number: int, fields: FrameFields) -> None:
+        self._ask_subscriptions(Verb.REQUEST_PUBLICATIONS, number, fields)
 
     def _begin(self, number: int, fields: FrameFields) -> None:
         fields.end()
@@ -495,4 +491,7 @@ _REQUESTS: Final[dict[int, Callable[[SocketConnection, int, FrameFields], None]]
     Verb.OPERATE: SocketConnection._operate,
     Verb.KEEP_TRAIL_HEAD: SocketConnection._keep_trail_head,
     Verb.TRAIL_HEAD: SocketConnection._trail_head,
+    Verb.SUBSCRIBE: SocketConnection._subscribe,
+    Verb.UNSUBSCRIBE: SocketConnection._unsubscribe,
+    Verb.REQUEST_PUBLICATIONS: SocketConnection._request_publications,
 }

@@ -41,6 +41,12 @@ text: u32 length and UTF-8. message: u32 length, then MQMD (364 bytes, mq_adapte
                                                                                   the store's file, u64 free in it
     23  KEEP_TRAIL_HEAD  text head of the trail
     24  TRAIL_HEAD                                                                text head of the trail, or none
+    25  SUBSCRIBE     u32 options (MQSO_*), text topic, text name, text user      u32 subscription, name of its queue,
+                      data, id CorrelId, u32 expiry (tenths of a second, 0 for    id CorrelId
+                      ever), name of the program's own queue
+    26  UNSUBSCRIBE   u32 subscription, u32 options (0, 4 MQCO_KEEP_SUB or
+                      8 MQCO_REMOVE_SUB)
+    27  REQUEST_PUBLICATIONS  u32 subscription                                    u32 publications that were sent
 
 `match` is 1 (MsgId) + 2 (CorrelId), 0 for any; identifiers that are not matched are ignored. A wait of 4,294,967,295 ms
 is for ever. HELLO comes first. The gateway carries requests out in order, and answers each one when its result is safe.
@@ -51,6 +57,8 @@ and not a failed request. HOLD opens a queue for exclusive input, until RELEASE 
 somebody has the queue open, HOLD is refused at once with 2042. Otherwise it is answered when all earlier requests of
 others have taken effect. COMPACT makes at most one step; a program repeats it until it is done. OPERATE says that the
 open unit of work is an operator's act. The commit takes the act to the audit.
+SUBSCRIBE does what MQSUB does. It is answered when what is retained has been sent, and a second one that comes before
+that is refused with 2219. Publications are got from its queue by name, and have folder mqps in the place of psc.
 Only the process that writes the audit trail may send KEEP_TRAIL_HEAD and TRAIL_HEAD; others get 2035. The head is kept
 with the commit of the open unit of work, and read behind all commits under way.
 
@@ -128,6 +136,9 @@ class Verb(IntEnum):
     COMPACT = 22
     KEEP_TRAIL_HEAD = 23
     TRAIL_HEAD = 24
+    SUBSCRIBE = 25
+    UNSUBSCRIBE = 26
+    REQUEST_PUBLICATIONS = 27
 
 
 class FrameError(Exception):

@@ -138,6 +138,9 @@ SENT: Final[dict[Verb, Callable[[Client], Callable[[], object]]]] = {
     Verb.COMPACT: lambda client: client.compact_some,
     Verb.KEEP_TRAIL_HEAD: lambda client: _nothing,  # others than the trail's writer are refused
     Verb.TRAIL_HEAD: lambda client: _nothing,
+    Verb.SUBSCRIBE: lambda client: _nothing,  # there is no broker
+    Verb.UNSUBSCRIBE: lambda client: _nothing,
+    Verb.REQUEST_PUBLICATIONS: lambda client: _nothing,
 }
 
 
