@@ -22,6 +22,8 @@ LAST_NUMBER: Final = 2000
 LAST_CHARACTERS: Final = 4000
 #: A level that has everything the gateway asks for: 9.4.
 COMMAND_LEVEL: Final = 940
+#: The same as MQCA_VERSION says it: version, release, modification, fix pack.
+_VERSION: Final = "09040000"
 MQPL_UNIX: Final = 3
 MQIA_INHIBIT_GET: Final = 9
 MQIA_INHIBIT_PUT: Final = 10
@@ -102,6 +104,7 @@ _MANAGER_TEXTS: Final[dict[int, tuple[int, Callable[[Inquired], str]]]] = {
     2014: _text("DESCR", 64),
     2015: (48, lambda asked: asked.state.engine.name),
     2032: (48, lambda asked: asked.state.identifier),
+    2120: (8, lambda _asked: _VERSION),
 }
 #: A selector of characters that this type of object has not.
 _NO_TEXT: Final[tuple[int, Callable[[Inquired], str | None]]] = (48, lambda _asked: None)

@@ -299,6 +299,7 @@ def test_the_queue_manager_tells_its_name_identifier_and_limits(
     assert texts[2032].startswith("STANDIN_")
     assert [inquired[selector] for selector in (13, 33, 2)] == [104_857_600, 10_000, 1208]
     assert inquired[31] >= 900
+    assert bytes(program.manager.inquire(2120)) == b"09040000"  # MQCA_VERSION: eight characters, not 48
 
 
 def test_a_queue_tells_its_attributes(program: Program, queue_manager: StandInQueueManager) -> None:

@@ -85,6 +85,16 @@ def test_a_thread_has_one_handle_that_is_not_shared(queue_manager: StandInQueueM
     assert first.reason_of(first.open, "ORDERS", OUTPUT) == 0
 
 
+def test_a_thread_may_have_many_connections_of_a_client(mq: ModuleType, queue_manager: StandInQueueManager) -> None:
+    managers = [mq.QueueManager(None) for _ in range(2)]
+    for manager in managers:
+        manager.connect_tcp_client("STANDIN", mq.CD(), "ANY.SVRCONN", "localhost(1414)", "", "")
+        assert manager.inquire(mq.CMQC.MQCA_Q_MGR_NAME).strip() == b"STANDIN"
+    managers[0].disconnect()
+    assert managers[1].inquire(mq.CMQC.MQCA_Q_MGR_NAME).strip() == b"STANDIN"
+    managers[1].disconnect()
+
+
 def test_a_connect_without_the_right_password_is_2035(mq: ModuleType, queue_manager: StandInQueueManager) -> None:
     queue_manager.control.require_passwords({"gateway": "secret"})
     opened = Program(mq, user="gateway", password="secret")

@@ -176,6 +176,11 @@ static MQLONG sharing_of(MQLONG options) {
     return (chosen & (chosen - 1)) == 0 ? chosen : 0;
 }
 
+/* Whether a request names a channel, or asks for a client's binding: a thread may have many such connections. */
+static int is_client(const struct request *request) {
+    return request->channel_name[0] != 0 || (request->options & MQCNO_CLIENT_BINDING) != 0;
+}
+
 static void begin_connection(struct request *request, struct texts *texts, PMQHCONN hconn, PMQLONG comp_code,
                              PMQLONG reason) {
     int descriptor = -1;
@@ -191,7 +196,8 @@ static void begin_connection(struct request *request, struct texts *texts, PMQHC
         return;
     }
     const char *name = (const char *)answer.fields;
-    MQHCONN existing = sharing == MQCNO_HANDLE_SHARE_NONE ? connection_of_this_thread(name) : 0;
+    int is_only_one = sharing == MQCNO_HANDLE_SHARE_NONE && !is_client(request);
+    MQHCONN existing = is_only_one ? connection_of_this_thread(name) : 0;
     struct connection *added = existing != 0 ? NULL : connection_add(descriptor, sharing, name);
     free(answer.fields);
     if (added == NULL) close(descriptor);
