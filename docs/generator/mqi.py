@@ -113,7 +113,11 @@ _JMS: Final = (
         "IBM's client fails when it reads them (NegativeArraySizeException)",
     ),
     ("JMSXGroupID, JMSXGroupSeq", "no", "2026"),
-    ("Context of another user (MDWRITE with MDCTX)", "no", "2035 at the open"),
+    (
+        "Context of another user (MDWRITE with MDCTX)",
+        "untried",
+        "it needs `set_context` of its application, else 2035 at the open",
+    ),
     ("XA connections", "no", "the XA resource cannot be had (JMSWMQ1068)"),
     (
         "Provider version 6: queues, listeners, selectors",
@@ -174,6 +178,7 @@ def lines() -> list[str]:
         "## Options",
         "",
         "An option that is in no row gets 2046 (MatchOptions: 2247). 2035 is for the context of another user.",
+        "With `set_context` of its `[[application]]` a program may set it on queues.",
         "",
         *table(["Call", "Here", "Options"], _options()),
         "",

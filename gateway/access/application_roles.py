@@ -7,7 +7,7 @@ from typing import Final
 
 from gateway.access.filters import covers
 from gateway.config import ConfigurationError, Settings
-from mq_adapters.embedded.rights import Rights
+from mq_adapters.embedded.rights import ContextRight, Rights
 from mq_adapters.embedded.socket.applications import ApplicationRole, Applications
 from mq_adapters.embedded.socket.server import ApplicationSocket
 
@@ -35,7 +35,13 @@ def roles_of(settings: Settings) -> tuple[ApplicationRole, ...]:
     return tuple(
         ApplicationRole(
             name=application.name,
-            rights=Rights(put=application.put, get=application.get, browse=application.browse, admin=application.admin),
+            rights=Rights(
+                put=application.put,
+                get=application.get,
+                browse=application.browse,
+                admin=application.admin,
+                context=ContextRight[application.set_context.upper()],
+            ),
             topics=ApplicationTopics(application.publish, application.subscribe),
             user_ids=frozenset(_user_id(application.name, user) for user in application.users),
         )

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -62,6 +62,12 @@ class ApplicationSettings(Table):
     )
     subscribe: TopicFilters = Field(
         default=(), description="topic filters that it may subscribe to as an MQ client (mq_listener)"
+    )
+    set_context: Literal["none", "identity", "all"] = Field(
+        default="none",
+        description='context that it may set in its messages as an MQ client: "identity", UserIdentifier,'
+        ' AccountingToken and ApplIdentityData; "all", also who put them; for gateways and other programs that put'
+        " others' messages",
     )
 
 

@@ -18,7 +18,7 @@ from mq_adapters.embedded.operators_act import OperatorsAct, tell_alone, tell_re
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.queue_administration import check_not_in_doubt, destroying
 from mq_adapters.embedded.redrive import check_redriven
-from mq_adapters.embedded.rights import EVERY_QUEUE, EVERYTHING, Right, Rights
+from mq_adapters.embedded.rights import EVERY_QUEUE, EVERYTHING, ContextRight, Right, Rights
 from mq_adapters.embedded.unit_of_work import TRAIL_HEAD, ApplicationIdentity, Departure, StateKind, UnitOfWork
 from mq_adapters.message import MQMT_REQUEST, MQPER_PERSISTENCE_AS_Q_DEF, Message
 from mq_adapters.queue_manager import Compaction, QueueStatus
@@ -404,7 +404,8 @@ class Application:
             changes["persistence"] = target.default_persistence
         if self.name and not descriptor.put_appl_name:
             changes["put_appl_name"] = self.name
-        if self.user and (not descriptor.user_identifier or self.rights is not EVERYTHING):
+        may_name_another = self.rights is EVERYTHING or self.rights.context is not ContextRight.NONE
+        if self.user and (not descriptor.user_identifier or not may_name_another):
             changes["user_identifier"] = self.user
         if descriptor.reply_to_q and not descriptor.reply_to_q_mgr:
             changes["reply_to_q_mgr"] = self._engine.name

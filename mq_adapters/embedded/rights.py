@@ -5,7 +5,7 @@ the application uses counts, so an alias needs a right of its own.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Final, Protocol
 
 from mq_adapters.reasons import QueueManagerError, ReasonCode
@@ -24,6 +24,17 @@ class Right(StrEnum):
     ADMIN = "admin"
 
 
+class ContextRight(IntEnum):
+    """How much of a message's context an MQ client may set (IBM MQ, "Message context"). Each has what is before it.
+
+    A program on the gateway's socket sets all but UserIdentifier, which it may set with either right.
+    """
+
+    NONE = 0
+    IDENTITY = 1
+    ALL = 2
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
     """The rights of an application: for each right the patterns of the queues' names."""
@@ -34,6 +45,7 @@ class Rights:
     admin: tuple[str, ...] = ()
     #: Whether the application takes audit notes off their queue, to write them to the trail.
     takes_notes: bool = False
+    context: ContextRight = ContextRight.NONE
 
     def has(self, right: Right, queue_name: str) -> bool:
         """Whether a right covers the queue of that name."""

@@ -16,6 +16,12 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqi.browse_cursor import BrowseCursor
 from mq_adapters.embedded.mqi.command_rights import CommandRights
 from mq_adapters.embedded.mqi.consuming import Listening
+from mq_adapters.embedded.mqi.context import (
+    check_open_for_context,
+    context_of,
+    granted_options,
+    open_options_of_put,
+)
 from mq_adapters.embedded.mqi.deferred_puts import DeferredPuts
 from mq_adapters.embedded.mqi.getting import Answered, GetRequest, Getter, Got
 from mq_adapters.embedded.mqi.inquiry import MAXIMUM_HANDLES, Inquired, inquired
@@ -141,7 +147,8 @@ class Connection:
     def open(self, wanted: ObjectName, options: int, opened: Callable[[Opened], None]) -> None:
         """MQOPEN. Raises QueueManagerError: 2017, 2035, 2042, 2043, 2045, 2046, 2085, 2087 and others."""
         operation = f"open {wanted.name or 'the queue manager'}"
-        check_options(OpenOption, options, operation)
+        granted = granted_options(OpenOption, self._application.rights.context) if wanted.kind == ObjectKind.Q else 0
+        check_options(OpenOption, options, operation, granted=granted)
         if len(self._handles) >= MAXIMUM_HANDLES:
             raise QueueManagerError(ReasonCode.MQRC_HANDLE_NOT_AVAILABLE, operation)
         if wanted.kind not in (ObjectKind.Q, ObjectKind.Q_MGR, ObjectKind.TOPIC):
@@ -288,7 +295,7 @@ class Connection:
         """MQPUT1: opens, puts and closes."""
         operation = f"put on {wanted.name}"
         handles: list[int] = []
-        self.open(wanted, OpenOption.OUTPUT, lambda opened: handles.append(opened.handle))
+        self.open(wanted, open_options_of_put(options), lambda opened: handles.append(opened.handle))
         try:
             self._put(self._object(handles[0], operation), message, options, done)
         finally:
@@ -296,8 +303,11 @@ class Connection:
 
     def _put(self, found: OpenObject, message: Message, options: int, done: Done) -> None:
         is_topic = found.kind == ObjectKind.TOPIC
-        check_options(PutOption, options & ~PutOption.RETAIN if is_topic else options, f"put on {found.name}")
-        self._check_reports(message, f"put on {found.name}")
+        operation = f"put on {found.name}"
+        granted = granted_options(PutOption, self._application.rights.context)
+        check_options(PutOption, options & ~PutOption.RETAIN if is_topic else options, operation, granted=granted)
+        check_open_for_context(found.options, options, operation)
+        self._check_reports(message, operation)
         self._complete(message, options)
         self._check_command(found, message)
         application = self._application
@@ -330,15 +340,13 @@ class Connection:
         self._application.put_unchecked(self._topics.stream, publication, put)
 
     def _complete(self, message: Message, options: int) -> None:
-        """Makes the identifiers that are asked for. Context is the program's own, whatever its descriptor says."""
-        changes: dict[str, object] = {
-            "user_identifier": self._application.user,
-            "accounting_token": b"",
-            "appl_identity_data": "",
-            "appl_origin_data": "",
-            "put_appl_type": self._application_type,
-            "put_appl_name": self._application.name,
-        }
+        """Makes the identifiers that are asked for, and the context that the program may not set or does not."""
+        changes = context_of(
+            options,
+            user=self._application.user,
+            application_type=self._application_type,
+            application_name=self._application.name,
+        )
         message.backout_count = 0  # the queue manager counts, whatever the descriptor says (MQMD, BackoutCount)
         if options & PutOption.NEW_MSG_ID:
             changes["msg_id"] = MQMI_NONE

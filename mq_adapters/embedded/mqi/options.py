@@ -167,7 +167,11 @@ _NOT_HERE: Final = {
 #: Options of which a call may have one.
 _ALTERNATIVES: Final = {
     OpenOption: (INPUT,),
-    PutOption: (PutOption.SYNCPOINT | PutOption.NO_SYNCPOINT, PutOption.ASYNC_RESPONSE | PutOption.SYNC_RESPONSE),
+    PutOption: (
+        PutOption.SYNCPOINT | PutOption.NO_SYNCPOINT,
+        PutOption.ASYNC_RESPONSE | PutOption.SYNC_RESPONSE,
+        PutOption.DEFAULT_CONTEXT | PutOption.NO_CONTEXT | PutOption.SET_IDENTITY_CONTEXT | PutOption.SET_ALL_CONTEXT,
+    ),
     GetOption: (
         GetOption.SYNCPOINT | GetOption.NO_SYNCPOINT | GetOption.SYNCPOINT_IF_PERSISTENT,
         BROWSING | GetOption.MSG_UNDER_CURSOR,
@@ -179,14 +183,17 @@ _ALTERNATIVES: Final = {
 _KNOWN: Final[dict[type[IntFlag], int]] = {kind: sum(kind) for kind in _NOT_HERE}
 
 
-def check_options(kind: type[IntFlag], options: int, operation: str) -> None:
-    """Refuses options that nobody knows or that exclude each other (2046), and those that need a right (2035)."""
+def check_options(kind: type[IntFlag], options: int, operation: str, *, granted: int = 0) -> None:
+    """Refuses options that nobody knows or that exclude each other (2046), and those that need a right (2035).
+
+    `granted` are options of the program's rights.
+    """
     for alternatives in _ALTERNATIVES[kind]:
         if (options & alternatives).bit_count() > 1:
             raise QueueManagerError(ReasonCode.MQRC_OPTIONS_ERROR, f"{operation}: options exclude each other")
-    if options & _NEEDS_RIGHT.get(kind, 0):
+    if options & _NEEDS_RIGHT.get(kind, 0) & ~granted:
         raise QueueManagerError(
-            ReasonCode.MQRC_NOT_AUTHORIZED, f"{operation}: no application may set another's context"
+            ReasonCode.MQRC_NOT_AUTHORIZED, f"{operation}: the application may not set the context of messages so"
         )
     refused = options & ~_KNOWN[kind] | options & _NOT_HERE[kind]
     if refused:

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.direct import Direct
-from mq_adapters.embedded.rights import EVERYTHING, EXPORTER, Right, Rights, covers
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.rights import EVERYTHING, EXPORTER, ContextRight, Right, Rights, covers
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError
 from mq_adapters.system_queues import AUDIT_QUEUE
@@ -132,3 +134,15 @@ def test_an_application_knows_of_no_queue_but_those_it_has_a_right_for(store: Pa
         for call in (application.depth, application.inquire):
             with pytest.raises(QueueManagerError, match="2035"):
                 call("SECRETS")
+
+
+@pytest.mark.parametrize(
+    ("right", "user"), [(ContextRight.NONE, "billing"), (ContextRight.IDENTITY, "keeper"), (ContextRight.ALL, "keeper")]
+)
+def test_an_application_says_who_it_is_only_with_a_right_on_context(
+    engine: Engine, right: ContextRight, user: str
+) -> None:
+    application = Application(engine, "program", user="billing", rights=Rights(put=("ORDERS",), context=right))
+    message = Message(MessageDescriptor(user_identifier="keeper"), b"")
+    application.put("ORDERS", message, lambda: None)
+    assert message.descriptor.user_identifier == user
