@@ -43,7 +43,7 @@ _LENGTH_AT: Final = 100
 _BEHIND_LENGTH: Final = 102
 _LEVEL_WITH_CONVERSATIONS: Final = 9
 #: Our choice: a smaller transmission size cuts calls into more segments than anybody wants.
-_SMALLEST_TRANSMISSION_SIZE: Final = 1_024
+SMALLEST_TRANSMISSION_SIZE: Final = 1_024
 
 
 class Capability1(IntFlag):
@@ -176,7 +176,7 @@ def negotiate(offer: InitialData, ours: InitialData) -> InitialData:
             StatusCode.FAP_LEVEL, f"a client of level {offer.level}; {LOWEST_LEVEL} is the lowest"
         )
     transmission_size = min(offer.transmission_size, ours.transmission_size)
-    if transmission_size < _SMALLEST_TRANSMISSION_SIZE:
+    if transmission_size < SMALLEST_TRANSMISSION_SIZE:
         raise ChannelProtocolError(StatusCode.NEGOTIATION_FAILED, f"a transmission size of {transmission_size} bytes")
     shared = min(offer.conversations_per_socket, ours.conversations_per_socket)
     return replace(

@@ -75,10 +75,17 @@ class Mqmd:
             values[_PLACES[name]] = value
         return type(self)(self.version, tuple(values))
 
+    def in_utf_8(self) -> Self:
+        """The same with texts in UTF-8, as programs of this project have them."""
+        return type(self)(self.version, _with_texts(self.values, _to_utf_8))
+
+    def in_iso_8859_1(self) -> Self:
+        """The same with texts as they travel."""
+        return type(self)(self.version, _with_texts(self.values, _to_iso_8859_1))
+
     def message(self, data: bytes) -> Message:
         """The message of this descriptor. QueueManagerError names the wrong field and the reason code to answer."""
-        values = _with_texts(self.values, _to_utf_8)
-        return read_mqmd(Mqmd(MQMD_VERSION_2, values).write(_OF_A_MESSAGE), data)
+        return read_mqmd(Mqmd(MQMD_VERSION_2, self.in_utf_8().values).write(_OF_A_MESSAGE), data)
 
     @classmethod
     def of(cls, message: Message, version: int, *, now_us: int = 0) -> Self:
@@ -114,3 +121,5 @@ _PLAIN: Final[_Values] = (
     0,
     -1,
 )
+#: A descriptor of version 2 with these values.
+PLAIN_MQMD: Final = Mqmd(MQMD_VERSION_2, _PLAIN)
