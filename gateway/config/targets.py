@@ -22,6 +22,8 @@ USER_IDENTIFIER_CHARACTERS: Final = 12
 MAXIMUM_SHARDS: Final = 64
 #: Seconds. A queue manager that is away must not keep a processor busy.
 SHORTEST_LAST_RETRY_S: Final = 0.1
+#: Queues of a gateway itself, which another gateway must not use as its own.
+_OWN_PREFIXES: Final = ("RFHBRIDGE.", "SYSTEM.")
 _TARGET_NAME: Final = re.compile(r"[A-Z0-9._]{1,12}")
 _CONNECTION_NAME: Final = re.compile(r"[A-Za-z0-9._:\-]{1,253}(\([0-9]{1,5}\))?")
 
@@ -75,8 +77,11 @@ class TargetSettings(Table):
     mode: Literal["client", "bindings"] = Field(
         default="client", description='"client": over the network; "bindings": on the same machine'
     )
-    binding: Literal["auto", "ibmmq", "pymqi"] = Field(
-        default="auto", description='Python package that is used: "ibmmq", "pymqi", or "auto", which prefers ibmmq'
+    binding: Literal["auto", "ibmmq", "pymqi", "native"] = Field(
+        default="auto",
+        description='Python package that is used: "ibmmq", "pymqi", or "auto", which prefers ibmmq; "native" is'
+        " experimental: the gateway's own client, without IBM's library, which has met no queue manager of IBM,"
+        " only the mq_listener of another rfhbridge",
     )
     connections: ConnectionNames = Field(
         default=("localhost(1414)",), description="connection names HOST(PORT), tried in this order"
@@ -95,7 +100,10 @@ class TargetSettings(Table):
     )
     cipher: str = Field(default="", description="TLS CipherSpec of the channel, ANY_TLS12_OR_HIGHER for example")
     key_repository: str = Field(
-        default="", description="key repository of IBM MQ with the certificates, as a path without its ending"
+        default="",
+        description="key repository of IBM MQ with the certificates, as a path without its ending; with binding"
+        ' "native" PEM files: PATH.pem has the authorities that are trusted, PATH.own.pem the gateway\'s own'
+        " certificate with its key, where the channel wants one",
     )
     peer_name: str = Field(default="", description="distinguished name that the queue manager's certificate must have")
     header: Literal["mqrfh2", "mqrfh"] = Field(
@@ -176,12 +184,24 @@ class TargetSettings(Table):
         named = {key: name for key in ("password_file", "key_repository") if (name := getattr(self, key))}
         return self.model_copy(update={key: str(Path(name).absolute()) for key, name in named.items()})
 
+    def _check_native(self) -> None:
+        if self.mode == "bindings":
+            raise ValueError('mode: with binding "native" it must be "client"')
+        for key in ("state_queue", "subscriber_queue", "reply_queue"):
+            name = getattr(self, key)
+            if name.startswith(_OWN_PREFIXES):
+                raise ValueError(f"{key}: {name} may be the other gateway's own; name another, {self.name}.STATE say")
+
     @model_validator(mode="after")
     def _checked_together(self) -> Self:
         if self.mode == "client" and not (self.connections or self.ccdt_url):
             raise ValueError("connections: name at least one HOST(PORT), or ccdt_url")
-        if self.ccdt_url and self.binding == "pymqi":
-            raise ValueError("ccdt_url: pymqi cannot use one; name connections and channel, or binding 'ibmmq'")
+        if self.ccdt_url and self.binding in ("pymqi", "native"):
+            raise ValueError(
+                f"ccdt_url: {self.binding} cannot use one; name connections and channel, or binding 'ibmmq'"
+            )
+        if self.binding == "native":
+            self._check_native()
         if self.password_file and self.password_environment:
             raise ValueError("password_file, password_environment: name one of them")
         if (self.password_file or self.password_environment) and not self.user:

@@ -128,7 +128,7 @@ class ClientConnection:
             raise _wrong_type(segment, f"phase {self.phase.name}")
         if segment.type == SegmentType.STATUS_DATA:
             status = StatusData.read(_body(segment))
-            self._close()
+            self.close()
             return Ended(status)
         self._accept(InitialData.read(_body(segment)))
         return InitialDataAnswered(self._answer)
@@ -165,7 +165,7 @@ class ClientConnection:
     def _status(self, segment: Segment) -> Iterable[ClientEvent]:
         status = StatusData.read(_body(segment))
         if segment.flags_1 & _CLOSING:
-            self._close()
+            self.close()
             yield Ended(status)
         elif self._is_authenticating:
             self._is_authenticating = False
@@ -242,7 +242,7 @@ class ClientConnection:
         end = SocketAction(conversation=FIRST_CONVERSATION, type=SocketActionType.END_CONVERSATION)
         content = NOTHING if is_alone else end
         data = self._written(segment_type, self._form_of_the_socket, content, flags=ControlFlags1.GOODBYE)
-        self._close()
+        self.close()
         return data
 
     # -- how it is written
@@ -280,10 +280,11 @@ class ClientConnection:
         if self.phase is ClientPhase.OPEN:
             status, form = StatusData(status_code), self._form_of_the_socket
             data = self._written(SegmentType.STATUS_DATA, form, status, flags=ControlFlags1.REFUSAL)
-        self._close()
+        self.close()
         return data
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """The socket is gone: nothing more is read or sent."""
         self.phase = ClientPhase.CLOSED
         self._call = None
         self._reader = SegmentReader()

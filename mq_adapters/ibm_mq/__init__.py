@@ -1,4 +1,4 @@
-"""A real queue manager behind the port, over IBM's MQ client with ibmmq or pymqi.
+"""A real queue manager behind the port, over IBM's MQ client with ibmmq or pymqi, or over mq_adapters/native.
 
     settings = ConnectionSettings(connections=("mq1.example.com(1414)",), channel="RFHBRIDGE.SVRCONN")
     with IbmMq(settings) as queue_manager:

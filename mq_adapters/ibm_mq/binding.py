@@ -1,5 +1,7 @@
 """The one module that names IBM's Python packages. It loads ibmmq or pymqi, or says what is missing.
 
+"native" is the client of mq_adapters/native, which has the same names. Nobody gets it without asking for it.
+
 It loads the C library first, because the packages hide a failure to load it behind a second import error. Also, ibmmq
 looks for the library in a folder below the working directory, which others may be able to write. Nobody looks for a
 library that is loaded already.
@@ -17,9 +19,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Literal
 
+from mq_adapters.native import library
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
-Package = Literal["auto", "ibmmq", "pymqi"]
+Package = Literal["auto", "ibmmq", "pymqi", "native"]
 
 #: Names of the C library that a package was linked with, the usual one first (pymqi may be built for either).
 _LIBRARIES: Final = {"ibmmq": ("libmqm_r.so",), "pymqi": ("libmqic_r.so", "libmqm_r.so")}
@@ -33,7 +36,7 @@ _HOW_TO_GET: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """One of the two packages, loaded. Its classes are used by both alike; connection.py knows where they differ."""
+    """One of the packages, loaded. Its classes are used by both alike; connection.py knows where they differ."""
 
     package: str
     #: The version of the distribution, because pymqi's own __version__ lags behind.
@@ -50,6 +53,8 @@ _LOADING: Final = threading.Lock()
 
 def load(package: Package = "auto") -> Binding:
     """The package to use. With "auto" it is ibmmq if both load. QueueManagerError 2495 if none loads."""
+    if package == "native":
+        return Binding(package=package, version=version("rfhbridge"), module=library)
     candidates = ("ibmmq", "pymqi") if package == "auto" else (package,)
     complaints: list[str] = []
     for candidate in candidates:

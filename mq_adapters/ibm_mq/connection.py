@@ -23,6 +23,7 @@ from mq_adapters.ibm_mq.constants import (
     MQXPT_TCP,
 )
 from mq_adapters.ibm_mq.hints import HINTS
+from mq_adapters.native.connecting import Destination
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 #: The longest message of IBM MQ, in bytes; MAXMSGL of the channel or the queue may be less.
@@ -101,6 +102,8 @@ def connect(binding: Binding, settings: ConnectionSettings) -> Any:
 
 def _arguments(binding: Binding, settings: ConnectionSettings) -> tuple[dict[str, Any], list[Any]]:
     """The keywords of connect_with_options, and the memory that they point to."""
+    if binding.package == "native":
+        return {"destination": _destination(settings)}, []
     is_client = settings.mode == "client"
     options = MQCNO_HANDLE_SHARE_BLOCK | MQCNO_RECONNECT_DISABLED
     options |= MQCNO_CLIENT_BINDING if is_client else MQCNO_LOCAL_BINDING
@@ -120,6 +123,30 @@ def _arguments(binding: Binding, settings: ConnectionSettings) -> tuple[dict[str
         arguments["user"] = _text("user", settings.user, _USER_BYTES)
         arguments["password"] = _text("password", settings.password, _PASSWORD_BYTES)
     return arguments, kept
+
+
+def _destination(settings: ConnectionSettings) -> Destination:
+    """The settings for a client without IBM's library."""
+    if settings.ccdt_url:
+        raise _setting_error("ccdt_url", "the native client cannot use one; name connections and channel")
+    if settings.mode != "client":
+        raise _setting_error("mode", "the native client has no bindings to a queue manager of this machine")
+    _text("queue_manager", settings.queue_manager, _Q_MGR_NAME_BYTES)
+    _text("channel", settings.channel, _CHANNEL_NAME_BYTES)
+    _text("application_name", settings.application_name, _APPLICATION_NAME_BYTES)
+    return Destination(
+        addresses=settings.connections,
+        channel=settings.channel,
+        queue_manager=settings.queue_manager,
+        user=settings.user,
+        password=settings.password,
+        cipher=settings.cipher,
+        key_repository=settings.key_repository,
+        peer_name=settings.peer_name,
+        application_name=settings.application_name,
+        heartbeat_s=settings.heartbeat_s,
+        maximum_message_bytes=settings.maximum_message_bytes,
+    )
 
 
 def _connect_options(binding: Binding, settings: ConnectionSettings, options: int) -> Any:

@@ -5,32 +5,27 @@
 | direct | the embedded queue manager, by the owner of its store |
 | client | the embedded queue manager, through a gateway's socket |
 | pymqi, ibmmq | the adapter for IBM MQ over each package, over the stand-in for IBM's client library |
+| native | the adapter for IBM MQ over the native client, on a gateway's listener of MQ clients |
 | ibm_mq | the same on a real queue manager, which the environment names (tests/README.md says how) |
 """
 
-import asyncio
 import os
-import threading
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 import pytest
-import uvloop
 
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.socket.client import SocketClient
-from mq_adapters.embedded.socket.server import Server
 from mq_adapters.ibm_mq import ConnectionSettings, IbmMq
 from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reasons import QueueManagerError
 from tests.ibm_mq_stand_in.process import StandInQueueManager, load, needs_stand_in
-
-T = TypeVar("T")
-
-STEP_S: Final = 60.0  # no step of a test takes longer; a lock that never comes ends the test with an error
+from tests.mq_adapters.gateway_thread import GatewayThread
+from tests.mq_adapters.native.gateway import APPLICATION, CHANNEL, NativeGateway
 
 #: Two local queues that the contract suite empties and fills.
 ORDERS: Final = "RFHBRIDGE.TEST.ORDERS"
@@ -42,6 +37,7 @@ EVERY_KIND: Final = (
     *EMBEDDED,
     pytest.param("pymqi", marks=needs_stand_in),
     pytest.param("ibmmq", marks=needs_stand_in),
+    "native",
     *(["ibm_mq"] if f"{_REAL}CONNECTIONS" in os.environ else []),
 )
 
@@ -71,67 +67,6 @@ class Adapter(Protocol):
         ...
 
     def stop(self) -> None: ...
-
-
-class GatewayThread:
-    """An engine and its socket server in an event loop of their own, the daemon's kind."""
-
-    def __init__(self, data_dir: Path, **options: Any) -> None:
-        """`options` are those of the server."""
-        self.data_dir = data_dir
-        self._options = options
-        self.engine: Engine
-        self.server: Server
-        self.loop: asyncio.AbstractEventLoop
-        self.stopping: asyncio.Event
-        self.complaints: list[dict[str, object]] = []
-        self._is_up = threading.Event()
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="gateway")
-        self._thread.start()
-        assert self._is_up.wait(STEP_S), "the gateway did not start"
-        if self._error is not None:
-            raise self._error
-
-    def _run(self) -> None:
-        try:
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(self._serve())
-        except BaseException as error:
-            self._error = error
-        finally:
-            self._is_up.set()
-
-    async def _serve(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.loop.set_exception_handler(lambda _loop, context: self.complaints.append(context))
-        self.stopping = asyncio.Event()
-        self.engine = Engine.open(self.data_dir, call_soon=self.loop.call_soon)
-        self.server = Server(self.engine, self.data_dir, **self._options)
-        try:
-            await self.server.start()
-            self._is_up.set()
-            await self.stopping.wait()
-            await self.server.stop()
-        finally:
-            self.engine.close()
-
-    def call(self, function: Callable[[], T]) -> T:
-        """Runs a function in the gateway's loop and waits for its value."""
-
-        async def run() -> T:
-            return function()
-
-        return asyncio.run_coroutine_threadsafe(run(), self.loop).result(STEP_S)
-
-    def stop(self) -> None:
-        with suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(self.stopping.set)
-        self._thread.join(STEP_S)
-        assert not self._thread.is_alive(), "the gateway did not stop"
-        assert self.complaints == []
-        if self._error is not None:
-            raise self._error
 
 
 class EmbeddedAdapter:
@@ -225,6 +160,46 @@ class StandInAdapter:
         self.mqsc("ALTER QMGR MAXUMSGS(10000)")
         for name in (ORDERS, NEXT):
             self.mqsc(f"DELETE QLOCAL({name}) PURGE")
+
+
+class NativeAdapter:
+    """The adapter for IBM MQ over the native client, which connects to a gateway."""
+
+    kind = "native"
+    application_name = "a test"
+
+    def __init__(self, data_dir: Path) -> None:
+        self.gateway = NativeGateway(data_dir)
+        self._commands = self.gateway.call(lambda: CommandServer(self.gateway.engine))
+        self.mqsc(f"DEFINE CHANNEL({CHANNEL}) CHLTYPE(SVRCONN) MCAUSER('{APPLICATION}') MAXMSGL(104857600)")
+        self._settings = ConnectionSettings(
+            package="native",
+            connections=(f"127.0.0.1({self.gateway.mq_port})",),
+            channel=CHANNEL,
+            application_name="a test",
+        )
+        self.connection = self.another()
+
+    def prepare(self) -> None:
+        for name in (ORDERS, NEXT):
+            self.mqsc(f"DEFINE QLOCAL({name})")
+
+    def mqsc(self, *commands: str) -> None:
+        for command in commands:
+            answer = self.gateway.call(lambda command=command: self._commands.execute(command))
+            assert answer.succeeded, answer.lines
+
+    def another(self) -> IbmMq:
+        return IbmMq(self._settings)
+
+    def reconnect(self) -> IbmMq:
+        self.connection.close()
+        self.connection = self.another()
+        return self.connection
+
+    def stop(self) -> None:
+        self.connection.close()
+        self.gateway.stop()
 
 
 class RealAdapter:

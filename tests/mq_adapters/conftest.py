@@ -11,7 +11,8 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.queue_manager import QueueManager
 from tests.ibm_mq_stand_in.process import StandInQueueManager
-from tests.mq_adapters.adapters import EMBEDDED, Adapter, EmbeddedAdapter, GatewayThread, RealAdapter, StandInAdapter
+from tests.mq_adapters.adapters import EMBEDDED, Adapter, EmbeddedAdapter, NativeAdapter, RealAdapter, StandInAdapter
+from tests.mq_adapters.gateway_thread import GatewayThread
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,8 @@ def adapter(request: pytest.FixtureRequest, data_folder: Path) -> Iterator[Adapt
     """Each implementation of the port in turn: the embedded ones, or those that a module names."""
     if request.param in EMBEDDED:
         adapter: Adapter = EmbeddedAdapter(request.param, data_folder)
+    elif request.param == "native":
+        adapter = NativeAdapter(data_folder)
     elif request.param == "ibm_mq":
         adapter = RealAdapter()
     else:

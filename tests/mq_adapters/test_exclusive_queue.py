@@ -4,8 +4,9 @@ import pytest
 
 from mq_adapters.message import Message
 from mq_adapters.queue_manager import QueueManager
-from tests.mq_adapters.adapters import EVERY_KIND, ORDERS, STEP_S
+from tests.mq_adapters.adapters import EVERY_KIND, ORDERS
 from tests.mq_adapters.contract import ANY, bodies, drain, put, refusal
+from tests.mq_adapters.gateway_thread import STEP_S
 
 pytestmark = pytest.mark.parametrize("adapter", EVERY_KIND, indirect=True)
 

@@ -15,8 +15,9 @@ from mq_adapters.message import (
 )
 from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reports import MQFB_COA, MQFB_COD, ReportOption
-from tests.mq_adapters.adapters import EVERY_KIND, NEXT, ORDERS, STEP_S
+from tests.mq_adapters.adapters import EVERY_KIND, NEXT, ORDERS
 from tests.mq_adapters.contract import ANY, bodies, drain, put, refusal
+from tests.mq_adapters.gateway_thread import STEP_S
 
 pytestmark = pytest.mark.parametrize("adapter", EVERY_KIND, indirect=True)
 

@@ -17,8 +17,8 @@ from mq_adapters.channel import (
 )
 from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.message import Message, MessageDescriptor
-from tests.mq_adapters.adapters import STEP_S, GatewayThread
 from tests.mq_adapters.channel.conftest import CHANNEL_STATES, STATE_QUEUE, STREAM, Recorder, transmitted
+from tests.mq_adapters.gateway_thread import STEP_S, GatewayThread
 
 QUEUE = "RFHBRIDGE.XMIT.PLANT.0"
 SUBSCRIBER = "RFHBRIDGE.SUBSCRIBER"

@@ -30,10 +30,10 @@ from mq_adapters.system_queues import DEAD_LETTER_QUEUE
 from spark_audit.record.notes import NOTES
 from tests.command_line import command as run_command
 from tests.gateway.bridge.conftest import World
-from tests.mq_adapters.adapters import GatewayThread
 from tests.mq_adapters.channel.faults import Connection
 from tests.mq_adapters.embedded.mqsc.test_channels import Channels
 from tests.mq_adapters.embedded.mqsc.test_server_connections import Connections
+from tests.mq_adapters.gateway_thread import GatewayThread
 
 RECORDS: Final = {row.kind: {record.kind for record in row.records} for row in NOTES}
 #: What the queue manager keeps for itself: counters, its clock, back-out counts, and the end of the trail.

@@ -19,7 +19,7 @@ from mq_adapters.embedded.socket.server import ApplicationSocket
 from mq_adapters.embedded.socket.socket_file import SOCKET_NAME
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
-from tests.mq_adapters.adapters import STEP_S, GatewayThread
+from tests.mq_adapters.gateway_thread import STEP_S, GatewayThread
 
 BILLING, STRANGER = 65_533, 65_534
 TOKEN = "rfhbridge_token-of-shipping"

@@ -9,7 +9,7 @@ import pytest
 from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
-from tests.mq_adapters.adapters import GatewayThread
+from tests.mq_adapters.gateway_thread import GatewayThread
 
 MESSAGE = Message(MessageDescriptor(persistence=1), b"words")
 NOTE: Note = (1, 2)

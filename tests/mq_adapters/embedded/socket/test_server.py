@@ -29,7 +29,7 @@ from mq_adapters.embedded.socket.socket_file import SOCKET_NAME, listening_socke
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
 from mq_adapters.system_queues import AUDIT_QUEUE
-from tests.mq_adapters.adapters import STEP_S
+from tests.mq_adapters.gateway_thread import STEP_S
 from tests.sleeping import when_this_thread_sleeps
 
 HELLO, PUT, GET, BROWSE_OPEN, BROWSE_NEXT, BEGIN, COMMIT, DEPTH, HOLD, RELEASE = 1, 2, 3, 4, 5, 7, 8, 12, 19, 20
