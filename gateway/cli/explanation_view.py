@@ -7,7 +7,8 @@ from gateway.cli.terminal import Json, counted
 from gateway.config import Settings, TargetSettings
 from gateway.explain.command import ExplainedCommand
 from gateway.explain.explanation import Explanation
-from gateway.explain.set_up import heading, mqsc_text, set_up
+from gateway.explain.hub import set_up_of
+from gateway.explain.set_up import heading, mqsc_text
 from mq_adapters.message import MQEI_UNLIMITED, MQMT_DATAGRAM, MQMT_REQUEST, MessageDescriptor
 
 _MESSAGE_TYPES: Final = {MQMT_REQUEST: "MQMT_REQUEST", MQMT_DATAGRAM: "MQMT_DATAGRAM"}
@@ -21,7 +22,7 @@ def set_up_text(settings: Settings) -> str:
     """The MQSC of every target, one after another."""
     texts = (
         mqsc_text(
-            set_up(
+            set_up_of(
                 target,
                 (route for route in settings.routes if route.target == target.name),
                 digest_queue=settings.audit.digest_queue_at(target.name),

@@ -23,7 +23,8 @@ from gateway.config.routes import Registration, Route, Routes
 from gateway.explain.asked_properties import PropertyPlace, places
 from gateway.explain.command import ExplainedCommand, Question
 from gateway.explain.embedded import embedded_deletion, embedded_publication, embedded_registrations
-from gateway.explain.set_up import Section, set_up
+from gateway.explain.hub import set_up_of
+from gateway.explain.set_up import Section
 from gateway.mqtt.errors import PeerError
 from gateway.mqtt.topics import check_shared_filter
 from mappings.commands.command import DeletePublication, DeregisterSubscriber, Dialect, Publish, RegisterSubscriber
@@ -80,7 +81,7 @@ def explain(settings: Settings, question: Question) -> Explanation:
         sections=tuple(
             (
                 target,
-                set_up(
+                set_up_of(
                     target,
                     _routes_to(settings, target),
                     digest_queue=settings.audit.digest_queue_at(target.name),

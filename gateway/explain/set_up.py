@@ -29,7 +29,7 @@ class Section:
     """Commands that belong together, and their purpose."""
 
     title: str
-    commands: tuple[str, ...]
+    commands: tuple[str, ...] = ()
 
 
 def set_up(target: TargetSettings, routes: Iterable[RouteSettings], *, digest_queue: str = "") -> tuple[Section, ...]:
@@ -121,6 +121,14 @@ def _channel(target: TargetSettings) -> Section:
 
 
 def _gateway_queues(target: TargetSettings) -> Section:
+    return Section(
+        title="The gateway's own queues: one message on each state queue says what was delivered.\n"
+        "Never clear a state queue while the gateway has messages to deliver.",
+        commands=_own_queues(target),
+    )
+
+
+def _own_queues(target: TargetSettings) -> tuple[str, ...]:
     back_out = _back_out_queue(target)
     arrivals = (
         f"MSGDLVSQ(FIFO) DEFSOPT(EXCL) NOSHARE MAXDEPTH({_MAXIMUM_DEPTH}) BOTHRESH({_BACK_OUT_THRESHOLD}) "
@@ -131,22 +139,28 @@ def _gateway_queues(target: TargetSettings) -> Section:
         "DEFSOPT(EXCL) NOSHARE BOTHRESH(0) REPLACE"
         for name in state_queues(target)
     )
-    return Section(
-        title="The gateway's own queues: one message on each state queue says what was delivered.\n"
-        "Never clear a state queue while the gateway has messages to deliver.",
-        commands=(
-            *states,
-            f"DEFINE QLOCAL({back_out}) DESCR('rfhbridge: messages that could not be taken') REPLACE",
-            f"DEFINE QLOCAL({target.subscriber_queue}) DESCR('rfhbridge: publications') {arrivals}",
-            f"DEFINE QLOCAL({target.reply_queue}) DESCR('rfhbridge: answers of the broker') {arrivals}",
-        ),
+    return (
+        *states,
+        f"DEFINE QLOCAL({back_out}) DESCR('rfhbridge: messages that could not be taken') REPLACE",
+        f"DEFINE QLOCAL({target.subscriber_queue}) DESCR('rfhbridge: publications') {arrivals}",
+        f"DEFINE QLOCAL({target.reply_queue}) DESCR('rfhbridge: answers of the broker') {arrivals}",
     )
 
 
-def _streams(target: TargetSettings, routes: tuple[RouteSettings, ...]) -> Iterator[Section]:
+def queue_definitions(target: TargetSettings, routes: tuple[RouteSettings, ...], digest_queue: str) -> tuple[str, ...]:
+    """DEFINE QLOCAL of every queue that the gateway needs, but for those of the queue manager."""
+    digests = _digests(digest_queue).commands if digest_queue else ()
+    return (*_own_queues(target), *_publication_definitions(target, routes), *digests)
+
+
+def _publication_definitions(target: TargetSettings, routes: tuple[RouteSettings, ...]) -> tuple[str, ...]:
     queues = _publication_queues(target, routes)
+    return tuple(f"DEFINE QLOCAL({name}) MSGDLVSQ(FIFO) REPLACE" for name in queues if not name.startswith("SYSTEM."))
+
+
+def _streams(target: TargetSettings, routes: tuple[RouteSettings, ...]) -> Iterator[Section]:
     streams = tuple(dict.fromkeys(route.stream for route in routes if route.stream != DEFAULT_STREAM))
-    commands = [f"DEFINE QLOCAL({name}) MSGDLVSQ(FIFO) REPLACE" for name in queues if not name.startswith("SYSTEM.")]
+    commands = [*_publication_definitions(target, routes)]
     if target.streams == "queue" and streams:
         names = ", ".join(f"'{name}'" for name in (*_STANDARD_STREAMS, *streams))
         commands += [
@@ -181,14 +195,20 @@ def _digests(digest_queue: str) -> Section:
     )
 
 
-def _authority(target: TargetSettings, routes: tuple[RouteSettings, ...], digest_queue: str) -> Section:
-    user = target.user or DEFAULT_USER
+def authorities(target: TargetSettings, routes: tuple[RouteSettings, ...], digest_queue: str) -> dict[str, str]:
+    """The words of AUTHADD that the gateway's user needs, by the names of queues."""
     identity = ",SETID" if target.set_identity else ""
     queues: dict[str, str] = dict.fromkeys(state_queues(target), "GET,BROWSE,PUT,INQ")
     queues |= dict.fromkeys((target.subscriber_queue, target.reply_queue), "GET,BROWSE,PUT,INQ")
     queues |= {_back_out_queue(target): "PUT", target.control_queue: "PUT,INQ"}
     queues |= dict.fromkeys(_publication_queues(target, routes), f"PUT,BROWSE,INQ{identity}")
-    queues |= {digest_queue: "PUT"} if digest_queue else {}
+    return queues | ({digest_queue: "PUT"} if digest_queue else {})
+
+
+def _authority(target: TargetSettings, routes: tuple[RouteSettings, ...], digest_queue: str) -> Section:
+    user = target.user or DEFAULT_USER
+    identity = ",SETID" if target.set_identity else ""
+    queues = authorities(target, routes, digest_queue)
     grants = [("QMGR", "", f"CONNECT,INQ{identity}"), *(("QUEUE", name, what) for name, what in queues.items())]
     grants += [("TOPIC", name, "PUB,SUB") for name, _ in topic_objects(target, routes)]
     return Section(

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.message import MQMT_DATAGRAM, MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.mqsc import commands_of
 from tests.end_to_end.wire import packet
@@ -24,28 +25,12 @@ _TOPIC_STRING = re.compile(r"TOPICSTR\('([^']*)'\)")
 MARK = b"|"
 
 
-class Central(StandInQueueManager):
-    """The queue manager of a target, CENTRAL unless it is told otherwise."""
+class Applications:
+    """Applications of a queue manager with a broker, on this machine."""
 
-    def __init__(self, data: Path, *, name: str = "CENTRAL", streams: tuple[str, ...] = ()) -> None:
-        super().__init__(data, name=name, streams=streams)
-
-    def set_up(self, mqsc: str) -> None:
-        """Defines the queues of a set-up, and takes from the gateway's user all that it does not grant."""
-        commands = list(commands_of(mqsc.splitlines()))
-        self.control.mqsc(*(command for command in commands if command.startswith("DEFINE QLOCAL")))
-        granted: dict[str, set[str]] = defaultdict(set)
-        for grant in filter(None, map(_GRANT.match, commands)):
-            granted[grant[1]] |= {_AUTHORITIES[word] for word in grant[2].split(",")}
-        denied = [
-            (name, authority)
-            for name, authorities in granted.items()
-            for authority in _AUTHORITIES.values()
-            if authority not in authorities
-        ]
-        self.control.deny(*denied)
-
-    # -- applications of the queue manager -----------------------------------------------------------------------------
+    def client(self) -> SocketClient:
+        """A connection of one."""
+        raise NotImplementedError
 
     def subscribe(self, queue_name: str, pattern: str) -> None:
         """An application registers, with an MQRFH, for the topics of a pattern: what comes is on that queue."""
@@ -88,6 +73,28 @@ class Central(StandInQueueManager):
         return [
             topic for each in shown if "DEST(RFHBRIDGE.SUBSCRIBER)" in each for topic in _TOPIC_STRING.findall(each)
         ]
+
+
+class Central(StandInQueueManager, Applications):
+    """The queue manager of a target, CENTRAL unless it is told otherwise."""
+
+    def __init__(self, data: Path, *, name: str = "CENTRAL", streams: tuple[str, ...] = ()) -> None:
+        super().__init__(data, name=name, streams=streams)
+
+    def set_up(self, mqsc: str) -> None:
+        """Defines the queues of a set-up, and takes from the gateway's user all that it does not grant."""
+        commands = list(commands_of(mqsc.splitlines()))
+        self.control.mqsc(*(command for command in commands if command.startswith("DEFINE QLOCAL")))
+        granted: dict[str, set[str]] = defaultdict(set)
+        for grant in filter(None, map(_GRANT.match, commands)):
+            granted[grant[1]] |= {_AUTHORITIES[word] for word in grant[2].split(",")}
+        denied = [
+            (name, authority)
+            for name, authorities in granted.items()
+            for authority in _AUTHORITIES.values()
+            if authority not in authorities
+        ]
+        self.control.deny(*denied)
 
 
 def mqrfh(text: bytes) -> bytes:
