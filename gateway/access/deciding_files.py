@@ -99,7 +99,8 @@ def _named_by(settings: Settings) -> Iterator[tuple[str, str | Path, Callable[[b
     if settings.audit.enabled:
         plan = TrailPlan.of(settings)
         yield "audit.signing_key", plan.signing_key, _private_key
-        yield "audit.signing_token.pin_file", plan.signing_token.pin_file if plan.signing_token else "", _secret
+        for name, token in (("signing", plan.signing_token), ("former_signing", plan.former_signing_token)):
+            yield f"audit.{name}_token.pin_file", token.pin_file if token else "", _secret
         yield "audit.personal_key", plan.personal_key, _secret
         for witness in plan.witnesses:
             yield f"audit.witness.{witness.name}.git_settings_file", witness.git_settings_file, _secret

@@ -10,14 +10,14 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from gateway.audit_trail.durable_file import PART_SUFFIX, put_in_place
 from gateway.audit_trail.keys.key_chain import KeyChain, chain_folder
 from gateway.audit_trail.keys.late_signing import LateSigning
-from gateway.audit_trail.keys.remote_key import KeyPlace, remote_key
+from gateway.audit_trail.keys.remote_key import KeyAway, KeyPlace, RemoteSigner, remote_key
 from gateway.audit_trail.keys.signing_key import (
     check_place,
     check_token,
@@ -49,6 +49,8 @@ from spark_audit.trail.signature import Signer, public_key_of
 _SEGMENT_NUMBER: Final = slice(0, 12)
 #: Seconds for which a gateway that ends waits for the first countersignature of a token, as for a witness.
 _FIRST_WAIT_S: Final = 10.0
+#: How long a start waits for a token that hands over, seconds.
+_HAND_OVER_WAIT_S: Final = 30.0
 
 _log = logging.getLogger(__name__)
 
@@ -100,11 +102,19 @@ def place_in_force(trail: Path) -> str:
 class Digests:
     """The digests of the trail in a folder, to be added to. Raises StoreError, and ConfigurationError for the key.
 
-    If the key for the next digest is lost, a digest of kind renewal says so, of the time `now_us`.
+    If the key for the next digest is lost, a digest of kind renewal says so, of the time `now_us`. `former`: the place
+    of a key that hands over to that of `token`.
     """
 
     def __init__(
-        self, trail: Path, signing_key: Path, provenance: Provenance, *, now_us: int, token: KeyPlace | None = None
+        self,
+        trail: Path,
+        signing_key: Path,
+        provenance: Provenance,
+        *,
+        now_us: int,
+        token: KeyPlace | None = None,
+        former: KeyPlace | None = None,
     ) -> None:
         self.folder = trail / DIGEST_FOLDER
         self._provenance = provenance
@@ -136,7 +146,9 @@ class Digests:
         if due:
             self._look_for_countersignatures()
         in_force = key_in_force(trail)
-        if token is None:
+        if token is not None and former is not None and in_force == former.public_key != token.public_key:
+            self._hand_over_between(former, token, trail, now_us)
+        elif token is None:
             self._signer = ready_key(signing_key, in_force)
             self._countersigner = self._signer.public_key
         else:
@@ -221,6 +233,23 @@ class Digests:
             facts = {"new_public_key": public_key, "allowed_by": "audit.signing_token"}
             self._add_of_moment(DigestKind.ROTATION, now_us, facts)
             self._signer, self._countersigner, self._key_place = None, public_key, place
+
+    def _hand_over_between(self, former: KeyPlace, token: KeyPlace, trail: Path, now_us: int) -> None:
+        """A token countersigns that another one takes over. If it is away, it stays in force until the next start."""
+        asked = replace(former, timeout_s=min(former.timeout_s, _HAND_OVER_WAIT_S))
+        self._countersigner, self._key_place = former.public_key, former.type
+        try:
+            if self._chain.is_broken:
+                raise KeyAway("the chain of keys begins anew first")
+            self._signer = RemoteSigner(remote_key(asked), former.public_key)
+            facts = {"new_public_key": token.public_key, "allowed_by": "audit.former_signing_token"}
+            self._add_of_moment(DigestKind.ROTATION, now_us, facts)
+            self._countersigner, self._key_place = token.public_key, token.type
+        except KeyAway as error:
+            _log.warning("hand-over put off key=%s reason=%s", former.public_key, error)
+            self._late = LateSigning(remote_key(former), former.public_key, trail)
+        finally:
+            self._signer = None
 
     def rotate_if_asked(self, now_us: int) -> bool:
         """Hands over to the next key beside the one in force. Returns whether there was a usable next key."""

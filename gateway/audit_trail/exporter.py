@@ -303,6 +303,7 @@ def _open(
         limits=plan.limits,
         signing_key=Path(plan.signing_key),
         signing_token=plan.signing_token,
+        former_token=plan.former_signing_token,
         provenance=plan.provenance(versions),
         now=lambda: datetime.fromtimestamp(clock.now_us() / _SECOND_US, UTC),
         known=known,

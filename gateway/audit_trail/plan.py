@@ -106,6 +106,8 @@ class TrailPlan:
     witnesses: tuple[WitnessPlan, ...] = ()
     #: Where the configured key lies if it is no file.
     signing_token: KeyPlace | None = None
+    #: Where the key lies that hands over to the one of `signing_token`, if that is no file either.
+    former_signing_token: KeyPlace | None = None
 
     @classmethod
     def of(cls, settings: "Settings") -> Self:
@@ -125,6 +127,7 @@ class TrailPlan:
             keep_days=audit.keep_days,
             reserve_bytes=trail_reserve_bytes(audit.low_space_bytes),
             signing_token=_key_place(audit.signing_token),
+            former_signing_token=_key_place(audit.former_signing_token),
             witnesses=tuple(
                 WitnessPlan(
                     name=witness.name,
@@ -174,8 +177,14 @@ class TrailPlan:
         values: dict[str, Any] = {name: value for name, value in said.items() if name != "version"}
         try:
             witnesses = tuple(WitnessPlan(**each) for each in values.pop("witnesses", ()))
-            token = values.pop("signing_token", None)
-            return cls(**values, witnesses=witnesses, signing_token=None if token is None else KeyPlace(**token))
+            tokens = {name: values.pop(name, None) for name in ("signing_token", "former_signing_token")}
+            places = {name: None if token is None else KeyPlace(**token) for name, token in tokens.items()}
+            return cls(
+                **values,
+                witnesses=witnesses,
+                signing_token=places["signing_token"],
+                former_signing_token=places["former_signing_token"],
+            )
         except TypeError as error:
             raise ValueError(f"it is no plan of a trail: {error}") from None
 

@@ -116,6 +116,7 @@ class Trail:
         limits: SegmentLimits = STANDARD_LIMITS,
         signing_key: Path | None = None,
         signing_token: KeyPlace | None = None,
+        former_token: KeyPlace | None = None,
         provenance: Provenance = NO_PROVENANCE,
         now: Callable[[], datetime] = _utc_now,
         known: TrailHead | None = None,
@@ -134,7 +135,7 @@ class Trail:
                     raise TrailChanged(f"open the trail in {folder}", cause)
                 key = signing_key or folder.parent / SIGNING_KEY_NAME
                 now_us = int(now().timestamp() * _US)
-                digests = Digests(folder, key, provenance, now_us=now_us, token=signing_token)
+                digests = Digests(folder, key, provenance, now_us=now_us, token=signing_token, former=former_token)
                 return cls(folder, lock, limits, now, digests, known)
             except BaseException:
                 os.close(lock)

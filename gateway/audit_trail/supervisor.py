@@ -52,8 +52,11 @@ class ExporterSupervisor:
         if (token := self._plan.signing_token) is None:
             key, place = ready_key(Path(self._plan.signing_key), in_force).public_key, KEY_IN_A_FILE
         else:
-            check_token(Path(self._plan.signing_key), token.public_key, in_force)
+            former = self._plan.former_signing_token
+            check_token(Path(self._plan.signing_key), token.public_key, in_force, former.public_key if former else "")
             key, place = token.public_key, token.type
+            if former is not None and in_force == former.public_key:
+                key, place = former.public_key, former.type
         check_place(key, place, in_force, place_in_force(trail))
 
     def begin(self, adopt: Adopt) -> None:

@@ -164,8 +164,14 @@ def _keys(settings: Settings) -> Iterator[str]:
         told = f"{algorithm_of(public_key)}, public key {public_key}" if public_key else "made at the first start"
         yield f"signing key: {plan.signing_key}, {told}"
     else:
-        check_token(Path(plan.signing_key), plan.signing_token.public_key, in_force)
+        former = plan.former_signing_token
+        check_token(
+            Path(plan.signing_key), plan.signing_token.public_key, in_force, former.public_key if former else ""
+        )
         yield _token(plan.signing_token)
+        if former is not None:
+            is_due = in_force == former.public_key
+            yield f"former {_token(former)}; {'it hands over at the next start' if is_due else 'it is not in force'}"
     if plan.personal_key:
         is_there = check_personal_key(Path(plan.personal_key), in_force)
         yield f"personal key: {plan.personal_key}, {'valid' if is_there else 'made at the first start'}"

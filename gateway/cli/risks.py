@@ -173,8 +173,9 @@ def _secrets_of_the_trail(settings: Settings) -> Iterator[tuple[str, Path]]:
         plan = TrailPlan.of(settings)
         if plan.signing_token is None:
             yield "signing key", Path(plan.signing_key)
-        elif plan.signing_token.pin_file:
-            yield "PIN of the signing token", Path(plan.signing_token.pin_file)
+        for token in (plan.signing_token, plan.former_signing_token):
+            if token is not None and token.pin_file:
+                yield "PIN of the signing token", Path(token.pin_file)
         if plan.personal_key:
             yield "personal key", Path(plan.personal_key)
         for witness in plan.witnesses:

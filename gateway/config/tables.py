@@ -199,6 +199,10 @@ class AuditSettings(Table):
     signing_token: SigningTokenSettings = Field(
         default=SigningTokenSettings(), description="a token or an agent that has the key which countersigns"
     )
+    former_signing_token: SigningTokenSettings = Field(
+        default=SigningTokenSettings(),
+        description="the token or agent that countersigned before, and hands over to signing_token",
+    )
     copy_folder: OptionalFolder = Field(
         default="", description="folder to which closed files of the trail and their digests are copied"
     )
@@ -243,6 +247,15 @@ class AuditSettings(Table):
     def digest_queue_at(self, target: str) -> str:
         """The queue at a target for digests; "" if that target gets none."""
         return self.digest_queue if target == self.digest_target else ""
+
+    @model_validator(mode="after")
+    def _checked_hand_over(self) -> Self:
+        former, following = self.former_signing_token, self.signing_token
+        if former.type and not following.type:
+            raise ValueError("former_signing_token: hands over to signing_token, and there is none")
+        if former.type and former.public_key == following.public_key:
+            raise ValueError("former_signing_token: has the same public_key as signing_token")
+        return self
 
 
 class ConversionSettings(Table):

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from spark_audit.trail.signature import is_signature_of
+
 
 class KeyAway(Exception):
     """The token or agent does not answer, refuses, or has another key."""
@@ -36,6 +38,21 @@ class RemoteKey(Protocol):
     def sign(self, data: bytes) -> str:
         """The signature (hex) by the key of the place."""
         ...
+
+
+class RemoteSigner:
+    """A key that is asked in the place, and waited for: a token that hands over to another one. Raises KeyAway."""
+
+    def __init__(self, key: RemoteKey, public_key: str) -> None:
+        self.public_key = public_key
+        self._key = key
+
+    def sign(self, data: bytes) -> str:
+        """Hex."""
+        signature = self._key.sign(data)
+        if not is_signature_of(self.public_key, signature, data):
+            raise KeyAway(f"its signature is not that of the key {self.public_key}")
+        return signature
 
 
 def remote_key(place: KeyPlace) -> RemoteKey:

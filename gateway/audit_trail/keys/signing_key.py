@@ -80,19 +80,21 @@ def check_key(path: Path, in_force: str | None) -> str:
     raise _not_of_this_trail(path, key, in_force)
 
 
-def check_token(path: Path, public_key: str, in_force: str | None) -> Signer | None:
+def check_token(path: Path, public_key: str, in_force: str | None, former: str = "") -> Signer | None:
     """Whether a token's public key (hex) is in force, or takes over from the key in a file, which is returned then.
 
-    Raises ConfigurationError.
+    It may take over from another token too, whose public key is `former` ("": there is none). Raises
+    ConfigurationError.
     """
-    if in_force in (None, public_key):
+    if in_force in (None, public_key, former):
         return None
     key = read_key(path)
     if key.public_key != in_force:
         raise ConfigurationError(
             "audit.signing_token",
             (f"its key is {public_key}, but the trail's digests were last countersigned by {in_force}",),
-            "restore that token, or name with audit.signing_key the file of that key, which then hands over",
+            "restore that token, or name it as audit.former_signing_token, or with audit.signing_key the file of that"
+            " key: it then hands over",
         )
     return key
 
@@ -106,7 +108,7 @@ def check_place(public_key: str, place: str, in_force: str | None, place_in_forc
         raise ConfigurationError(
             "audit.signing_token.type",
             (f"the place of key {public_key} is {place} in the configuration, but {place_in_force} in the trail",),
-            "make another key there, to which the key in the file hands over; or move the trail folder away",
+            "make another key there, to which this one hands over; or move the trail folder away",
         )
 
 

@@ -58,7 +58,10 @@ def rotate(data: DataOption = None, config: ConfigOption = None) -> None:
 
     trail, plan = _trail_and_plan(data, config)
     if plan.signing_token is not None:
-        raise CommandFailed("the configured key is a token's; make another trail for another token")
+        raise CommandFailed(
+            "the configured key is a token's: configure the new one as [audit.signing_token] and this one as"
+            " [audit.former_signing_token], and start the gateway again"
+        )
     before = key_in_force(trail)
     if before is None:
         when = "when it closes its first file, or when it ends"
