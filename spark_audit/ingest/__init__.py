@@ -4,6 +4,7 @@
     TO/records/date=.../gateway_id=.../*.parquet   lines, sorted by sequence
     TO/digests/TRAIL/*.digest                copies of the trails' digests
     TO/records/_delta_log/*.json             a Delta table of these lines, where it was asked for
+    TO/records/_delta_log/*.parquet          checkpoints of its log
     TO/staging/                              files that Spark is writing, in a folder of this machine
 
     segments     closed segments measured: bytes, lines, SHA-256
@@ -11,6 +12,7 @@
     warehouse    the place: one writer, remains of a kill, files brought into place
     parquet_files  lines written and read: by Spark itself here, by its workers where a URI names the place
     delta_log    the log of the Delta table; it follows the manifest
+    delta_checkpoint  the log's checkpoints, and how long its commits stay
     ingestion    new segments to files, in batches; small files to large ones
     audit_input  the input of an audit, from Parquet
 

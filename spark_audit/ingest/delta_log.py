@@ -4,7 +4,8 @@
 
 The table is the folder `records`: the same files of Parquet, with the columns `date` and `gateway_id` from the names of
 their folders. The manifest still decides: a commit adds its missing files to the log, and removes files that it does
-not name. So after a kill between the two the next ingest mends the log. The log is read from its first commit on.
+not name. So after a kill between the two the next ingest mends the log. The log is read from its last checkpoint on
+(delta_checkpoint.py), or from its first commit.
 Source: Delta Transaction Log Protocol, reader version 1 and writer version 2.
 """
 
@@ -12,7 +13,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,14 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
+from spark_audit.ingest.delta_checkpoint import (
+    CHECKPOINT,
+    EVERY,
+    TOMBSTONES_MS,
+    read_checkpoint,
+    remove_old,
+    write_checkpoint,
+)
 from spark_audit.ingest.manifest import DELTA_LOG, RECORDS, DataFile, Manifest, UnusableManifest, sync_folder
 from spark_audit.location import Location
 from spark_audit.record.columns import PARTITION
@@ -48,40 +57,81 @@ def follow(folder: Location, manifest: Manifest) -> None:
         _commit(log, state, manifest)
 
 
+def _heeded(place: Location, actions: Iterable[dict[str, Any]], state: "_State") -> None:
+    """Carries out the actions of a file. Raises UnusableManifest."""
+    try:
+        for action in actions:
+            state.heed(action)
+    except (ValueError, AttributeError, KeyError, TypeError) as error:
+        raise UnusableManifest(f"{place} is no commit of Delta: {error!r}") from None
+
+
 @dataclass(slots=True)
 class _State:
-    """The state of a log: its last version (-1: there is none), the table's description, and its files."""
+    """The state of a log: its last version (-1: there is none), the table's description, and its files.
+
+    `files` and `removed` have the actions that named files last, by their paths.
+    """
 
     version: int = -1
+    protocol: dict[str, Any] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
-    paths: set[str] = field(default_factory=set)
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    removed: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, log: Location) -> "_State":
-        """Reads a log, commit by commit. Raises UnusableManifest, OSError."""
+        """Reads a log: its last checkpoint, and each commit behind it. Raises UnusableManifest, OSError."""
         state = cls()
-        for number, place in enumerate(sorted(_commits(log), key=lambda place: place.name)):
-            if int(place.name.partition(".")[0]) != number:
+        commits, checkpoints = _numbered(log)
+        if checkpoints:
+            state.version = max(checkpoints)
+            place = checkpoints[state.version]
+            _heeded(place, _actions_of(place), state)
+        for number in range(state.version + 1, max(commits, default=-1) + 1):
+            if number not in commits:
                 raise UnusableManifest(f"{log} lacks commit {number}: remove the folder, and it is made anew")
-            try:
-                for line in place.read_bytes().splitlines():
-                    state._heed(orjson.loads(line))
-            except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
-                raise UnusableManifest(f"{place} is no commit of Delta: {error!r}") from None
+            _heeded(commits[number], map(orjson.loads, commits[number].read_bytes().splitlines()), state)
             state.version = number
         return state
 
-    def _heed(self, action: dict[str, Any]) -> None:
+    def heed(self, action: dict[str, Any]) -> None:
+        self.protocol = action.get("protocol", self.protocol)
         self.metadata = action.get("metaData", self.metadata)
-        if "add" in action:
-            self.paths.add(action["add"]["path"])
-        if "remove" in action:
-            self.paths.discard(action["remove"]["path"])
+        for name, there, other in (("add", self.files, self.removed), ("remove", self.removed, self.files)):
+            if name in action:
+                path = action[name]["path"]
+                there[path] = action[name]
+                other.pop(path, None)
+
+    def actions(self, now_ms: int) -> Iterator[dict[str, Any]]:
+        """The actions that make this state, for a checkpoint."""
+        yield {"protocol": self.protocol}
+        yield {"metaData": self.metadata}
+        for each in self.files.values():
+            yield {"add": each | {"dataChange": False}}
+        for each in self.removed.values():
+            if (each.get("deletionTimestamp") or 0) >= now_ms - TOMBSTONES_MS:
+                yield {"remove": each | {"dataChange": False}}
 
 
-def _commits(log: Location) -> Iterator[Location]:
+def _actions_of(checkpoint: Location) -> list[dict[str, Any]]:
+    try:
+        return read_checkpoint(checkpoint)
+    except ValueError as error:
+        raise UnusableManifest(f"{error}: remove its folder, and it is made anew") from None
+
+
+def _numbered(log: Location) -> tuple[dict[int, Location], dict[int, Location]]:
+    """The commits and checkpoints of a log, by number."""
+    commits: dict[int, Location] = {}
+    checkpoints: dict[int, Location] = {}
     with suppress(FileNotFoundError):
-        yield from (place for place in log.iterdir() if _COMMIT.fullmatch(place.name))
+        for place in log.iterdir():
+            for form, found in ((_COMMIT, commits), (CHECKPOINT, checkpoints)):
+                if matched := form.fullmatch(place.name):
+                    found[int(matched[1])] = place
+    return commits, checkpoints
 
 
 def _commit(log: Location, state: _State, manifest: Manifest) -> None:
@@ -90,13 +140,19 @@ def _commit(log: Location, state: _State, manifest: Manifest) -> None:
     files = {file.path.removeprefix(f"{RECORDS}/"): file for file in manifest.files}
     actions = [
         *_descriptions(state, now_ms),
-        *({"remove": _removed(path, now_ms)} for path in sorted(state.paths - files.keys())),
-        *({"add": _added(path, files[path], now_ms)} for path in sorted(files.keys() - state.paths)),
+        *({"remove": _removed(path, now_ms)} for path in sorted(state.files.keys() - files.keys())),
+        *({"add": _added(path, files[path], now_ms)} for path in sorted(files.keys() - state.files.keys())),
     ]
     if actions:
+        version = state.version + 1
         told = {"commitInfo": {"timestamp": now_ms, "operation": "WRITE", "engineInfo": "rfhbridge"}}
         lines = (orjson.dumps(action) for action in (told, *actions))
-        _write(log / f"{state.version + 1:020d}.json", b"\n".join(lines) + b"\n")
+        _write(log / f"{version:020d}.json", b"\n".join(lines) + b"\n")
+        if version and version % EVERY == 0:
+            for action in actions:
+                state.heed(action)
+            write_checkpoint(log, version, state.actions(now_ms))
+            remove_old(log, now_ms)
 
 
 def _descriptions(state: _State, now_ms: int) -> Iterator[dict[str, Any]]:
