@@ -7,8 +7,9 @@ commit notes all acknowledgements that were sent, to all clients together. A mis
     commits later (work that the next commit notes may have been done before)
     the note is late: an acknowledgement of a later commit has been noted
 
-At the end of the gateway's run an acknowledgement may be sent and not noted. Source: MQTT 3.1.1 sections 4.3 and 4.6;
-spark_audit/record/kinds.py.
+At the end of the gateway's run an acknowledgement may be sent and not noted. A PUBACK is sent once: each PUBLISH of
+QoS 1 begins an exchange. PUBREC and PUBCOMP come again if the client repeats its packet.
+Source: MQTT 3.1.1 sections 4.3 and 4.6; spark_audit/record/kinds.py.
 """
 
 import json
@@ -44,6 +45,8 @@ class Connection:
 
     is_open: bool = True
     is_closed: bool = False
+    #: The first exchange that began on it; 0 before there is one.
+    first: int = 0
     acted: int = 0
     confirmed: int = 0
     #: Acknowledgements that would have been noted by now, if the connection was there.
@@ -128,21 +131,33 @@ class Confirmations:
         connection = self._connections.setdefault(who, Connection())
         self._number += 1
         number, commit, sequence = self._number, record["batch"], record["sequence"]
+        connection.first = connection.first or record["exchange"] or 0
         due = Due(who, packet_type, record["exchange"], number, commit, sequence, connection)
         if due.key not in self._due:
             self._due[due.key] = due
             insort(self._exchanges.setdefault((who, packet_type), []), due.exchange)
             self._in_order.append(due)
 
-    def confirm(self, record: Record) -> None:
+    def confirm(self, record: Record) -> Iterator[Finding]:
         """Acknowledgements were sent."""
-        who = record["client"], record["session_epoch"]
+        who, undue = (record["client"], record["session_epoch"]), 0
         for first, last in ranges_of(record["listed"]):
-            for due in self._within(who, record["packet_type"], first, last):
+            there = self._within(who, record["packet_type"], first, last)
+            if not there and not undue and record["packet_type"] == _PUBACK and self._is_known(who, first):
+                undue = first
+            for due in there:
                 self._settle(due)
                 due.connection.confirmed = max(due.connection.confirmed, due.number)
                 self._noted = max(self._noted, due.commit)
                 self._look_at(due.connection)
+        if undue:
+            detail = f"PUBACK of exchange {undue} was sent, and it was not due or had been sent before"
+            yield Finding(Custody.CONFIRMATIONS, record["sequence"], session(*who), detail)
+
+    def _is_known(self, who: _Who, exchange: int) -> bool:
+        """Whether records tell of everything since a connection of a client on which an exchange may have begun."""
+        connection = self._connections.get(who)
+        return connection is not None and 0 < connection.first <= exchange
 
     def _within(self, who: _Who, packet_type: int, first: int, last: int) -> list[Due]:
         """The acknowledgements that are due within a range. The range may be longer than all of them."""

@@ -395,8 +395,8 @@ class Replay:
     def _is_for_lasting_session(self, lane: Lane) -> bool:
         """Whether the trail tells that what waits in a lane must survive a restart: it is of a session or a group."""
         owner = self._lanes.owners.get(lane[1])
-        if owner is None or owner.is_group:
-            return owner is not None
+        if owner is None or owner.is_group:  # in the middle of a keyed trail any client may seem to be a group
+            return owner is not None and (self._sessions.is_whole or not owner.client.startswith(NAME_PREFIX))
         known = self._sessions.get(owner.client)
         return known is not None and known.epoch == owner.epoch and known.is_lasting is True
 
@@ -444,8 +444,8 @@ class Replay:
         return self._answers.answer(record)
 
     def _confirmed(self, record: Record) -> Iterator[Finding]:
-        self._confirmations.confirm(record)
-        return self._answers.confirm(record, ranges_of(record["listed"]))
+        yield from self._confirmations.confirm(record)
+        yield from self._answers.confirm(record, ranges_of(record["listed"]))
 
     # -- the gateway itself --------------------------------------------------------------------------------------------
 

@@ -60,6 +60,13 @@ module = "token.so"
 token = "trail"
 key = "trail"
 pin_file = "pin"
+[audit.former_signing_token]
+type = "pkcs11"
+public_key = "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
+module = "token.so"
+token = "trail"
+key = "trail"
+pin_file = "former-pin"
 [[audit.witness]]
 name = "office"
 type = "git"
@@ -85,7 +92,7 @@ password_file = "password"
 #: A key that names files which IBM MQ reads.
 OF_OTHERS = {"target.key_repository"}
 #: A label, and a key itself.
-NO_FILES = {"audit.signing_token.key", "audit.signing_token.public_key"}
+NO_FILES = {f"audit.{each}signing_token.{key}" for each in ("", "former_") for key in ("key", "public_key")}
 
 
 @pytest.fixture
@@ -131,6 +138,7 @@ def test_each_key_that_names_a_file_has_its_files(named: dict[str, list[Deciding
         ("listener.tls.tls.key", PRIVATE, HashedBy.PUBLIC_KEY),
         ("audit.signing_key", PRIVATE, HashedBy.PUBLIC_KEY),
         ("audit.signing_token.pin_file", b"4711", HashedBy.HMAC),
+        ("audit.former_signing_token.pin_file", b"0815", HashedBy.HMAC),
         ("audit.personal_key", bytes(32), HashedBy.HMAC),
         ("audit.witness.office.git_settings_file", b"[http]", HashedBy.HMAC),
         ("audit.witness.clock.authority_file", b"-----BEGIN CERTIFICATE-----", HashedBy.SHA256),

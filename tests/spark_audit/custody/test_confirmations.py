@@ -139,7 +139,25 @@ def _noted_late() -> Scene:
     return scene
 
 
+def _confirmed_twice(qos: int = 1) -> Scene:
+    scene = connected("pump")
+    for exchange in (1, 2):
+        _accepted(scene, exchange, qos=qos)
+    _confirmed(scene, 1, 2, packet_type=3 + qos)
+    _confirmed(scene, 2, packet_type=3 + qos)
+    return scene
+
+
+def _confirmed_unasked() -> Scene:
+    scene = connected("pump")
+    _accepted(scene, 1)
+    _confirmed(scene, 1)
+    _confirmed(scene, 7)
+    return scene
+
+
 TRUE: dict[str, Callable[[], Scene]] = {
+    "a PUBREC is sent again for a PUBLISH that is repeated": lambda: _confirmed_twice(2),
     "the connection is lost at once": _lost_at_once,
     "a filter is refused at MQTT 3.1": _refused_at_3_1,
     "the gateway is killed": _killed,
@@ -149,6 +167,8 @@ TRUE: dict[str, Callable[[], Scene]] = {
 }
 WRONG: dict[str, Callable[[], Scene]] = {
     "a PUBACK between two others": skipped,
+    "a PUBACK is told twice": _confirmed_twice,
+    "a PUBACK for what was never accepted": _confirmed_unasked,
     "a PUBREC between two others": lambda: skipped(2),
     "a PUBACK of MQTT 3.1 behind a filter that was granted": lambda: _refused_at_3_1("00"),
     "a PUBCOMP before another": _without_pubcomp,
@@ -184,9 +204,9 @@ def test_long_ranges_that_confirm_nothing_cost_little_however_much_is_due() -> N
     for exchange in range(1, many + 1):
         confirmations.accept(who | {"qos": 1, "exchange": exchange, "batch": exchange, "sequence": exchange})
     ranges = json.dumps([[many + 1, 2 * many]] * many + [[1, many]])
-    confirmations.confirm(who | {"packet_type": 4, "listed": ranges})
+    assert len(list(confirmations.confirm(who | {"packet_type": 4, "listed": ranges, "sequence": 7}))) == 1
     assert list(confirmations.judged()) == []
     confirmations.accept(who | {"qos": 1, "exchange": 1, "batch": many + 1, "sequence": many + 1})
     confirmations.accept(who | {"qos": 1, "exchange": 2, "batch": many + 2, "sequence": many + 2})
-    confirmations.confirm(who | {"packet_type": 4, "listed": "[[2, 2]]"})
+    list(confirmations.confirm(who | {"packet_type": 4, "listed": "[[2, 2]]", "sequence": 8}))
     assert [each.sequence for each in confirmations.judged()] == [many + 1], "nothing of before is due any more"

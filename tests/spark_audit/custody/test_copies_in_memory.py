@@ -65,3 +65,12 @@ def test_after_a_start_it_waits_no_more(told: dict[str, bool], found: set[Custod
     scene.commit(record("started"))
     scene.stock()
     assert _found(scene) == found
+
+
+@pytest.mark.parametrize(("client", "found"), [("k:" + "1" * 32, set()), ("$share/crew/plant/a", {Custody.COPIES})])
+def test_in_the_middle_of_a_keyed_trail_any_client_may_seem_to_be_a_group(client: str, found: set[Custody]) -> None:
+    scene = Scene(is_whole=False)
+    scene.commit(*scene.subscribe(client, "plant/a"))
+    put, copy = scene.publish("pump", "plant/a", client)
+    scene.commit(put, copy | IN_MEMORY)
+    assert _found(scene) == found
