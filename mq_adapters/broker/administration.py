@@ -115,6 +115,7 @@ class Administration:
             is_exclusive=existing.is_exclusive,
             is_of_mqsub=existing.is_of_mqsub,
             priority=existing.priority,
+            is_durable=existing.is_durable,
         )
         self._registry.put(unit, kept)
 

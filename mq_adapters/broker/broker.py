@@ -260,8 +260,9 @@ class Broker:
         self._updates.stop()
 
     def _end_what_was_temporary(self) -> None:
-        """Ends subscriptions on temporary queues, because those queues do not survive a restart."""
+        """Ends subscriptions on temporary queues and of programs, because neither survive a restart."""
         unit = self._engine.begin()
+        self._registry.remove_what_ends_with_its_program(unit)
         for name in tuple(self._registry.temporary_queues):
             self._registry.remove_of_queue(unit, name)
         if unit.states:

@@ -36,7 +36,7 @@ from mq_adapters.message import MQCI_NONE, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.selection.conditions import FilterError, UnavailableFilterError
 from mq_adapters.selection.filters import parse_filter
-from mq_adapters.subscription_mark import MQPRI_PRIORITY_AS_PUBLISHED, priority_of_command
+from mq_adapters.subscription_mark import MQPRI_PRIORITY_AS_PUBLISHED, mark_of_command
 from mq_adapters.system_queues import is_closed_to_applications
 
 _PERSISTENCE_TOKENS: Final = frozenset({"NonPers", "Pers", "PersAsPub", "PersAsQueue"})
@@ -291,7 +291,7 @@ class SubscriberCommands:
     ) -> Iterable[Subscription]:
         """The subscriptions that the command describes, one for each of its topics."""
         descriptor = message.descriptor
-        priority = priority_of_command(descriptor)
+        mark = mark_of_command(descriptor)
         return (
             Subscription(
                 number=0,
@@ -307,8 +307,9 @@ class SubscriberCommands:
                 accounting_token=descriptor.accounting_token,
                 appl_identity_data=descriptor.appl_identity_data,
                 expires_us=message.expires_us,
-                is_of_mqsub=priority is not None,
-                priority=MQPRI_PRIORITY_AS_PUBLISHED if priority is None else priority,
+                is_of_mqsub=mark is not None,
+                priority=MQPRI_PRIORITY_AS_PUBLISHED if mark is None else mark.priority,
+                is_durable=mark is None or mark.is_durable,
             )
             for topic in dict.fromkeys(command.topics)
         )

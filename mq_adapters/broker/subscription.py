@@ -4,8 +4,8 @@ Stored form (space BROKER_SUBSCRIPTION): the key is stream, identity, subscripti
 if any, joined by NUL. The value is a msgpack list that begins with its version. Version 3 repeats no name of the key,
 so a long topic stands in the store once. Versions 1 and 2 repeat the names, and version 1 ends before the filter, the
 joint identities and the kind of queue. This program still reads both. Version 4 is version 3 with the priority of the
-copies behind it, and only subscriptions of MQSUB have it. To change the form, raise the version and keep reading the
-earlier ones.
+copies behind it and whether it is durable, and only subscriptions of MQSUB have it. To change the form, raise the
+version and keep reading the earlier ones.
 
 Topics and identities are shared in memory: thousands of subscriptions may have one identity, and the session of an MQTT
 client has the same topic.
@@ -23,7 +23,7 @@ from mappings.table import Dialect
 from mappings.topics.topics import Scheme
 from mq_adapters.broker.topic_spaces import SCHEME_OF, TopicSpaces
 from mq_adapters.reasons import StoreError
-from mq_adapters.subscription_mark import MQPRI_PRIORITY_AS_PUBLISHED
+from mq_adapters.subscription_mark import MQPRI_PRIORITY_AS_PUBLISHED, MqsubMark
 
 _VERSION: Final = 3
 _VERSION_OF_MQSUB: Final = 4
@@ -66,7 +66,7 @@ class Subscription:
     dialect. The user fields are those of the RegSub's MQMD. `joined` are the SubIdentities that share the subscription;
     if `is_exclusive`, there is one. `expires_us` is microseconds since 1970, 0 for never. A subscription on a temporary
     dynamic queue ends with the queue. `is_of_mqsub` tells that MQSUB made it: its copies are read as messages with
-    properties, and `priority` is theirs, 0 to 9 or as published.
+    properties, and `priority` is theirs, 0 to 9 or as published. One that is not durable ends with its program.
     """
 
     number: int
@@ -88,6 +88,7 @@ class Subscription:
     is_on_temporary_queue: bool = False
     is_of_mqsub: bool = False
     priority: int = MQPRI_PRIORITY_AS_PUBLISHED
+    is_durable: bool = True
 
     @property
     def scheme(self) -> Scheme:
@@ -137,7 +138,7 @@ class Subscription:
                 list(self.joined),
                 self.is_exclusive,
                 self.is_on_temporary_queue,
-                *((self.priority,) if self.is_of_mqsub else ()),
+                *((self.priority, self.is_durable) if self.is_of_mqsub else ()),
             ]
         )
 
@@ -151,14 +152,17 @@ def unpack_subscription(key: bytes, packed: bytes, spaces: TopicSpaces) -> Subsc
     """A subscription from its durable key and value; StoreError for another version or for damage."""
     try:
         version, number, *fields = ormsgpack.unpackb(packed)
-        priority = fields.pop() if version == _VERSION_OF_MQSUB else None
+        mark = None
+        if version == _VERSION_OF_MQSUB:
+            *fields, priority, is_durable = fields
+            mark = MqsubMark(priority, is_durable)
         if version in (_VERSION, _VERSION_OF_MQSUB):
             stream_name, identity, point, topic, *rest = key.decode().split("\0", 4)
             names = (stream_name, _identity(identity), point, topic, rest[0] if rest else "")
         else:
             names, fields = _names_of_earlier_version(version, fields)
-        return _made(number, names, fields, spaces, priority)
-    except (ValueError, TypeError, IndexError) as error:
+        return _made(number, names, fields, spaces, mark)
+    except (ValueError, TypeError) as error:
         raise StoreError("read a subscription", str(error), "use the program that wrote it, or a backup") from error
 
 
@@ -166,7 +170,7 @@ def unpack_subscription(key: bytes, packed: bytes, spaces: TopicSpaces) -> Subsc
 _Names = tuple[str, Identity, str, str, str]
 
 
-def _made(number: int, names: _Names, fields: list[Any], spaces: TopicSpaces, priority: int | None) -> Subscription:
+def _made(number: int, names: _Names, fields: list[Any], spaces: TopicSpaces, mark: MqsubMark | None) -> Subscription:
     stream_name, identity, point, topic, content_filter = names
     name_of_dialect, options, name, user_data, user_identifier, accounting_token, *rest = fields
     appl_identity_data, expires_us, joined, is_exclusive, is_on_temporary_queue = rest
@@ -191,8 +195,9 @@ def _made(number: int, names: _Names, fields: list[Any], spaces: TopicSpaces, pr
         appl_identity_data=appl_identity_data,
         expires_us=expires_us,
         is_on_temporary_queue=is_on_temporary_queue,
-        is_of_mqsub=priority is not None,
-        priority=MQPRI_PRIORITY_AS_PUBLISHED if priority is None else priority,
+        is_of_mqsub=mark is not None,
+        priority=MQPRI_PRIORITY_AS_PUBLISHED if mark is None else mark.priority,
+        is_durable=mark is None or mark.is_durable,
     )
 
 

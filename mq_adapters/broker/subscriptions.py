@@ -264,6 +264,11 @@ class SubscriptionRegistry:
             if space.find(subscription.identity, subscription.interest) is subscription:
                 self.remove(unit, subscription)
 
+    def remove_what_ends_with_its_program(self, unit: UnitOfWork) -> None:
+        """Ends the subscriptions of MQSUB that are not durable, because their programs ended with the last process."""
+        for subscription in [found for found in self.loaded() if not found.is_durable]:
+            self.remove(unit, subscription)
+
     def remove_of_queue(self, unit: UnitOfWork, queue_name: str) -> None:
         """Ends every subscription whose publications go to a queue that was deleted."""
         for subscription in [found for found in self.everyone() if found.identity.queue_name == queue_name]:
@@ -271,7 +276,7 @@ class SubscriptionRegistry:
         self.temporary_queues.discard(queue_name)
 
     def _count(self, subscription: Subscription, number: int) -> None:
-        if subscription.is_of_mqsub and not subscription.is_on_temporary_queue:
+        if subscription.is_of_mqsub and subscription.is_durable:
             _add(self.durable_of_user, subscription.user_identifier, number)
             _add(self.durable_of_queue, subscription.identity.queue_name, number)
 

@@ -31,7 +31,7 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.rights import Right, TopicRights
 from mq_adapters.message import IDENTIFIER_BYTES, IDENTIFIER_TAG, MQEI_UNLIMITED, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode
-from mq_adapters.subscription_mark import marked_command
+from mq_adapters.subscription_mark import MqsubMark, marked_command
 from mq_adapters.system_queues import (
     DEFAULT_MODEL_QUEUE,
     DEFAULT_STREAM,
@@ -236,7 +236,7 @@ class Subscriptions:
             name=existing.name,
             user_data=request.user_data if is_altered else existing.user_data,
             expiry=request.expiry if is_altered else left,
-            is_durable=not existing.is_on_temporary_queue,
+            is_durable=existing.is_durable,
             has_own_queue=not is_managed(existing),
             is_of_other=not self._owns(existing),
         )
@@ -375,7 +375,8 @@ class Subscriptions:
 
     def _descriptor(self, subscription: Subscription, request: SubscriptionRequest) -> MessageDescriptor:
         descriptor = MessageDescriptor(correl_id=subscription.correl_id, expiry=request.expiry)
-        return marked_command(descriptor, _priority(request, subscription.queue))
+        mark = MqsubMark(_priority(request, subscription.queue), subscription.is_durable)
+        return marked_command(descriptor, mark)
 
 
 def check_close(subscription: Subscription, options: int) -> None:

@@ -119,7 +119,7 @@ def check_taken_up(request: SubscriptionRequest, existing: RegisteredSubscriptio
         raise QueueManagerError(ReasonCode.MQRC_SUB_ALREADY_EXISTS, operation)
     if not existing.is_of_mqsub or existing.identity.correl_id is None:
         raise QueueManagerError(ReasonCode.MQRC_INVALID_SUBSCRIPTION, f"{operation}: MQSUB has not made it")
-    if request.has(SubOption.DURABLE) == existing.is_on_temporary_queue:
+    if request.has(SubOption.DURABLE) != existing.is_durable:
         raise QueueManagerError(ReasonCode.MQRC_DURABILITY_NOT_ALTERABLE, operation)
     if topic not in ("", existing.topic):
         raise QueueManagerError(ReasonCode.MQRC_TOPIC_NOT_ALTERABLE, f"{operation}: it is to {existing.topic}")

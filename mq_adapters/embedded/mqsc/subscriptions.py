@@ -184,7 +184,7 @@ def _row(engine: Engine, found: RegisteredSubscription) -> SubscriptionShown:
     said = _said(engine, found)
     shown = {"SUBID": identifier, "SUB": quoted(name) if name else " "}
     shown |= {keyword: _shown(_ATTRIBUTES[keyword], said[keyword]) for keyword in _ATTRIBUTES if keyword in said}
-    shown["DURABLE"] = "NO" if found.is_on_temporary_queue else "YES"
+    shown["DURABLE"] = "NO" if found.is_on_temporary_queue or not found.is_durable else "YES"
     if found.is_of_mqsub:
         shown |= _shown_of_mqsub(found)
     shown["SELTYPE"] = "EXTENDED" if found.interest.filter else "NONE"

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from mq_adapters import connect
+from mq_adapters.client_channel.charv import Charv
+from mq_adapters.client_channel.segments import SegmentType
+from mq_adapters.client_channel.structures import Mqsd
+from mq_adapters.client_channel.verbs import Mqsub
+from mq_adapters.queue_manager import QueueAdministration
+from mq_adapters.subscribed_queue import SubscriptionOption
 from tests.end_to_end.mq_clients.house import PATIENCE_S, House
+from tests.end_to_end.mq_clients.raw_client import RawClient
 from tests.end_to_end.paho_client import PahoClient
 from tests.processes.forked import rfhbridge
 
@@ -97,20 +104,56 @@ def test_a_durable_subscriber_gets_each_publication_once_when_the_gateway_is_kil
     assert not got - sent - perhaps, "publications are there twice, or were never committed"
 
 
+def test_what_is_not_durable_dies_with_the_gateway_and_the_audit_knows(house: House, tmp_path: Path) -> None:
+    create, managed = SubscriptionOption.CREATE, SubscriptionOption.MANAGED
+    client = RawClient(house.port)
+    queue = client.connect().open("ORDERS", 0x2)
+    topic = Charv(value=b"plant/short")
+    for options, handle in ((create, queue), (create | managed, 0), (create | managed | SubscriptionOption.DURABLE, 0)):
+        named = Mqsd(options=options, object_string=topic, sub_name=Charv(value=f"short-{options:d}".encode()))
+        header, _ = client.ask(SegmentType.MQSUB, Mqsub(subscription_descriptor=named), handle)
+        assert header.completion_code == 0
+    house.gateway.signal(signal.SIGKILL)
+    time.sleep(0.1)
+    client.socket.close()
+    house.gateway.kill_and_restart()
+    sensor = PahoClient("sensor")
+    sensor.connect(house.gateway.port)
+    for _ in range(3):
+        sensor.publish("plant/short", b"4.2", 1)
+    sensor.close()
+    with connect(str(house.gateway.data)) as operator:
+        assert operator.depth("ORDERS") == 0
+        shown = "\n".join(operator.mqsc("DISPLAY SUB('short-*') DURABLE").lines)
+        assert (shown.count("DURABLE(YES)"), shown.count("DURABLE(NO)")) == (1, 0)
+    _check_audit(house, tmp_path)
+    house.gateway.start()
+
+
 def test_the_audit_finds_no_fault_in_it(house: House, java: Java, start_java: StartJava, tmp_path: Path) -> None:
     program = start_java("Load", *house.as_billing("prepare", "0"), folder=tmp_path)
     assert program.wait(timeout=PATIENCE_S) == 0
     java("Durable", *house.as_billing("durable", "sharedDurable", "base", "own", "request", "begin"))
     with connect(str(house.gateway.data)) as operator:
-        for name in ("orders:kept", "load:load"):
-            assert operator.mqsc(f"DELETE SUB('JMS:RFHB:{name}')").succeeded
+        for name in ("JMS:RFHB:orders:kept", "JMS:RFHB:load:load", *_names(operator, "short-*")):
+            assert operator.mqsc(f"DELETE SUB('{name}')").succeeded
         end = time.monotonic() + PATIENCE_S
         while operator.mqsc("DISPLAY QLOCAL(SYSTEM.MANAGED.*)").succeeded and time.monotonic() < end:
             time.sleep(0.1)
         assert not operator.mqsc("DISPLAY QLOCAL(SYSTEM.MANAGED.*)").succeeded
     java("Durable", *house.as_billing("begin"))
+    _check_audit(house, tmp_path)
+
+
+def _names(operator: QueueAdministration, pattern: str) -> list[str]:
+    """The names of subscriptions."""
+    lines = operator.mqsc(f"DISPLAY SUB('{pattern}')").lines
+    return [line.split("SUB('")[1].split("'")[0] for line in lines if "SUB('" in line]
+
+
+def _check_audit(house: House, folder: Path) -> None:
     assert house.gateway.stop() == 0, house.gateway.log
-    report = tmp_path / "report"
+    report = folder / "report"
     ended = rfhbridge("audit", "run", "--engine", "duckdb", "--data", house.gateway.data, "--out", report, timeout=None)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     balance = rfhbridge("balance", "--data", house.gateway.data, timeout=None)

@@ -93,7 +93,7 @@ def test_other_versions_and_damage_are_refused(station, space, value):
 def test_subscription_of_mqsub_is_written_as_version_4_with_its_priority(station):
     station.control(REG_SUB, user_identifier="ann", put_appl_type=7, appl_origin_data="MS07")
     ((_, value),) = station.engine.states(StateKind.BROKER_SUBSCRIPTION)
-    assert ormsgpack.unpackb(value) == [4, 1, "mqrfh2", 0, "n", "u", "ann", b"", "", 0, ["one"], True, False, 7]
+    assert ormsgpack.unpackb(value) == [4, 1, "mqrfh2", 0, "n", "u", "ann", b"", "", 0, ["one"], True, False, 7, True]
     station.restart()
     (read,) = subscriptions(station)
     assert (read.is_of_mqsub, read.priority, read.name) == (True, 7, "n")

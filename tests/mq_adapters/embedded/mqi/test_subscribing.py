@@ -352,6 +352,21 @@ def test_publications_come_to_a_programs_own_queue(house: House, durable: SubOpt
     assert house.engine.queue("OWN").depth == 0
 
 
+def test_what_is_not_durable_ends_with_the_queue_manager_too(house: House) -> None:
+    program = house.connect(get=("OWN",), put=("OWN",))
+    handle = program.open_queue("OWN")
+    program.subscribe("plant/#", SubOption.CREATE, name="short", destination=handle)
+    program.subscribe("plant/#", SubOption.CREATE | SubOption.DURABLE, name="long", destination=handle)
+    shown = "\n".join(house.mqsc("DISPLAY SUB('short') DURABLE"))
+    assert "DURABLE(NO)" in shown
+    options = SubOption.RESUME | SubOption.DURABLE
+    assert refused(lambda: house.connect().subscribe("", options, name="short")) == (
+        ReasonCode.MQRC_DURABILITY_NOT_ALTERABLE
+    )
+    house.restart()
+    assert subscriptions(house) == ["long"]
+
+
 def test_a_program_may_not_have_publications_put_on_any_queue(house: House) -> None:
     house.engine.define("OTHERS")
     program = house.connect(get=("OWN", "OTHERS"), put=("OWN",))
