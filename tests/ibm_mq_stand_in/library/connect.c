@@ -176,9 +176,10 @@ static MQLONG sharing_of(MQLONG options) {
     return (chosen & (chosen - 1)) == 0 ? chosen : 0;
 }
 
-/* Whether a request names a channel, or asks for a client's binding: a thread may have many such connections. */
+/* Whether a request names a channel, itself or by MQSERVER, or asks for a client's binding: a thread may have many such
+ * connections. */
 static int is_client(const struct request *request) {
-    return request->channel_name[0] != 0 || (request->options & MQCNO_CLIENT_BINDING) != 0;
+    return request->channel_name[0] != 0 || getenv("MQSERVER") != NULL || (request->options & MQCNO_CLIENT_BINDING) != 0;
 }
 
 static void begin_connection(struct request *request, struct texts *texts, PMQHCONN hconn, PMQLONG comp_code,
