@@ -6,24 +6,22 @@ publisher, except pairs whose names begin with MQ.
 Source: IBM MQ documentation, "NameValueData", the types of a property.
 """
 
-from collections.abc import Callable
 from typing import Final
 from xml.parsers import expat
 
 from mappings.commands.command import Publish
 from mappings.errors import MappingError
 from mappings.headers.charset import decode_text
-from mappings.headers.mqrfh2 import Element
 from mq_adapters.command_header import CommandHeader
 from mq_adapters.message import Message
-from mq_adapters.selection.conditions import ContentError, Reference, ReferenceSource, Value, number_of
+from mq_adapters.selection.conditions import ContentError, Reference, ReferenceSource, Value
+from mq_adapters.selection.message_content import descriptor_value
+from mq_adapters.selection.properties import property_value
 
 #: Longer bodies are not parsed for a filter.
 MAXIMUM_BODY_BYTES: Final = 262_144
 #: The most elements inside each other. With the limit on bytes this bounds the memory of the paths to about 20 MiB.
 MAXIMUM_DEPTH: Final = 32
-#: The most characters of a property that is a number: an i8 with its sign, or an r8.
-_MAXIMUM_NUMBER_CHARACTERS: Final = 40
 
 Path = tuple[str, ...]
 
@@ -40,7 +38,7 @@ class PublicationContent:
     def value(self, reference: Reference) -> Value:
         """The value of a reference; None if it is missing. ContentError if the body cannot be parsed."""
         if reference.source is ReferenceSource.MQMD:
-            return self._field(reference.path[0])
+            return descriptor_value(self._message, reference.path[0])
         if reference.source is ReferenceSource.PROPERTY:
             if self._properties is None:
                 self._properties = _properties(self._published)
@@ -48,14 +46,6 @@ class PublicationContent:
         if self._elements is None:
             self._elements = _elements(self._body())
         return self._elements.get(reference.path)
-
-    def _field(self, name: str) -> Value:
-        if name == "msg_id":
-            return self._message.msg_id
-        value: str | int | bytes = getattr(self._message.descriptor, name)
-        if name == "format" and isinstance(value, bytes):
-            return value.decode("latin-1").rstrip(" \0")
-        return value.rstrip(" ") if isinstance(value, str) else value
 
     def _body(self) -> str:
         length = len(self._message.body) - len(self._published.data)
@@ -75,32 +65,8 @@ def _properties(published: CommandHeader) -> dict[str, Value]:
             elements = folder.elements
         except MappingError as error:
             raise ContentError(f"folder usr cannot be read: {error}") from None
-        found.update((element.name, _property(element)) for element in elements if not element.children)
+        found.update((element.name, property_value(element)) for element in elements if not element.children)
     return found
-
-
-def _property(element: Element) -> Value:
-    """The value of a property by its type; None for null, and for text that does not fit the type."""
-    attributes = dict(element.attributes)
-    if attributes.get("xsi:nil") in ("true", "1"):
-        return None
-    try:
-        return _TYPES.get(attributes.get("dt", "string"), str)(element.text)
-    except (ValueError, KeyError):
-        return None
-
-
-def _number(text: str) -> int | float:
-    if len(text) > _MAXIMUM_NUMBER_CHARACTERS or "_" in text:
-        raise ValueError("not a number of a property")
-    return number_of(text.strip())
-
-
-_TYPES: Final[dict[str, Callable[[str], Value]]] = {
-    **dict.fromkeys(("i1", "i2", "i4", "i8", "int", "r4", "r8"), _number),
-    "boolean": lambda text: {"1": True, "0": False, "TRUE": True, "FALSE": False}[text.strip().upper()],
-    "bin.hex": bytes.fromhex,
-}
 
 
 def _elements(body: str) -> dict[Path, str]:

@@ -1,9 +1,11 @@
-"""The tokens of a content filter: names, numbers, texts in quotes, and operators."""
+"""The tokens of filters and selectors: names, numbers, texts in quotes, and operators."""
 
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final, NamedTuple
 
-from mq_adapters.selection.conditions import FilterError
+from mq_adapters.selection.conditions import FilterError, UnavailableFilterError
 
 #: The kind of the token that marks the end.
 END: Final = "end"
@@ -32,15 +34,21 @@ class Token(NamedTuple):
     word: str = ""
 
 
-def read_tokens(text: str) -> list[Token]:
-    """The tokens of a filter, with END behind them. FilterError for a character that belongs to no token."""
+def read_tokens(text: str, expression: re.Pattern[str] = _TOKEN, *, most: int | None = None) -> list[Token]:
+    """The tokens of a text, with END behind them. FilterError for a character that belongs to no token.
+
+    `expression` has a group for each kind of token. Without it the text is a content filter. UnavailableFilterError for
+    more than `most` tokens.
+    """
     found: list[Token] = []
     place = 0
     while place < len(text):
-        match = _TOKEN.match(text, place)
+        match = expression.match(text, place)
         if match is None or match.lastgroup is None:
-            raise FilterError(f"{text[place : place + 20]!a} at character {place} is no part of a filter")
+            raise FilterError(f"{text[place : place + 20]!a} at character {place} cannot stand in it")
         kind, piece = match.lastgroup, match[0]
+        if most is not None and len(found) >= most:
+            raise UnavailableFilterError(f"it has more than {most} words and signs")
         if kind != "blank":
             found.append(Token(kind, piece, place, piece.upper() if kind in ("name", "operator") else ""))
         place = match.end()
@@ -63,6 +71,10 @@ class TokenReader:
     @property
     def _token(self) -> Token:
         return self._tokens[self._at]
+
+    def _pairs(self) -> Iterator[tuple[Token, Token]]:
+        """Each token but the first, with the one before it."""
+        return pairwise(self._tokens)
 
     @property
     def _following(self) -> Token:
