@@ -19,6 +19,8 @@ from mq_adapters.embedded.mqi.options import (
 )
 from mq_adapters.embedded.mqi.subscribing import MAXIMUM_DURABLE_SUBSCRIPTIONS
 from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.selection.message_content import HEADERS, MAXIMUM_HEADER_BYTES
+from mq_adapters.selection.selectors import MAXIMUM_PATTERN_CHARACTERS, MAXIMUM_SELECTOR_BYTES, MAXIMUM_TOKENS
 
 INTRODUCTION: Final = f"""
 IBM MQ classes for Java and JMS connect to an `[[mq_listener]]`, unmodified.
@@ -32,6 +34,28 @@ One connection has at most {MAXIMUM_HANDLES} open handles (2017), and one MQINQ 
 One application has at most {MAXIMUM_DURABLE_SUBSCRIPTIONS:,} durable subscriptions (2102).
 """.strip()
 
+SELECTORS: Final = f"""
+A selector is that of JMS, in MQOPEN of a queue and in MQSUB: comparisons, arithmetic, BETWEEN, IN, LIKE with ESCAPE,
+IS NULL, AND, OR and NOT, with texts, numbers as Java writes them, TRUE, FALSE, and bytes as `"0x414D"`. It asks for
+
+- a property of folder `usr` (`colour`), of a group in it (`plant.site`), or of another folder (`mqps.Top`),
+- a header of JMS: {", ".join(code(name) for name in HEADERS)}, or `JMS_IBM_MQMD_` with a field of MQMD,
+- a field of MQMD: `Root.MQMD.Priority`.
+
+Values of unlike types are never equal: a text property `5` is not the number 5. What cannot be evaluated is refused:
+
+| Reason | When |
+| --- | --- |
+| 2459 | the selector is malformed |
+| 2551 | only another language has its syntax (functions, `Root.XMLNSC`, `a LIKE b`), or JMS has no such header |
+| 2551 | it is too long: {MAXIMUM_TOKENS:,} words and signs, or {MAXIMUM_PATTERN_CHARACTERS:,} characters for LIKE |
+| 2519 | it has more than {MAXIMUM_SELECTOR_BYTES:,} bytes |
+| 2516 | the queue is not opened for input or browsing, or it is a topic |
+
+A message whose MQRFH2 cannot be read, or is longer than {MAXIMUM_HEADER_BYTES:,} bytes, is not selected where the
+selector asks for a property. Nor is one with a text that is too long for LIKE: up to 8,192 characters, and fewer where
+patterns are long. A long queue is looked through in shares of time, so that nobody else waits.
+""".strip()
 #: What a program should know of a call; "" where there is nothing to say.
 _CALL_NOTES: Final = {
     "MQCONN": "2035 for a wrong name or token, 2058 for another queue manager. A name that begins with `*` is any",
@@ -92,14 +116,13 @@ _JMS: Final = (
     ("Topics: publish, subscribe, retained publications", "yes", "the `publish` and `subscribe` of the application"),
     ("Durable subscriptions, `unsubscribe`", "yes", "2429 (JMSWMQ0025, JMSWMQ0026) while another consumer has it"),
     ("Shared subscriptions, durable or not", "yes", "each message reaches one of the consumers"),
-    ("Subscriptions with `noLocal`", "no", "2551, because the client makes a selector of it"),
+    ("Subscriptions with `noLocal`", "no", "no error: they get nothing of any JMS program"),
     ("Temporary topics", "yes", "with `TEMP/#` among `publish` and `subscribe`"),
     (
-        "Selectors by JMSMessageID and JMSCorrelationID on queues",
+        "Selectors: receive, browse, listen, subscribe",
         "yes",
-        "the identifier as IBM's client writes it, `ID:` and 48 digits",
+        "on properties, JMS headers and `Root.MQMD` fields: [selectors](#selectors)",
     ),
-    ("Every other selector, also of browsers and of topics", "no", "2551 (InvalidSelectorException)"),
     ("Delivery delay", "no", "no error: the message is there at once"),
     ("Asynchronous put (PUTASYNCALLOWED) of non-persistent messages", "no", "2298; leave it to the destination"),
     ("`send` with a CompletionListener", "yes", "it is called when the answer has come"),
@@ -170,6 +193,10 @@ def lines() -> list[str]:
         "Each row was tried with IBM's client, unless it says otherwise.",
         "",
         *table(["What", "Here", "Note, or what the program gets"], _JMS),
+        "",
+        "## Selectors",
+        "",
+        *SELECTORS.splitlines(),
         "",
         "## Tools",
         "",

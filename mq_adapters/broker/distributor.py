@@ -17,6 +17,7 @@ from mq_adapters.broker.dead_letters import BrokerDeadLetters
 from mq_adapters.broker.deliveries import Copy, DeliveryMaker, DeliveryPlan, Occasion, PublishedAs
 from mq_adapters.broker.publication_content import PublicationContent
 from mq_adapters.broker.received import UnreadableCommand, received_command
+from mq_adapters.broker.registered_filter import passes
 from mq_adapters.broker.responses import CommandRefusal, remaining_expiry
 from mq_adapters.broker.subscription import Identity, Subscription
 from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
@@ -26,8 +27,7 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import PublicationCounter, UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError
-from mq_adapters.selection.conditions import ContentError, accepts
-from mq_adapters.selection.filters import parse_filter
+from mq_adapters.selection.conditions import ContentError
 
 #: An int counts faster than the member of PublicationCounter.
 _COPY: Final = int(PublicationCounter.COPIES)
@@ -115,7 +115,8 @@ class Distributor:
         is_parsed = True
         for candidate in plan.candidates:
             try:
-                if passes(candidate, content):
+                text = candidate.interest.filter
+                if not text or passes(text, content):
                     passed.append(candidate)
             except ContentError:
                 is_parsed = False
@@ -169,12 +170,6 @@ class RetainedPlan:
     plan: Copy | DeliveryPlan | UnreadableCommand
     is_parsed: bool
     object_changes: int
-
-
-def passes(subscription: Subscription, content: PublicationContent) -> bool:
-    """Whether a subscription's content filter lets a publication pass. ContentError if the broker cannot tell."""
-    text = subscription.interest.filter
-    return not text or accepts(parse_filter(text), content)
 
 
 def published_as(descriptor: MessageDescriptor, expiry: int) -> PublishedAs:

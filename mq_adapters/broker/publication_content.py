@@ -15,7 +15,7 @@ from mappings.headers.charset import decode_text
 from mq_adapters.command_header import CommandHeader
 from mq_adapters.message import Message
 from mq_adapters.selection.conditions import ContentError, Reference, ReferenceSource, Value
-from mq_adapters.selection.message_content import descriptor_value
+from mq_adapters.selection.message_content import MessageContent, descriptor_value
 from mq_adapters.selection.properties import property_value
 
 #: Longer bodies are not parsed for a filter.
@@ -31,6 +31,8 @@ class PublicationContent:
 
     def __init__(self, message: Message, published: CommandHeader) -> None:
         self._message = message
+        #: The same message as a selector sees it.
+        self.of_message = MessageContent(message)
         self._published = published
         self._properties: dict[str, Value] | None = None
         self._elements: dict[Path, str] | None = None

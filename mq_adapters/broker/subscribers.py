@@ -23,6 +23,7 @@ from mappings.headers.name_value import NameValues
 from mappings.reasons import Reason
 from mappings.table import Dialect
 from mq_adapters.broker.full_response import full_response
+from mq_adapters.broker.registered_filter import check_filter
 from mq_adapters.broker.registration import JOIN, CheckedRegistration, attributes_of, check_name, registration
 from mq_adapters.broker.responses import CommandRefusal
 from mq_adapters.broker.subscription import Identity, Interest, Subscription
@@ -35,7 +36,6 @@ from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQCI_NONE, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.selection.conditions import FilterError, UnavailableFilterError
-from mq_adapters.selection.filters import parse_filter
 from mq_adapters.subscription_mark import MQPRI_PRIORITY_AS_PUBLISHED, mark_of_command
 from mq_adapters.system_queues import is_closed_to_applications
 
@@ -388,7 +388,7 @@ def _check_filter(command: SubscriberCommand) -> None:
     if command.filter is None:
         return
     try:
-        parse_filter(command.filter)
+        check_filter(command.filter)
     except FilterError:
         raise CommandRefusal(Reason.MQRCCF_FILTER_ERROR, ("Filter", command.filter)) from None
     except UnavailableFilterError:

@@ -204,12 +204,12 @@ class Application:
 
     def take(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> Message | None:
         """Takes the first message that matches. It is not removed yet: `remove` or `give_back` must follow."""
-        self._check_getting(queue)
+        self.check_getting(queue)
         return self._engine.take(queue, correl_id, msg_id)
 
     def take_number(self, queue: Queue, sequence: int) -> Message:
         """Takes the message with that sequence number, as `take` does; 2034 if it has gone."""
-        self._check_getting(queue)
+        self.check_getting(queue)
         message = self._engine.take_number(queue, sequence)
         if message is None:
             raise QueueManagerError(ReasonCode.MQRC_NO_MSG_UNDER_CURSOR, f"get from {queue.name}")
@@ -232,9 +232,8 @@ class Application:
         queue = self.getting(queue_name)
         if self._unit is None:
             raise QueueManagerError(ReasonCode.MQRC_UOW_NOT_AVAILABLE, f"take a batch from {queue_name}")
-        self._check_getting(queue)
-        batch: list[Message] = []
-        batch_bytes = 0
+        self.check_getting(queue)
+        batch, batch_bytes = list[Message](), 0
         while len(batch) < max(1, most_messages) and (message := self._engine.take(queue)) is not None:
             batch_bytes += len(message.body)
             if batch and (batch_bytes > most_bytes or self._is_full(len(message.body))):
@@ -428,7 +427,8 @@ class Application:
         if message.descriptor.report & ReportOption.CONFIRM_ON_DELIVERY and queue.handler is not None:
             self._engine.reporter.send(unit, message, ReportOption.CONFIRM_ON_DELIVERY, MQFB_COD)
 
-    def _check_getting(self, queue: Queue) -> None:
+    def check_getting(self, queue: Queue) -> None:
+        """2016, 2024, 2035, 2042 or 2052 if the application may not take messages off the queue now."""
         operation = f"get from {queue.name}"
         self.rights.check_open(queue.name, operation)
         if queue.is_deleted:

@@ -23,6 +23,10 @@ _HIGHEST_PRIORITY: Final = 9
 #: The heap of lane heads is made anew when it has twice as many entries as there are lanes, and this many more.
 _STALE_HEADS: Final = 64
 
+#: More lanes than these are listed together as one, which may have so many more places than there are messages.
+_MANY_LANES: Final = 16
+_STALE_PLACES: Final = 1_024
+
 #: No message in memory is as long, bytes.
 _ANY_LENGTH: Final = 1 << 62
 #: Nor are there as many on a queue.
@@ -79,6 +83,8 @@ class Queue:
         "takes_letters",
         "trace",
         "waiting_bytes",
+        "watchers",
+        "whole",
     )
 
     def __init__(self, identifier: int, name: str, *, is_temporary: bool = False) -> None:
@@ -111,6 +117,10 @@ class Queue:
         self.named: dict[bytes, list[int]] = {}
         #: Called after messages arrived: by CorrelId, or None for any.
         self.listeners: dict[bytes | None, list[Callable[[], None]]] = {}
+        #: Called with the place of each message that becomes available.
+        self.watchers: list[Callable[[int], None]] = []
+        #: All lanes as one, kept from the first time that many are listed together; None: nobody has asked for that.
+        self.whole: Lane | PriorityLane | None = None
         #: Called before messages with that CorrelId are committed. Units that it submits are committed with them.
         self.joiners: dict[bytes, Callable[[], None]] = {}
         #: CorrelIds of readers that end with this process. While there is room, their messages stay in memory.
@@ -204,6 +214,10 @@ class Queue:
 
     def arrive(self, correl_id: bytes, number: int) -> None:
         """A committed message becomes available at its place in its lane."""
+        if self.whole is not None:
+            self._join_whole(number)
+        for watcher in self.watchers:
+            watcher(number)
         lane = self.lanes.get(correl_id)
         if lane is None:
             lane = self.lanes[correl_id] = self._new_lane()
@@ -216,6 +230,11 @@ class Queue:
 
     def give_back(self, correl_id: bytes, numbers: Collection[int]) -> None:
         """Taken messages become available again, at their old places."""
+        if self.whole is not None:
+            self.whole.give_back(numbers)
+        for watcher in self.watchers:
+            for number in numbers:
+                watcher(number)
         lane = self.lanes.get(correl_id)
         if lane is None:
             lane = self.lanes[correl_id] = self._new_lane()
@@ -226,6 +245,7 @@ class Queue:
         """Forgets the places of all messages."""
         self.lanes.clear()
         self._heads.clear()
+        self.whole = None
 
     def add_name(self, msg_id: bytes, place: int) -> None:
         """Notes that the putter of the message at that place chose its MsgId."""
@@ -244,6 +264,8 @@ class Queue:
         if lane is None:
             return 0
         number = lane.pop()
+        if self.whole is not None:
+            self._leave_whole(number)
         if not lane.head():
             del self.lanes[correl_id]
         return number & SEQUENCE_MASK
@@ -263,6 +285,8 @@ class Queue:
         """Takes one named message out of its lane."""
         lane = self.lanes[correl_id]
         lane.discard(number)
+        if self.whole is not None:
+            self._leave_whole(number)
         if not lane.head():
             del self.lanes[correl_id]
 
@@ -297,10 +321,35 @@ class Queue:
 
     def behind(self, place: int, count: int, correl_id: bytes | None = None) -> list[int]:
         """The places of the first `count` available messages behind a place, in the order of delivery."""
-        lanes = self.lanes.values() if correl_id is None else [self.lanes[correl_id]] if correl_id in self.lanes else []
-        if len(lanes) == 1:
-            return next(iter(lanes)).behind(place, count)
-        return sorted(found for lane in lanes for found in lane.behind(place, count))[:count]
+        if correl_id is not None or len(self.lanes) == 1:
+            lane = next(iter(self.lanes.values())) if correl_id is None else self.lanes.get(correl_id)
+            return [] if lane is None else lane.behind(place, count)
+        if self.whole is not None or len(self.lanes) > _MANY_LANES:
+            return self._all_lanes().behind(place, count)
+        return sorted([found for lane in self.lanes.values() for found in lane.behind(place, count)])[:count]
+
+    def _all_lanes(self) -> Lane | PriorityLane:
+        """All lanes as one. To look through each of many for a few messages would take very long.
+
+        It may have places of expired messages, which nobody can get.
+        """
+        if self.whole is None:
+            self.whole = self._new_lane()
+            for number in sorted([number for lane in self.lanes.values() for number in lane]):
+                self.whole.append(number)
+        return self.whole
+
+    def _join_whole(self, number: int) -> None:
+        """A message is available. The whole is given up when most of it has expired."""
+        if self.whole is not None:
+            self.whole.append(number)
+            self.whole = None if len(self.whole) > 2 * self.depth + _STALE_PLACES else self.whole
+
+    def _leave_whole(self, number: int) -> None:
+        """A message is not available any more. The whole ends with its last one."""
+        if self.whole is not None and number:
+            self.whole.discard(number)
+            self.whole = self.whole if self.whole.head() else None
 
     def newest(self, correl_id: bytes) -> int:
         """Sequence number of the available message that a lane delivers last; 0 for an empty lane."""
@@ -318,6 +367,14 @@ class Queue:
 
     def listen(self, correl_id: bytes | None, callback: Callable[[], None]) -> None:
         self.listeners.setdefault(correl_id, []).append(callback)
+
+    def watch(self, callback: Callable[[int], None]) -> None:
+        """From now on `callback` is told the place of each message that becomes available, before listeners are."""
+        self.watchers.append(callback)
+
+    def unwatch(self, callback: Callable[[int], None]) -> None:
+        """The callback is told no more."""
+        self.watchers.remove(callback)
 
     def join(self, correl_id: bytes, callback: Callable[[], None]) -> None:
         """From now on `callback` may take a lane's messages while they are being committed.

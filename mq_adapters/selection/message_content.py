@@ -44,7 +44,7 @@ class MessageContent:
             return descriptor_value(self.message, name)
         if reference.source is not ReferenceSource.PROPERTY:
             return None
-        told = _HEADERS.get(name)
+        told = HEADERS.get(name)
         if told is not None:
             return told(self)
         if name.startswith(_MQMD_PREFIX):
@@ -95,7 +95,7 @@ def is_known(name: str) -> bool:
     """Whether a property of that name can be told. Names that begin with JMS are the standard's and IBM's."""
     if name.startswith(_MQMD_PREFIX):
         return name.removeprefix(_MQMD_PREFIX) in ATTRIBUTES
-    return name in _HEADERS or not name.startswith("JMS")
+    return name in HEADERS or not name.startswith("JMS")
 
 
 def _header(message: Message) -> Mqrfh2 | None:
@@ -156,7 +156,8 @@ def _of_descriptor(name: str) -> Callable[[MessageContent], Value]:
     return lambda content: descriptor_value(content.message, name)
 
 
-_HEADERS: Final[dict[str, Callable[[MessageContent], Value]]] = {
+#: The headers of JMS that can be told, and how.
+HEADERS: Final[dict[str, Callable[[MessageContent], Value]]] = {
     "JMSMessageID": lambda content: "ID:" + content.message.msg_id.hex(),
     "JMSCorrelationID": _correlation_id,
     "JMSType": _of_folder("mcd", "Type"),

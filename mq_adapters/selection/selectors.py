@@ -37,6 +37,8 @@ from mq_adapters.selection.message_content import IDENTIFIERS, MODES, is_known
 from mq_adapters.selection.tokens import END, TokenReader, read_tokens, unquoted
 from mq_adapters.selection.typed import Arithmetic, OneOf, TypedComparison
 
+#: Stands before a selector where a content filter may stand as well (Filter of RegSub). No filter begins with it.
+SELECTOR_MARK: Final = "?"
 #: MQ_SELECTOR_LENGTH: the longest selection string, in bytes.
 MAXIMUM_SELECTOR_BYTES: Final = 10_240
 #: Reading a selector takes some 5 ms at most, with these words and signs, and these characters in patterns of LIKE.

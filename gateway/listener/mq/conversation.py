@@ -93,6 +93,8 @@ class Conversation:
         self._calls: Calls | None = None
         self._consumers: Consumers | None = None
         self._waiting: deque[CallReceived] = deque()
+        #: Work that its calls go on with in later turns, as the scan of a long queue.
+        self._begun: deque[Callable[[], None]] = deque()
         self._is_busy = False
         self._is_ended = False
         #: Calls after this are refused with that reason; MQRC_NONE: they are carried out.
@@ -139,7 +141,11 @@ class Conversation:
         self.go_on()
 
     def go_on(self) -> None:
-        """Carries out the next call, if it may."""
+        """Carries out the next call, if it may. What was begun goes on first."""
+        if self._begun and not self._line.is_resting:
+            self._begun.popleft()()
+            if self._begun:
+                self._line.go_on_later(self)
         if self._consumers is not None and not self._is_ended:
             self._give_to_consumers(self._consumers.go_on)
         if not (self._waiting and not self._is_busy and not self._is_ended and not self._line.is_resting):
@@ -166,6 +172,7 @@ class Conversation:
         """The conversation is over: backs out, and closes what it has open."""
         self._is_ended = True
         self._waiting.clear()
+        self._begun.clear()
         connection = self._connection
         self._forget_connection()
         if connection is not None:
@@ -185,6 +192,11 @@ class Conversation:
             self._give_to_consumers(lambda: consumers.notified(notification))
 
     # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _later(self, work: Callable[[], None]) -> None:
+        if not self._is_ended:
+            self._begun.append(work)
+            self._line.go_on_later(self)
 
     def _may_send(self) -> bool:
         """Whether a listener may get one more message now. If only time is missing, they go on in a later turn."""
@@ -256,6 +268,7 @@ class Conversation:
             application_type=asked.appl_type,
             topics=admitted.topics,
             stream=self._line.stream,
+            later=self._later,
         )
         self._calls = Calls(self._engine, self._connection)
         self._consumers = Consumers(

@@ -77,6 +77,7 @@ class MqLink(asyncio.Protocol):
         self._channel: Definition | None = None
         #: Conversations that go on when it is this connection's turn.
         self._ready: deque[Conversation] = deque()
+        self._is_to_read = False
         self._pace = Pace(self._house.charge, self._go_on)
         self._output_is_full = False
         self._is_protected = False
@@ -126,7 +127,7 @@ class MqLink(asyncio.Protocol):
         self._pause_if_held()
 
     def work(self) -> bool:
-        """See Worker. Takes one segment, or lets one conversation go on."""
+        """See Worker. Takes one segment, or lets one conversation go on, in turns: a long scan delays no heartbeat."""
         try:
             return not self._is_closed and self._work()
         except Exception:  # a fault of ours: the others go on
@@ -135,7 +136,8 @@ class MqLink(asyncio.Protocol):
             return False
 
     def _work(self) -> bool:
-        if self._ready:
+        self._is_to_read = not self._is_to_read
+        if self._ready and not self._is_to_read:
             self._ready.popleft().go_on()
         elif not self.is_resting and (events := self._protocol.next_events()) is not None:
             for event in events:
@@ -143,7 +145,7 @@ class MqLink(asyncio.Protocol):
         else:
             if not self.is_resting and (transport := self._open_transport) is not None:
                 transport.resume_reading()
-            return False
+            return bool(self._ready)
         return True
 
     def _take(self, event: Event) -> None:

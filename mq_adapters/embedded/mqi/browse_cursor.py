@@ -6,13 +6,11 @@ from typing import Final
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.lanes import SEQUENCE_MASK
+from mq_adapters.embedded.mqi.scan import Progress, Scan, Wanted
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.rights import Right
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
-
-#: MsgId, CorrelId and number of the message that is wanted; None: any.
-Wanted = tuple[bytes | None, bytes | None, int | None]
 
 _BEFORE_ALL: Final = -1
 #: Messages that are listed at a time.
@@ -24,7 +22,7 @@ class BrowseCursor:
 
     A few messages behind the cursor are listed at a time, so that a browse costs as much on a long queue as on a short
     one. They are listed again after messages have arrived. A message that is locked (MQGMO_LOCK) is hidden from all
-    others, until the cursor leaves it or takes it.
+    others, until the cursor leaves it or takes it. With a selector a scan finds what it takes.
     """
 
     __slots__ = (
@@ -37,15 +35,19 @@ class BrowseCursor:
         "_name",
         "_place",
         "_queue",
+        "_scan",
         "_seen",
         "_under",
     )
 
-    def __init__(self, engine: Engine, application: Application, name: str, queue: Queue) -> None:
+    def __init__(
+        self, engine: Engine, application: Application, name: str, queue: Queue, scan: Scan | None = None
+    ) -> None:
         self._engine = engine
         self._application = application
         self._name = name
         self._queue = queue
+        self._scan = scan
         self._place = _BEFORE_ALL
         self._ahead: Iterator[Message] = iter(())
         self._listed_for: Wanted | None = None
@@ -59,6 +61,8 @@ class BrowseCursor:
     def close(self) -> None:
         """Gives up the cursor."""
         self._unlock()
+        if self._scan is not None:
+            self._scan.close()
         self._queue.unlisten(None, self._arrived)
 
     def reset(self) -> None:
@@ -66,18 +70,28 @@ class BrowseCursor:
         self._unlock()
         self._place, self._under = _BEFORE_ALL, None
         self._listed_for, self._seen = None, None
+        if self._scan is not None:
+            self._scan.restart()
 
-    def next(self, wanted: Wanted) -> Message | None:
-        """The next message that matches. The cursor moves to it with `move`."""
+    def next(self, wanted: Wanted) -> Message | Progress:
+        """The next message that matches, or why there is none yet. The cursor moves to it with `move`."""
         if self._seen is not None and wanted == self._listed_for and self._is_there(self._seen):
             return self._seen
+        if self._scan is not None:
+            return self._scanned(self._scan, wanted)
         if wanted != self._listed_for or self._has_arrivals:
             self._list(wanted)
         self._seen = next(self._ahead, None)
         if self._seen is None and self._has_arrivals:
             self._list(wanted)
             self._seen = next(self._ahead, None)
-        return self._seen
+        return Progress.NOTHING if self._seen is None else self._seen
+
+    def _scanned(self, scan: Scan, wanted: Wanted) -> Message | Progress:
+        self._application.check(Right.BROWSE, self._name, f"browse {self._name}")
+        found = scan.next(wanted, self._place)
+        self._listed_for, self._seen = wanted, found if isinstance(found, Message) else None
+        return found
 
     def move(self, message: Message) -> None:
         """Moves the cursor to a message that `next` gave."""

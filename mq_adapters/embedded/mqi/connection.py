@@ -23,7 +23,7 @@ from mq_adapters.embedded.mqi.context import (
     open_options_of_put,
 )
 from mq_adapters.embedded.mqi.deferred_puts import DeferredPuts
-from mq_adapters.embedded.mqi.getting import Answered, GetRequest, Getter, Got
+from mq_adapters.embedded.mqi.getting import Answered, GetRequest, Getter, Got, Later, soon
 from mq_adapters.embedded.mqi.inquiry import MAXIMUM_HANDLES, Inquired, inquired
 from mq_adapters.embedded.mqi.open_object import OpenObject
 from mq_adapters.embedded.mqi.options import (
@@ -35,6 +35,8 @@ from mq_adapters.embedded.mqi.options import (
     SubOption,
     check_options,
 )
+from mq_adapters.embedded.mqi.scan import Scan
+from mq_adapters.embedded.mqi.selection import selected
 from mq_adapters.embedded.mqi.subscribing import Subscription, Subscriptions
 from mq_adapters.embedded.mqi.subscription_request import SubscriptionRequest
 from mq_adapters.embedded.mqi.topics import Topics
@@ -50,6 +52,7 @@ from mq_adapters.message import (
 )
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 from mq_adapters.reports import ANY_REPORT
+from mq_adapters.selection.conditions import Condition
 from mq_adapters.system_queues import DEFAULT_STREAM
 
 #: The first handle. 0 and -1 stand for none (MQHO_NONE, MQHO_UNUSABLE_HOBJ).
@@ -114,15 +117,18 @@ class Connection:
         application_type: int = MQAT_UNIX,
         topics: TopicRights = NO_TOPICS,
         stream: str = DEFAULT_STREAM,
+        later: Later = soon,
     ) -> None:
         """`application_type` is the PutApplType of the program's messages (MQAT_*).
 
         `topics` are the program's rights on topics, and `stream` is the queue on which its publications are put.
+        `later` calls what it is given when it is the program's turn again.
         """
+        self._later = later
         self._engine = engine
         self._application_type = application_type
         self._application = application
-        self._getter = Getter(engine, application)
+        self._getter = Getter(engine, application, later)
         self._topics = Topics(engine, topics, stream=stream)
         self._subscribing = Subscriptions(engine, application, topics, self._topics.topic_of, stream=stream)
         self._subscriptions: dict[int, Subscription] = {}
@@ -153,8 +159,8 @@ class Connection:
             raise QueueManagerError(ReasonCode.MQRC_HANDLE_NOT_AVAILABLE, operation)
         if wanted.kind not in (ObjectKind.Q, ObjectKind.Q_MGR, ObjectKind.TOPIC):
             raise QueueManagerError(ReasonCode.MQRC_OBJECT_TYPE_ERROR, f"{operation}: type {wanted.kind}")
-        if wanted.selector:
-            raise QueueManagerError(ReasonCode.MQRC_SELECTION_NOT_AVAILABLE, operation)
+        if wanted.selector.strip() and (wanted.kind != ObjectKind.Q or not options & (INPUT | OpenOption.BROWSE)):
+            raise QueueManagerError(ReasonCode.MQRC_SELECTOR_INVALID_FOR_TYPE, operation)
         if wanted.queue_manager not in ("", self._engine.name):
             raise QueueManagerError(ReasonCode.MQRC_UNKNOWN_REMOTE_Q_MGR, operation)
         if wanted.kind == ObjectKind.TOPIC:
@@ -178,6 +184,7 @@ class Connection:
     ) -> None:
         if not options & (INPUT | OpenOption.BROWSE | OpenOption.OUTPUT | OpenOption.INQUIRE):
             raise QueueManagerError(ReasonCode.MQRC_OPTIONS_ERROR, operation)
+        condition = selected(wanted.selector, operation)
         definition = self._engine.objects.find_queue(wanted.name)
         if definition is None:
             raise QueueManagerError(ReasonCode.MQRC_UNKNOWN_OBJECT_NAME, operation)
@@ -194,7 +201,8 @@ class Connection:
 
         def keep(_name: str = "") -> None:
             if not self._is_ended:  # while the queue was to be held
-                opened(Opened(handle=self._keep(found), name=name, default_persistence=persistence))
+                handle = self._keep(found, condition)
+                opened(Opened(handle=handle, name=name, default_persistence=persistence))
 
         if not options & OpenOption.INPUT_EXCLUSIVE:
             self._check_not_held(found, operation)
@@ -234,12 +242,15 @@ class Connection:
         if found.options & INPUT and is_held:
             raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, operation)
 
-    def _keep(self, found: OpenObject) -> int:
+    def _keep(self, found: OpenObject, condition: Condition | None = None) -> int:
         handle, self._next_handle = self._next_handle, self._next_handle + 1
         self._handles[handle] = found
         if found.queue is not None:
+            if condition is not None and found.options & INPUT:
+                found.scan = Scan(self._engine, found.queue, condition)
             if found.options & OpenOption.BROWSE:
-                found.cursor = BrowseCursor(self._engine, self._application, found.name, found.queue)
+                scan = None if condition is None else Scan(self._engine, found.queue, condition)
+                found.cursor = BrowseCursor(self._engine, self._application, found.name, found.queue, scan)
             self._application.read_queues[handle] = found.queue
             if found.options & INPUT:
                 self._application.input_queues[handle] = found.queue
@@ -271,8 +282,9 @@ class Connection:
         found = self._handles.pop(handle)
         self._application.read_queues.pop(handle, None)
         self._application.input_queues.pop(handle, None)
-        if found.cursor is not None:
-            found.cursor.close()
+        for each in (found.cursor, found.scan):
+            if each is not None:
+                each.close()
         if found.queue is None:
             return
         if found.options & OpenOption.INPUT_EXCLUSIVE:
@@ -371,7 +383,7 @@ class Connection:
         """A listener at a handle, which gets nothing before it is started; see Listening."""
         opened = self._object(handle, "listen")
         return Listening(
-            Getter(self._engine, self._application),
+            Getter(self._engine, self._application, self._later),
             opened,
             request,
             may_get=may_get,

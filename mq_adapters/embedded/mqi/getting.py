@@ -9,7 +9,6 @@ from typing import Final
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.lanes import SEQUENCE_MASK
-from mq_adapters.embedded.mqi.browse_cursor import Wanted
 from mq_adapters.embedded.mqi.data_conversion import DataFormat, converted
 from mq_adapters.embedded.mqi.open_object import OpenObject
 from mq_adapters.embedded.mqi.options import (
@@ -21,6 +20,7 @@ from mq_adapters.embedded.mqi.options import (
     check_options,
 )
 from mq_adapters.embedded.mqi.publications import delivered
+from mq_adapters.embedded.mqi.scan import Progress, Scan, Wanted
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.socket.waiting_get import WaitingGet
 from mq_adapters.message import MQCI_NONE, MQMI_NONE, Message
@@ -71,15 +71,23 @@ class Got:
 
 #: Takes the end of a call: what was got, or why nothing was.
 Answered = Callable[[Got | QueueManagerError], None]
+#: Calls what it is given later, when it is the program's turn again.
+Later = Callable[[Callable[[], None]], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def soon(work: Callable[[], None]) -> None:
+    """In the next turn of the event loop: for a program that shares its turns with nobody."""
+    asyncio.get_running_loop().call_soon(work)
+
+
+@dataclass(slots=True, kw_only=True)
 class _Call:
-    """An MQGET under way."""
+    """An MQGET under way. `has_begun` tells that MQGMO_BROWSE_FIRST has set the cursor back."""
 
     opened: OpenObject
     request: GetRequest
     answered: Answered
+    has_begun: bool = False
 
     @property
     def operation(self) -> str:
@@ -121,62 +129,101 @@ class _Call:
 class Getter:
     """The gets of one connection, which are carried out one after another."""
 
-    def __init__(self, engine: Engine, application: Application) -> None:
+    def __init__(self, engine: Engine, application: Application, later: Later = soon) -> None:
         self._engine = engine
         self._application = application
+        self._later = later
         #: The get that waits for a message: how it is woken, and its call.
         self._waiting: tuple[WaitingGet, _Call] | None = None
+        #: The get whose scan of the queue has not come to its end.
+        self._scanning: _Call | None = None
 
     def get(self, opened: OpenObject, request: GetRequest, answered: Answered) -> None:
-        """Calls `answered` once: now, after a commit, or when a message comes or the wait ends.
+        """Calls `answered` once: now, after a commit, in a later turn, or when a message comes or the wait ends.
 
         Raises QueueManagerError for a call that is wrong, and 2033 where nothing is there and it does not wait.
         """
         call = _Call(opened=opened, request=request, answered=answered)
         _check(call)
-        if self._waiting is not None:
+        if self._waiting is not None or self._scanning is not None:
             raise QueueManagerError(ReasonCode.MQRC_CALL_IN_PROGRESS, call.operation)
-        if not self._attempt(call):
+        progress = self._attempt(call)
+        if progress is Progress.UNFINISHED:
+            self._scan_on(call)
+        elif progress is Progress.NOTHING:
             self._wait(call)
 
     def end_wait(self, reason_code: ReasonCode) -> None:
         """Ends the get that waits, if one does, with that reason."""
-        if self._waiting is not None:
-            call = self._waiting[1]
+        call = self._waiting[1] if self._waiting is not None else self._scanning
+        if call is not None:
             self._answer(call, QueueManagerError(reason_code, call.operation))
 
     def close(self) -> None:
         """The connection is gone: nobody is answered any more."""
         self._leave_wait()
 
-    def _attempt(self, call: _Call) -> bool:
-        """Answers the call if a message is there. The answer may follow after a commit."""
+    def _attempt(self, call: _Call) -> Progress | None:
+        """Answers the call if a message is there; else tells why not. The answer may follow after a commit."""
         return self._browse(call) if call.is_browse else self._take(call)
 
     def _answer(self, call: _Call, result: Got | QueueManagerError) -> None:
         self._leave_wait()
         call.answered(result)
 
+    # -- scanning ------------------------------------------------------------------------------------------------------
+
+    def _scan_on(self, call: _Call) -> None:
+        self._scanning = call
+        self._later(lambda: self._go_on(call))
+
+    def _go_on(self, call: _Call) -> None:
+        """The next share of a scan. Nobody is there whose call it was if that call was answered meanwhile."""
+        if self._scanning is not call:
+            return
+        self._scanning = None
+        self._end_in_answer(call, self._try_again)
+
+    def _try_again(self, call: _Call) -> None:
+        progress = self._attempt(call)
+        if progress is Progress.UNFINISHED:
+            self._scan_on(call)
+        elif progress is None:
+            self._leave_wait()
+        elif self._waiting is None:
+            self._wait(call)
+        elif self._waiting[0].is_over:
+            self._answer(call, QueueManagerError(ReasonCode.MQRC_NO_MSG_AVAILABLE, call.operation))
+
+    def _end_in_answer(self, call: _Call, work: Callable[[_Call], None]) -> None:
+        """Never raises into the engine, or into the loop."""
+        try:
+            work(call)
+        except QueueManagerError as error:
+            self._answer(call, error)
+        except StoreError:
+            self._answer(call, QueueManagerError(ReasonCode.MQRC_Q_MGR_STOPPING, call.operation))
+
     # -- taking --------------------------------------------------------------------------------------------------------
 
-    def _take(self, call: _Call) -> bool:
+    def _take(self, call: _Call) -> Progress | None:
         """Takes a message. Nobody else has missed one that it gives back, so that nobody must be woken."""
         queue = call.opened.local_queue(call.operation)
         message = self._taken(call, queue)
-        if message is None:
-            return False
+        if isinstance(message, Progress):
+            return message
         try:
             got = call.got(message)
             if got.reason_code != ReasonCode.MQRC_TRUNCATED_MSG_FAILED:
                 write_mqmd(got.message)  # what no MQMD can say stays: behind its removal it would be lost
                 self._remove(call, queue, message, got)
-                return True
+                return None
         except QueueManagerError:
             self._engine.give_back([(queue, message)], wake=False)
             raise
         self._engine.give_back([(queue, message)], wake=False)
         self._answer(call, got)
-        return True
+        return None
 
     def _remove(self, call: _Call, queue: Queue, message: Message, got: Got) -> None:
         application = self._application
@@ -186,23 +233,34 @@ class Getter:
         with nullcontext() if is_in_unit else application.outside_unit():
             application.remove(queue, message, lambda: self._answer(call, got))
 
-    def _taken(self, call: _Call, queue: Queue) -> Message | None:
+    def _taken(self, call: _Call, queue: Queue) -> Message | Progress:
         if call.request.options & GetOption.MSG_UNDER_CURSOR:
             assert call.opened.cursor is not None, "the handle is open for browsing"
             return call.opened.cursor.take()
-        msg_id, correl_id, number = _wanted(call.request)
-        if number is None:
-            return self._application.take(queue, correl_id, msg_id)
+        wanted = msg_id, correl_id, number = _wanted(call.request)
+        if number is not None:
+            return self._taken_by_number(queue, number, call.opened.scan)
+        if call.opened.scan is None:
+            return self._application.take(queue, correl_id, msg_id) or Progress.NOTHING
+        self._application.check_getting(queue)
+        found = call.opened.scan.next(wanted)
+        return self._application.take_number(queue, found.sequence) if isinstance(found, Message) else found
+
+    def _taken_by_number(self, queue: Queue, number: int, scan: Scan | None) -> Message | Progress:
         try:
-            return self._application.take_number(queue, number)
+            message = self._application.take_number(queue, number)
         except QueueManagerError as error:
             if error.reason_code != ReasonCode.MQRC_NO_MSG_UNDER_CURSOR:
                 raise
-            return None
+            return Progress.NOTHING
+        if scan is None or scan.takes(message):
+            return message
+        self._engine.give_back([(queue, message)], wake=False)
+        return Progress.NOTHING
 
     # -- browsing ------------------------------------------------------------------------------------------------------
 
-    def _browse(self, call: _Call) -> bool:
+    def _browse(self, call: _Call) -> Progress | None:
         cursor, options = call.opened.cursor, call.request.options
         assert cursor is not None, "the handle is open for browsing"
         if options & GetOption.BROWSE_MSG_UNDER_CURSOR:
@@ -210,19 +268,20 @@ class Getter:
             if options & GetOption.LOCK:
                 cursor.lock()
             self._answer(call, got)
-            return True
-        if options & GetOption.BROWSE_FIRST:
+            return None
+        if options & GetOption.BROWSE_FIRST and not call.has_begun:
             cursor.reset()
+        call.has_begun = True
         found = cursor.next(_wanted(call.request))
-        if found is None:
-            return False
+        if isinstance(found, Progress):
+            return found
         got = call.got(found)
         if got.reason_code != ReasonCode.MQRC_TRUNCATED_MSG_FAILED:
             cursor.move(found)
             if options & GetOption.LOCK:
                 cursor.lock()
         self._answer(call, got)
-        return True
+        return None
 
     # -- waiting -------------------------------------------------------------------------------------------------------
 
@@ -238,23 +297,23 @@ class Getter:
             self._application.awaited_queue = queue
         if request.wait_ms != WAIT_FOR_EVER_MS:
             loop = asyncio.get_running_loop()
-            waiting.timer = loop.call_later(request.wait_ms / 1000, self.end_wait, ReasonCode.MQRC_NO_MSG_AVAILABLE)
+            waiting.timer = loop.call_later(request.wait_ms / 1000, self._wait_is_over)
+
+    def _wait_is_over(self) -> None:
+        """The get ends in 2033. A scan under way goes to its end before that, because it may find a message."""
+        if self._waiting is not None:
+            self._waiting[0].is_over = True
+        if self._scanning is None:
+            self.end_wait(ReasonCode.MQRC_NO_MSG_AVAILABLE)
 
     def _again(self) -> None:
         """Messages came. Another program may have taken them. Never raises into the engine."""
-        if self._waiting is None:
-            return
-        call = self._waiting[1]
-        try:
-            if self._attempt(call):
-                self._leave_wait()
-        except QueueManagerError as error:
-            self._answer(call, error)
-        except StoreError:
-            self._answer(call, QueueManagerError(ReasonCode.MQRC_Q_MGR_STOPPING, call.operation))
+        if self._waiting is not None and self._scanning is None:
+            self._end_in_answer(self._waiting[1], self._try_again)
 
     def _leave_wait(self) -> None:
         waiting, self._waiting = self._waiting, None
+        self._scanning = None
         if waiting is not None:
             waiting[0].end()
             self._application.awaited_queue = None

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from mq_adapters.embedded.mqi.browse_cursor import BrowseCursor
 from mq_adapters.embedded.mqi.options import INPUT, ObjectKind, OpenOption
+from mq_adapters.embedded.mqi.scan import Scan
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
@@ -25,7 +26,7 @@ class OpenObject:
     """An open object. `queue` is the local queue behind `name`; None for the queue manager and a queue elsewhere.
 
     `is_own` tells that MQOPEN made the queue from a model, so that MQCLOSE deletes it. `subscription` is the one of
-    MQSUB whose managed queue it is, which says when the queue ends.
+    MQSUB whose managed queue it is, which says when the queue ends. `scan` finds messages for gets with a selector.
     """
 
     kind: ObjectKind
@@ -35,6 +36,7 @@ class OpenObject:
     is_own: bool = False
     subscription: "Subscription | None" = None
     cursor: BrowseCursor | None = None
+    scan: Scan | None = None
 
     def check_open_for(self, option: OpenOption, operation: str) -> None:
         """2036 to 2039 for a call that the handle was not opened for."""

@@ -61,8 +61,8 @@ FindTopic = Callable[[str, str, str], str]
 class Subscription:
     """A subscription that a program has open, and the queue that its publications come to.
 
-    `has_own_queue` tells that the queue is the program's, and `is_of_other` that another application owns the
-    subscription.
+    `filter` is its selector as the broker keeps it. `has_own_queue` tells that the queue is the program's, and
+    `is_of_other` that another application owns the subscription.
     """
 
     topic: str
@@ -74,6 +74,7 @@ class Subscription:
     is_durable: bool = False
     has_own_queue: bool = False
     is_of_other: bool = False
+    filter: str = ""
 
 
 #: Takes the end of MQSUB: the subscription, or why there is none.
@@ -155,6 +156,7 @@ class Subscriptions:
             expiry=request.expiry,
             is_durable=is_durable,
             has_own_queue=not request.has(SubOption.MANAGED),
+            filter=request.filter,
         )
         self._open(subscription, request)
 
@@ -239,6 +241,7 @@ class Subscriptions:
             is_durable=existing.is_durable,
             has_own_queue=not is_managed(existing),
             is_of_other=not self._owns(existing),
+            filter=existing.interest.filter,
         )
         self._open(subscription, request)
         if not is_altered:
@@ -303,6 +306,7 @@ class Subscriptions:
             registration_options=RegistrationOption.CORREL_ID_AS_IDENTITY,
             stream_name=self._stream_name,
             queue_name=subscription.queue.name,
+            filter=subscription.filter or None,
         )
         self._commands.ask(command, MessageDescriptor(correl_id=subscription.correl_id), operation, ended)
 
@@ -328,6 +332,7 @@ class Subscriptions:
             registration_options=RegistrationOption.CORREL_ID_AS_IDENTITY,
             stream_name=self._stream_name,
             queue_name=subscription.queue.name,
+            filter=subscription.filter or None,
         )
         descriptor = MessageDescriptor(correl_id=subscription.correl_id)
         self._commands.tell(command, descriptor, f"unsubscribe from {subscription.topic}")
@@ -369,6 +374,7 @@ class Subscriptions:
             registration_options=options,
             stream_name=self._stream_name,
             queue_name=subscription.queue.name,
+            filter=subscription.filter or None,
             subscription_name=subscription.name or None,
             subscription_user_data=subscription.user_data or None,
         )

@@ -11,6 +11,7 @@ from mappings.commands.options import RegistrationOption
 from mappings.errors import MappingError
 from mappings.topics.wildcards import literal_prefix
 from mq_adapters.embedded.mqi.options import SubOption, check_options
+from mq_adapters.embedded.mqi.selection import filter_of
 from mq_adapters.embedded.mqsc.publish_subscribe import RegisteredSubscription
 from mq_adapters.message import MQCI_NONE, MQEI_UNLIMITED
 from mq_adapters.reasons import QueueManagerError, ReasonCode
@@ -52,12 +53,17 @@ class SubscriptionRequest:
         return bool(self.options & option)
 
     @property
+    def filter(self) -> str:
+        """The selector as the broker keeps it; "" without one."""
+        return filter_of(self.selector, self.operation)
+
+    @property
     def operation(self) -> str:
         return f"subscribe to {self.topic}" if self.topic else f"subscribe as {self.name}"
 
 
 def check_request(request: SubscriptionRequest) -> None:
-    """Refuses a request that is wrong in itself: 2013, 2046, 2050, 2207, 2431, 2440, 2512, 2551, 2562."""
+    """Refuses a request that is wrong in itself: 2013, 2046, 2050, 2207, 2431, 2440, 2459, 2512, 2519, 2551, 2562."""
     operation = request.operation
     check_options(SubOption, request.options, operation)
     if not request.has(_ACCESS):
@@ -68,8 +74,7 @@ def check_request(request: SubscriptionRequest) -> None:
         raise QueueManagerError(ReasonCode.MQRC_SUB_NAME_ERROR, f"{operation}: no such name can be kept")
     if len(request.user_data.encode()) > _MOST_BYTES or "\0" in request.user_data:
         raise QueueManagerError(ReasonCode.MQRC_SUB_USER_DATA_ERROR, operation)
-    if request.selector:
-        raise QueueManagerError(ReasonCode.MQRC_SELECTION_NOT_AVAILABLE, operation)
+    filter_of(request.selector, operation)
     _check_grouping(request)
     if request.has(SubOption.SET_CORREL_ID) and request.correl_id == MQCI_NONE:
         why = f"{operation}: the CorrelId of each publication cannot be kept"
@@ -110,7 +115,7 @@ def topic_string(topic: str, options: int, operation: str) -> str:
 
 
 def check_taken_up(request: SubscriptionRequest, existing: RegisteredSubscription, topic: str) -> None:
-    """Refuses to resume or alter a subscription as another one: 2432, 2509, 2510, 2515, 2523, 2533, 2435.
+    """Refuses to resume or alter a subscription as another one: 2432, 2509, 2510, 2515, 2523, 2524, 2533, 2435.
 
     `topic` is what the request says of the topic; "": nothing.
     """
@@ -127,6 +132,9 @@ def check_taken_up(request: SubscriptionRequest, existing: RegisteredSubscriptio
         raise QueueManagerError(ReasonCode.MQRC_DEST_CLASS_NOT_ALTERABLE, operation)
     if request.has(SubOption.ALTER) and request.has(SubOption.GROUP_SUB) != is_grouped(existing):
         raise QueueManagerError(ReasonCode.MQRC_GROUPING_NOT_ALTERABLE, operation)
+    is_said = bool(request.selector.strip()) or request.has(SubOption.CREATE)
+    if is_said and request.filter != existing.interest.filter:
+        raise QueueManagerError(ReasonCode.MQRC_SELECTOR_NOT_ALTERABLE, operation)
     sets_correl_id = request.has(SubOption.ALTER) and request.has(SubOption.SET_CORREL_ID)
     if sets_correl_id and request.correl_id != existing.identity.correl_id:
         raise QueueManagerError(ReasonCode.MQRC_ALTER_SUB_ERROR, f"{operation}: its CorrelId stays")

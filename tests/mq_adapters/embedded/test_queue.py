@@ -1,5 +1,7 @@
 """Lanes and the heap of their heads: order, holes, and cost with very many CorrelIds."""
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -196,3 +198,63 @@ def test_places_behind_one_come_from_all_lanes_or_from_one() -> None:
     assert [each & SEQUENCE_MASK for each in queue.behind(third, 9)] == [4, 5, 6]
     assert [each & SEQUENCE_MASK for each in queue.behind(third, 9, b"odd")] == [5]
     assert queue.behind(-1, 9, b"none") == []
+
+
+@given(st.data())
+def test_places_of_many_lanes_are_listed_in_order_whatever_comes_and_goes(data: st.DataObject) -> None:
+    """The whole of all lanes is made at the first listing, and follows from then on."""
+    queue, there = Queue(1, "Q"), list[int]()
+    queue.is_fifo = data.draw(st.booleans())
+    taken: list[int] = []
+    told: list[int] = []
+    queue.watch(told.append)
+    for number in range(1, data.draw(st.integers(20, 60))):
+        place = queue.place(number, number % 3)
+        queue.add(correl_id(number % 24), place, 0)
+        there.append(place)
+    assert told == there
+    for _ in range(data.draw(st.integers(1, 12))):
+        there.sort()
+        behind = data.draw(st.sampled_from([-1, *there]))
+        assert queue.behind(behind, 7) == [place for place in there if place > behind][:7]
+        if there and data.draw(st.booleans()):
+            place = data.draw(st.sampled_from(there))
+            queue.discard(correl_id((place & SEQUENCE_MASK) % 24), place)
+            taken.append(place)
+            there.remove(place)
+        elif taken:
+            place = taken.pop()
+            queue.give_back(correl_id((place & SEQUENCE_MASK) % 24), [place])
+            there.append(place)
+            assert told[-1] == place
+        elif (oldest := queue.oldest()) is not None:
+            number = queue.take(oldest)
+            there = [place for place in there if place & SEQUENCE_MASK != number]
+    queue.unwatch(told.append)
+    assert queue.watchers == []
+
+
+def test_listing_a_hundred_thousand_lanes_in_parts_looks_at_each_once() -> None:
+    queue = Queue(1, "Q")
+    for number in range(1, 100_001):
+        queue.add(correl_id(number), number, 0)
+    begun = time.process_time()
+    place, seen = -1, 0
+    while places := queue.behind(place, 64):
+        place, seen = places[-1], seen + len(places)
+    assert seen == 100_000
+    assert time.process_time() - begun < 5
+    drain(queue)
+    assert queue.whole is None
+
+
+def test_places_of_expired_messages_do_not_pile_up() -> None:
+    queue = Queue(1, "Q")
+    for number in range(1, 20):
+        queue.add(correl_id(number), number, 0)
+    assert len(queue.behind(-1, 50)) == 19
+    for number in range(20, 5_000):
+        queue.add(correl_id(number), number, 0)
+        queue.pass_by(correl_id(number), {number: 1}, 2)
+        queue.remove(correl_id(number), 0)
+    assert queue.whole is None or len(queue.whole) < 2_000

@@ -87,6 +87,8 @@ final class Jms {
             case "reading" -> reading(connection);
             case "header" -> header(connection);
             case "absent" -> absent(connection);
+            case "selectors" -> selectors(connection);
+            case "selected" -> selected(connection);
             default -> throw new IllegalArgumentException(scenario);
         }
     }
@@ -292,12 +294,6 @@ final class Jms {
             } catch (JMSException error) {
                 tell("forbidden", "publish", reason(error));
             }
-            try {
-                session.createConsumer(session.createTopic("topic://plant/#"), "colour = 'blue'");
-                tell("forbidden", "selector");
-            } catch (JMSException error) {
-                tell("forbidden", "selector", reason(error));
-            }
         }
     }
 
@@ -342,6 +338,83 @@ final class Jms {
         }
     }
 
+    /** What each selector takes of twenty messages, by receiving, browsing and listening, and of publications. */
+    private static void selectors(Connection connection) throws Exception {
+        try (Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+                Session listening = connection.createSession(false, Session.AUTO_ACKNOWLEDGE)) {
+            Queue queue = session.createQueue("queue:///ORDERS");
+            MessageProducer producer = session.createProducer(queue);
+            MessageConsumer blue = session.createConsumer(session.createTopic("topic://plant/#"), "colour = 'blue' AND n > 5");
+            MessageProducer publisher = session.createProducer(session.createTopic("topic://plant/pump"));
+            String identifier = null;
+            for (int number = 0; number < 20; number++) {
+                TextMessage text = session.createTextMessage("" + number);
+                text.setStringProperty("colour", number % 2 == 0 ? "blue" : "dark_red");
+                text.setIntProperty("n", number);
+                text.setDoubleProperty("weight", number / 4.0);
+                text.setBooleanProperty("last", number == 19);
+                text.setJMSType("reading");
+                text.setJMSCorrelationID("order-" + number);
+                producer.send(text, number % 3 == 0 ? DeliveryMode.PERSISTENT : DeliveryMode.NON_PERSISTENT, number % 10, 0);
+                identifier = number == 7 ? text.getJMSMessageID() : identifier;
+                publisher.send(text);
+            }
+            for (String selector : new String[] {
+                "n BETWEEN 3 AND 5", "colour = 'blue' AND weight >= 4.0", "last", "JMSPriority = 9 AND NOT last",
+                "JMSDeliveryMode = 'PERSISTENT' AND n < 7", "JMSCorrelationID = 'order-4'", "JMSType = 'reading' AND n = 2 * 3",
+                "colour LIKE 'dark!_%' ESCAPE '!' AND n IN (1, 3)", "JMSMessageID = '" + identifier + "' OR n = 8", "nothing IS NULL AND n = 0",
+                "JMSTimestamp > 1700000000000 AND n = 10", "colour <> 'blue' AND n > 16", "nothing = 1"}) {
+                StringBuilder seen = new StringBuilder();
+                QueueBrowser browser = session.createBrowser(queue, selector);
+                for (Enumeration<?> each = browser.getEnumeration(); each.hasMoreElements(); ) {
+                    seen.append(((TextMessage) each.nextElement()).getText()).append(' ');
+                }
+                browser.close();
+                tell("selectors", selector.contains("ID:") ? "JMSMessageID" : selector, "->", seen.toString().strip());
+            }
+            MessageConsumer five = session.createConsumer(queue, "n = 5");
+            tell("selectors", "receive", ((TextMessage) five.receive(WAIT_MS)).getText(), five.receive(50) == null);
+            five.close();
+            CountDownLatch arrived = new CountDownLatch(4);
+            StringBuffer heard = new StringBuffer();
+            MessageConsumer listener = listening.createConsumer(queue, "colour = 'blue' AND n > 13 OR n = 100");
+            listener.setMessageListener(message -> {
+                try {
+                    heard.append(((TextMessage) message).getText()).append(' ');
+                } catch (JMSException error) {
+                    heard.append(error);
+                }
+                arrived.countDown();
+            });
+            Thread.sleep(200);
+            TextMessage late = session.createTextMessage("late");
+            late.setIntProperty("n", 100);
+            producer.send(late);
+            tell("selectors", "listen", arrived.await(WAIT_MS, TimeUnit.MILLISECONDS), heard.toString().strip());
+            listener.close();
+            StringBuilder published = new StringBuilder();
+            for (Message got = blue.receive(WAIT_MS); got != null; got = blue.receive(50)) {
+                published.append(((TextMessage) got).getText()).append(' ');
+            }
+            tell("selectors", "topic", published.toString().strip());
+            MessageConsumer rest = session.createConsumer(queue);
+            int left = 0;
+            while (rest.receive(50) != null) {
+                left++;
+            }
+            tell("selectors", "left", left);
+        }
+    }
+
+    /** Waits for one message among very many that others have put and that it does not select. */
+    private static void selected(Connection connection) throws Exception {
+        try (Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE)) {
+            MessageConsumer consumer = session.createConsumer(session.createQueue("queue:///ORDERS"), "JMSPriority = 9");
+            System.out.println("selected: ready");
+            tell("selected", consumer.receive(5 * WAIT_MS) != null);
+        }
+    }
+
     private interface Attempt {
         void make() throws JMSException;
     }
@@ -350,7 +423,9 @@ final class Jms {
     private static void absent(Connection connection) throws Exception {
         try (Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE)) {
             Queue queue = session.createQueue("queue:///ORDERS");
-            refused("selector", () -> session.createConsumer(queue, "colour = 'blue'"));
+            refused("selector", () -> session.createConsumer(queue, "colour ="));
+            refused("function", () -> session.createConsumer(queue, "upper(colour) = 'BLUE'"));
+            refused("topic", () -> session.createConsumer(session.createTopic("topic://plant/#"), "colour ="));
             refused("ahead", () -> session.createConsumer(session.createTopic("topic://plant/#?readAheadAllowed=1")));
             refused("group", () -> {
                 TextMessage text = session.createTextMessage();

@@ -1,5 +1,6 @@
 """A program that is connected to an engine: its calls end before they return."""
 
+from collections import deque
 from collections.abc import Callable
 
 import pytest
@@ -19,11 +20,16 @@ class Program:
 
     def __init__(self, engine: Engine, rights: Rights, *, user: str = "billing") -> None:
         application = Application(engine, "program", user=user, rights=rights)
-        self.connection = Connection(engine, application)
+        #: What its calls go on with in later turns, and how many turns its last get took.
+        self.begun: deque[Callable[[], None]] = deque()
+        self.turns = 0
+        self.connection = Connection(engine, application, later=self.begun.append)
 
-    def open(self, name: str, options: int, *, dynamic_name: str = "", kind: int = ObjectKind.Q) -> int:
+    def open(
+        self, name: str, options: int, *, dynamic_name: str = "", kind: int = ObjectKind.Q, selector: str = ""
+    ) -> int:
         handles: list[int] = []
-        wanted = ObjectName(kind=kind, name=name, dynamic_name=dynamic_name)
+        wanted = ObjectName(kind=kind, name=name, dynamic_name=dynamic_name, selector=selector)
         self.connection.open(wanted, options, lambda opened: handles.append(opened.handle))
         return handles[0]
 
@@ -36,7 +42,11 @@ class Program:
 
     def get(self, handle: int, options: int = GetOption.NO_SYNCPOINT, **said: object) -> Got:
         results: list[Got | QueueManagerError] = []
+        self.turns = 1
         self.connection.get(handle, request(options, **said), results.append)
+        while self.begun:
+            self.begun.popleft()()
+            self.turns += 1
         (result,) = results
         if isinstance(result, QueueManagerError):
             raise result

@@ -200,7 +200,7 @@ def test_handles_are_bounded(connect: Connect) -> None:
 def test_a_handle_that_is_closed_is_unknown(connect: Connect) -> None:
     program = connect()
     queue = program.open("ORDERS", OpenOption.OUTPUT)
-    program.connection.close(queue)
+    program.connection.close(queue, CloseOption.QUIESCE)
     assert refused(lambda: program.put(queue, b"late")) == ReasonCode.MQRC_HOBJ_ERROR
     assert refused(lambda: program.connection.close(queue)) == ReasonCode.MQRC_HOBJ_ERROR
 

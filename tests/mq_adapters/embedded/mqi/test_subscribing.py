@@ -83,6 +83,10 @@ def test_topics_are_a_right_of_their_own(house: House, topic: str, options: int)
         (MANAGED | SubOption.READ_AHEAD, "", ReasonCode.MQRC_OPTIONS_ERROR),
         (MANAGED | SubOption.ALTERNATE_USER_AUTHORITY, "", ReasonCode.MQRC_NOT_AUTHORIZED),
         (MANAGED | SubOption.SET_CORREL_ID, "", ReasonCode.MQRC_CORREL_ID_ERROR),
+        (MANAGED, "colour = ", ReasonCode.MQRC_SELECTOR_SYNTAX_ERROR),
+        (MANAGED, "upper(colour) = 'B'", ReasonCode.MQRC_SELECTION_NOT_AVAILABLE),
+        (MANAGED, "colour = '\x01'", ReasonCode.MQRC_SELECTION_STRING_ERROR),
+        (MANAGED, "a" * 10_241, ReasonCode.MQRC_SELECTION_STRING_ERROR),
     ],
 )
 def test_what_is_not_carried_out_is_refused(house: House, options: int, selector: str, reason_code: ReasonCode) -> None:
@@ -123,6 +127,43 @@ def test_a_program_that_goes_while_the_broker_is_asked_leaves_nothing(data_folde
         engine.close()
 
     asyncio.run(story())
+
+
+HIGH = "JMSPriority > 4 OR JMSDestination = 'topic://plant/7/bar'"
+
+
+@pytest.mark.parametrize("options", [MANAGED, DURABLE])
+def test_a_subscription_with_a_selector_gets_what_it_selects(house: House, options: int) -> None:
+    program = house.connect()
+    program.publish("plant/7/bar", b"old", PutOption.RETAIN)
+    selecting = program.subscribe("plant/#", options, name="kept", selector=HIGH)
+    every = program.subscribe("plant/#")
+    program.publish("plant/8", b"low", priority=1)
+    program.publish("plant/8", b"igh", priority=9)
+    assert program.all(selecting.handle) == [b"igh", b"old"]
+    assert sorted(program.all(every.handle)) == [b"igh", b"low", b"old"]
+    program.connection.close(selecting.number, CloseOption.REMOVE_SUB if options == DURABLE else 0)
+    assert len(subscriptions(house)) == 1
+
+
+def test_a_durable_subscription_keeps_its_selector(house: House) -> None:
+    first = house.connect()
+    first.subscribe("plant/#", DURABLE, name="kept", selector=HIGH)
+    first.connection.end()
+    second = house.connect()
+    second.publish("plant/8", b"low", priority=1)
+    second.publish("plant/8", b"igh", priority=9)
+    again = DURABLE | SubOption.RESUME
+    for selector in ("", "JMSPriority > 5"):
+        reason_code = refused(lambda each=selector: second.subscribe("plant/#", again, name="kept", selector=each))
+        assert reason_code == ReasonCode.MQRC_SELECTOR_NOT_ALTERABLE
+    resumed = second.subscribe("plant/#", again, name="kept", selector=HIGH)
+    assert second.all(resumed.handle) == [b"igh"]
+    second.connection.close(resumed.handle)
+    second.connection.close(resumed.number)
+    by_name = second.subscribe("", SubOption.RESUME | SubOption.MANAGED | SubOption.DURABLE, name="kept")
+    second.connection.close(by_name.number, CloseOption.REMOVE_SUB)
+    assert subscriptions(house) == []
 
 
 # -- durable -----------------------------------------------------------------------------------------------------------
