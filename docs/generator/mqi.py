@@ -104,6 +104,8 @@ _OPTION_NOTES: Final = {
     "MQSO_SET_CORREL_ID": "with a CorrelId of zeros gets 2207",
     "MQSO_WILDCARD_CHAR": "takes `*` at the end, alone or behind a `/`. Every other wildcard gets 2425, because the"
     " broker keeps these subscriptions by levels",
+    "MQGMO_CONVERT": "converts MQSTR, MQRFH, MQRFH2, MQDLH, MQXQH, MQIIH and MQCIH. What cannot be converted is"
+    " left as it is, with 2110, 2111, 2115 or 2119",
     "MQGMO_PROPERTIES_IN_HANDLE": "never arrives from IBM's client for Java, which makes handles by itself",
 }
 _JMS: Final = (

@@ -2,8 +2,9 @@
 
 A field is its IBM name and its kind: `i` is an MQLONG of 4 bytes, `I` one whose bits are flags, `48s` are 48
 characters. Integers are in the Encoding, characters in the CodedCharSetId of the structure in front. All headers but
-MQDLH begin with the same fields.
-Sources: IBM MQ documentation, the fields of MQRFH, MQRFH2, MQDLH, MQCIH, MQDH, MQIIH, MQMDE, MQRMH and MQWIH.
+MQDLH and MQXQH begin with the same fields.
+Sources: IBM MQ documentation, the fields of MQRFH, MQRFH2, MQDLH, MQXQH, MQMD, MQCIH, MQDH, MQIIH, MQMDE, MQRMH and
+MQWIH.
 """
 
 import struct
@@ -60,5 +61,83 @@ MQDLH: Final = Layout(
     ("PutDate", "8s"),
     ("PutTime", "8s"),
 )
+#: MQXQH, version 1, with the MQMD in it (MsgDesc, version 1), whose fields say what follows.
+MQXQH: Final = Layout(
+    ("StrucId", "4s"),
+    ("Version", "i"),
+    ("RemoteQName", "48s"),
+    ("RemoteQMgrName", "48s"),
+    ("MsgDesc.StrucId", "4s"),
+    ("MsgDesc.Version", "i"),
+    ("Report", "i"),
+    ("MsgType", "i"),
+    ("Expiry", "i"),
+    ("Feedback", "i"),
+    ("Encoding", "i"),
+    ("CodedCharSetId", "i"),
+    ("Format", "8s"),
+    ("Priority", "i"),
+    ("Persistence", "i"),
+    ("MsgId", "24s"),
+    ("CorrelId", "24s"),
+    ("BackoutCount", "i"),
+    ("ReplyToQ", "48s"),
+    ("ReplyToQMgr", "48s"),
+    ("UserIdentifier", "12s"),
+    ("AccountingToken", "32s"),
+    ("ApplIdentityData", "32s"),
+    ("PutApplType", "i"),
+    ("PutApplName", "28s"),
+    ("PutDate", "8s"),
+    ("PutTime", "8s"),
+    ("ApplOriginData", "4s"),
+)
+MQIIH: Final = Layout(
+    *_COMMON,
+    ("LTermOverride", "8s"),
+    ("MFSMapName", "8s"),
+    ("ReplyToFormat", "8s"),
+    ("Authenticator", "8s"),
+    ("TranInstanceId", "16s"),
+    ("TranState", "1s"),
+    ("CommitMode", "1s"),
+    ("SecurityScope", "1s"),
+    ("Reserved", "1s"),
+)
+_CICS_1: Final = (
+    *_COMMON,
+    ("ReturnCode", "i"),
+    ("CompCode", "i"),
+    ("Reason", "i"),
+    ("UOWControl", "i"),
+    ("GetWaitInterval", "i"),
+    ("LinkType", "i"),
+    ("OutputDataLength", "i"),
+    ("FacilityKeepTime", "i"),
+    ("ADSDescriptor", "i"),
+    ("ConversationalTask", "i"),
+    ("TaskEndStatus", "i"),
+    ("Facility", "8s"),
+    ("Function", "4s"),
+    ("AbendCode", "4s"),
+    ("Authenticator", "8s"),
+    ("Reserved1", "8s"),
+    ("ReplyToFormat", "8s"),
+    ("RemoteSysId", "4s"),
+    ("RemoteTransId", "4s"),
+    ("TransactionId", "4s"),
+    ("FacilityLike", "4s"),
+    ("AttentionId", "4s"),
+    ("StartCode", "4s"),
+    ("CancelCode", "4s"),
+    ("NextTransactionId", "4s"),
+    ("Reserved2", "8s"),
+    ("Reserved3", "8s"),
+)
+#: MQCIH, version 1 and version 2.
+MQCIH_1: Final = Layout(*_CICS_1)
+MQCIH_2: Final = Layout(*_CICS_1, ("CursorPosition", "i"), ("ErrorOffset", "i"), ("InputItem", "i"), ("Reserved4", "i"))
+#: Fields that are bytes and no characters. No code page counts for them.
+BINARY: Final = frozenset({"MsgId", "CorrelId", "AccountingToken", "TranInstanceId", "Facility"})
 #: One NameValueLength of an MQRFH2, in front of each folder.
 NAME_VALUE_LENGTH: Final = Layout(("NameValueLength", "i"))
