@@ -1,20 +1,23 @@
 """Report messages: what MQMD.Report asks for, as messages to ReplyToQ.
 
 Confirmation of arrival and of delivery, expiration and exception are the queue manager's, exceptions where a message
-is put aside that its putter is told nothing of otherwise; PAN and NAN are sent by
-applications, which make them here too. A report has the original's Encoding, CodedCharSetId, Format, Priority,
-Persistence and identity context; its MsgId is new unless MQRO_PASS_MSG_ID asks for the original's, its CorrelId is the
-original's MsgId unless MQRO_PASS_CORREL_ID asks for the CorrelId. It carries none of the data, the first 100 bytes of
-it, or all, as asked. It never expires, unless MQRO_PASS_DISCARD_AND_EXPIRY hands on what is left.
+is put aside that its putter is told nothing of otherwise; PAN and NAN are sent by applications, which make them here
+too. A report has the original's Priority, Persistence and identity context; its MsgId is new unless MQRO_PASS_MSG_ID
+asks for the original's, its CorrelId is the original's MsgId unless MQRO_PASS_CORREL_ID asks for the CorrelId. It
+carries none of the data, the headers and the first 100 bytes of the body, or all, as asked. Format, CodedCharSetId and
+Encoding say what it carries. It never expires, unless MQRO_PASS_DISCARD_AND_EXPIRY hands on what is left.
 Source: IBM MQ, "Report options and message flags", "MQMD - Message descriptor" (Report, Feedback).
 """
 
+from dataclasses import replace
 from enum import IntFlag
 from typing import Final
 
+from mappings.headers.chain import HeaderPlace, announces_header, skip_headers
 from mq_adapters.message import (
     MQAT_QMGR,
     MQEI_UNLIMITED,
+    MQFMT_NONE,
     MQMI_NONE,
     MQMT_REPORT,
     MQRO_PASS_CORREL_ID,
@@ -30,7 +33,7 @@ MQFB_EXPIRATION: Final = 258
 MQFB_COA: Final = 259
 MQFB_COD: Final = 260
 
-#: A report "with data" carries this much of the message.
+#: A report "with data" carries this much of the body.
 REPORTED_BYTES: Final = 100
 _PUT_APPL_NAME_CHARACTERS: Final = 28
 _US_OF_A_TENTH: Final = 100_000
@@ -78,15 +81,16 @@ def report_on(
 ) -> Message:
     """The report that `option` asks for about a message, for its ReplyToQ; `now_us` is microseconds since 1970."""
     asked = message.descriptor
+    data, described = _reported(message, option)
     passes_expiry = asked.report & MQRO_PASS_DISCARD_AND_EXPIRY and message.expires_us
     descriptor = MessageDescriptor(
         report=asked.report & MQRO_DISCARD_MSG if asked.report & MQRO_PASS_DISCARD_AND_EXPIRY else 0,
         msg_type=MQMT_REPORT,
         expiry=max(1, -((now_us - message.expires_us) // _US_OF_A_TENTH)) if passes_expiry else MQEI_UNLIMITED,
         feedback=feedback,
-        encoding=asked.encoding,
-        coded_char_set_id=asked.coded_char_set_id,
-        format=asked.format,
+        encoding=described.encoding,
+        coded_char_set_id=described.coded_char_set_id,
+        format=described.format,
         priority=asked.priority,
         persistence=asked.persistence,
         msg_id=message.msg_id if asked.report & MQRO_PASS_MSG_ID else MQMI_NONE,
@@ -98,13 +102,27 @@ def report_on(
         put_appl_type=MQAT_QMGR,
         put_appl_name=queue_manager_name[:_PUT_APPL_NAME_CHARACTERS],
     )
-    return Message(descriptor, _reported(message, option), message.origin)
+    return Message(descriptor, data, message.origin)
 
 
-def _reported(message: Message, option: ReportOption) -> bytes:
-    if option in (ReportOption.PAN, ReportOption.NAN):
-        return b""
-    asked = message.descriptor.report
-    if asked & option * _WITH_FULL_DATA == option * _WITH_FULL_DATA:
-        return message.body
-    return message.body[:REPORTED_BYTES] if asked & option * _WITH_DATA == option * _WITH_DATA else b""
+def _reported(message: Message, option: ReportOption) -> tuple[bytes, HeaderPlace]:
+    """The data of a report, and what they are. Headers come beside the first bytes of the body.
+
+    Without data nothing announces a header: the report is described as the body behind the headers is.
+    """
+    descriptor, asked = message.descriptor, message.descriptor.report
+    whole = HeaderPlace(
+        offset=0,
+        format=descriptor.format,
+        coded_char_set_id=descriptor.coded_char_set_id,
+        encoding=descriptor.encoding,
+    )
+    body = skip_headers(
+        message.body, format=whole.format, coded_char_set_id=whole.coded_char_set_id, encoding=whole.encoding
+    )
+    if option not in (ReportOption.PAN, ReportOption.NAN):
+        if asked & option * _WITH_FULL_DATA == option * _WITH_FULL_DATA:
+            return message.body, whole
+        if asked & option * _WITH_DATA == option * _WITH_DATA:
+            return message.body[: body.offset + REPORTED_BYTES], whole
+    return b"", replace(body, format=MQFMT_NONE) if announces_header(body.format) else body

@@ -131,12 +131,7 @@ _JMS: Final = (
     ("Read ahead (READAHEADALLOWED) on queues", "yes", "messages come one by one all the same"),
     ("Read ahead on topics", "no", "2046"),
     ("Automatic reconnection, lists of connection names", "yes", "tried with a `kill -9` of the gateway"),
-    ("Reports with all the data (COA_WITH_FULL_DATA and others)", "yes", ""),
-    (
-        "Reports of JMS messages without data",
-        "no",
-        "IBM's client fails when it reads them (NegativeArraySizeException)",
-    ),
+    ("Reports without data, with the first 100 bytes, or with all", "yes", "with the headers, where there are data"),
     ("JMSXGroupID, JMSXGroupSeq", "no", "2026"),
     (
         "Context of another user (MDWRITE with MDCTX)",

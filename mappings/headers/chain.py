@@ -35,6 +35,7 @@ DEAD_LETTER_HEADER_BYTES = MQDLH.length_bytes  # 172, MQDLH_LENGTH_1
 DEAD_LETTER_FORMAT_OFFSET_BYTES = MQDLH.offsets["Format"]
 
 _STRUC_ID = "DLH "
+_MOST_SKIPPED = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +140,28 @@ def read_header_chain(data: bytes, *, format: bytes, coded_char_set_id: int, enc
     if error is not None:
         raise error
     return chain
+
+
+def skip_headers(data: bytes, *, format: bytes, coded_char_set_id: int, encoding: int) -> HeaderPlace:
+    """Where the body stands, by the lengths of the headers alone: what is in them is not read.
+
+    A header whose first bytes are wrong counts as the body, and so does what follows a hundred headers.
+    """
+    place = HeaderPlace(offset=0, format=format.ljust(8), coded_char_set_id=coded_char_set_id, encoding=encoding)
+    for _ in range(_MOST_SKIPPED):
+        if not announces_header(place.format):
+            break
+        try:
+            is_letter = place.format == FORMAT_DEAD_LETTER
+            header = (read_dead_letter_header if is_letter else read_opaque_header)(
+                data, place.offset, coded_char_set_id=place.coded_char_set_id, encoding=place.encoding
+            )
+        except HeaderError:
+            break
+        if header is None:
+            break
+        place = _next_place(header, place)
+    return place
 
 
 def walk_headers(

@@ -134,6 +134,14 @@ def test_selectors_of_jms_select(house: House, java: Java) -> None:
     ]
 
 
+def test_reports_are_messages_of_jms(house: House, java: Java) -> None:
+    assert java("Jms", *house.as_billing("reports")) == [
+        "reports: 0 false 259 true",
+        "reports: 100 true 259 true",
+        "reports: 500 true 259 true",
+    ]
+
+
 def test_a_selector_among_very_many_messages_holds_nobody_up(
     house: House, java: Java, start_java: StartJava, tmp_path: Path, proof_scale: str
 ) -> None:

@@ -1,3 +1,4 @@
+import com.ibm.mq.constants.CMQC;
 import com.ibm.mq.headers.MQRFH2;
 import com.ibm.msg.client.jms.JmsConnectionFactory;
 import com.ibm.msg.client.jms.JmsDestination;
@@ -89,6 +90,7 @@ final class Jms {
             case "absent" -> absent(connection);
             case "selectors" -> selectors(connection);
             case "selected" -> selected(connection);
+            case "reports" -> reports(connection);
             default -> throw new IllegalArgumentException(scenario);
         }
     }
@@ -403,6 +405,32 @@ final class Jms {
                 left++;
             }
             tell("selectors", "left", left);
+        }
+    }
+
+    /** Confirmations of arrival without data, with the first of them and with all. */
+    private static void reports(Connection connection) throws Exception {
+        try (Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE)) {
+            TemporaryQueue replies = session.createTemporaryQueue();
+            Queue queue = session.createQueue("queue:///ORDERS");
+            MessageProducer producer = session.createProducer(queue);
+            producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
+            MessageConsumer consumer = session.createConsumer(replies);
+            for (int option : new int[] {CMQC.MQRO_COA, CMQC.MQRO_COA_WITH_DATA, CMQC.MQRO_COA_WITH_FULL_DATA}) {
+                TextMessage asked = session.createTextMessage("x".repeat(500));
+                asked.setStringProperty("colour", "y".repeat(200));
+                asked.setJMSReplyTo(replies);
+                asked.setIntProperty(WMQConstants.JMS_IBM_REPORT_COA, option);
+                producer.send(asked);
+                Message report = consumer.receive(WAIT_MS);
+                tell("reports", report instanceof TextMessage text ? text.getText().length() : 0, report.propertyExists("colour"),
+                        report.getIntProperty(WMQConstants.JMS_IBM_FEEDBACK),
+                        report.getJMSCorrelationID().equals(asked.getJMSMessageID()));
+            }
+            MessageConsumer rest = session.createConsumer(queue);
+            while (rest.receive(50) != null) {
+                continue;
+            }
         }
     }
 
