@@ -217,9 +217,12 @@ _PUTTING: Final[dict[str, Attribute]] = {
     "DEFPRTY": Number(minimum=0, maximum=9, default=0),
     "DEFPSIST": _YES_NO,
 }
+#: Which programs get the properties of messages, and how.
+_PROPERTY_CONTROL: Final = Choice(words=("COMPAT", "NONE", "ALL", "FORCE", "V6COMPAT"))
 _LOCAL: Final[dict[str, Attribute]] = {
     **_PUTTING,
     "GET": _ENABLED,
+    "PROPCTL": _PROPERTY_CONTROL,
     "MAXDEPTH": Number(minimum=0, maximum=DEFAULT_MAXIMUM_DEPTH, default=DEFAULT_MAXIMUM_DEPTH),
     "MAXMSGL": Number(minimum=0, maximum=DEFAULT_MAXIMUM_MESSAGE_BYTES, default=DEFAULT_MAXIMUM_MESSAGE_BYTES),
     "MSGDLVSQ": Choice(words=("PRIORITY", "FIFO")),
@@ -233,7 +236,13 @@ _LOCAL: Final[dict[str, Attribute]] = {
 ATTRIBUTES: Final[Mapping[ObjectType, Mapping[str, Attribute]]] = MappingProxyType(
     {
         ObjectType.QLOCAL: _LOCAL,
-        ObjectType.QALIAS: {**_PUTTING, "GET": _ENABLED, "TARGET": Name(), "TARGTYPE": Choice(words=("QUEUE",))},
+        ObjectType.QALIAS: {
+            **_PUTTING,
+            "GET": _ENABLED,
+            "PROPCTL": _PROPERTY_CONTROL,
+            "TARGET": Name(),
+            "TARGTYPE": Choice(words=("QUEUE",)),
+        },
         ObjectType.QREMOTE: {**_PUTTING, "RNAME": Name(), "RQMNAME": Name(), "XMITQ": Name()},
         ObjectType.QMODEL: {**_LOCAL, "DEFTYPE": Choice(words=("TEMPDYN", "PERMDYN"))},
         ObjectType.TOPIC: {

@@ -106,6 +106,9 @@ _OPTION_NOTES: Final = {
     " broker keeps these subscriptions by levels",
     "MQGMO_CONVERT": "converts MQSTR, MQRFH, MQRFH2, MQDLH, MQXQH, MQIIH and MQCIH. What cannot be converted is"
     " left as it is, with 2110, 2111, 2115 or 2119",
+    "MQGMO_NO_PROPERTIES": "leaves out the folders of properties, and an MQRFH2 that has no others. So does"
+    " `PROPCTL(NONE)` of the queue where a get says nothing of properties. IBM's client for Java always says something:"
+    " it makes properties of the MQRFH2 by itself, and hands on the MQRFH2 where the queue has `PROPCTL(FORCE)`",
     "MQGMO_PROPERTIES_IN_HANDLE": "never arrives from IBM's client for Java, which makes handles by itself",
 }
 _JMS: Final = (

@@ -70,6 +70,8 @@ def recoded(data: bytes, source: DataFormat, *, coded_char_set_id: int, encoding
         if page not in CODED_CHAR_SET_IDS:
             raise HeaderError(reason, f"code page {page} is not known", parameter=str(page))
     headers, offset, place = _read(data, source)
+    if headers and coded_char_set_id in TWO_BYTE_CODED_CHAR_SET_IDS:
+        raise HeaderError(Reason.MQRC_TARGET_CCSID_ERROR, f"no header can be in page {coded_char_set_id}")
     is_whole = place.format == FORMAT_NONE and bool(headers)
     if not is_whole and place.format != FORMAT_STRING:
         raise _no_format(place.format)

@@ -59,9 +59,8 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 #: The structure of MQOD from which on it has resolved names.
 _WITH_RESOLVED_NAMES: Final = 3
 _SYNCPOINT: Final = 2
-#: MQREADA_DISABLED: a client does not read ahead even if its program asks for it. MQPROP_COMPATIBILITY.
+#: MQREADA_DISABLED: a client does not read ahead even if its program asks for it.
 _NO_READ_AHEAD: Final = 2
-_PROPERTIES_COMPATIBLE: Final = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,7 +333,7 @@ def _defaults_of(found: Opened) -> dict[str, Any]:
         "def_persistence": found.default_persistence,
         "def_put_response": MQPRT_SYNC_RESPONSE,
         "def_read_ahead": _NO_READ_AHEAD,
-        "property_control": _PROPERTIES_COMPATIBLE,
+        "property_control": found.property_control,
     }
 
 

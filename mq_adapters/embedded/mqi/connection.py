@@ -35,6 +35,7 @@ from mq_adapters.embedded.mqi.options import (
     SubOption,
     check_options,
 )
+from mq_adapters.embedded.mqi.properties import PROPERTY_CONTROL
 from mq_adapters.embedded.mqi.scan import Scan
 from mq_adapters.embedded.mqi.selection import selected
 from mq_adapters.embedded.mqi.subscribing import Subscription, Subscriptions
@@ -89,12 +90,14 @@ class ObjectName:
 class Opened:
     """The answer to MQOPEN: the handle, and the name of the queue, which differs from the asked one for a model.
 
-    `default_persistence` is that of messages whose program leaves it to the queue (MQPER_*).
+    `default_persistence` is that of messages whose program leaves it to the queue (MQPER_*), and `property_control`
+    tells a client what becomes of properties (MQPROP_*).
     """
 
     handle: int
     name: str
     default_persistence: int = MQPER_NOT_PERSISTENT
+    property_control: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,13 +199,22 @@ class Connection:
             name = self._application.create_dynamic(wanted.name, dynamic)
         found = OpenObject(kind=ObjectKind.Q, name=name, options=options, is_own=is_own)
         found.queue = self._queue_of(name, definition, options)
+        if definition.object_type != ObjectType.QREMOTE:
+            found.property_control = definition.text("PROPCTL")
         is_persistent = definition["DEFPSIST"] == "YES" and not is_own
         persistence = MQPER_PERSISTENT if is_persistent else MQPER_NOT_PERSISTENT
 
         def keep(_name: str = "") -> None:
             if not self._is_ended:  # while the queue was to be held
                 handle = self._keep(found, condition)
-                opened(Opened(handle=handle, name=name, default_persistence=persistence))
+                opened(
+                    Opened(
+                        handle=handle,
+                        name=name,
+                        default_persistence=persistence,
+                        property_control=PROPERTY_CONTROL[found.property_control],
+                    )
+                )
 
         if not options & OpenOption.INPUT_EXCLUSIVE:
             self._check_not_held(found, operation)

@@ -19,6 +19,7 @@ from mq_adapters.embedded.mqi.options import (
     OpenOption,
     check_options,
 )
+from mq_adapters.embedded.mqi.properties import leaves_out_properties, without_properties
 from mq_adapters.embedded.mqi.publications import delivered
 from mq_adapters.embedded.mqi.scan import Progress, Scan, Wanted
 from mq_adapters.embedded.queue import Queue
@@ -100,6 +101,8 @@ class _Call:
     def got(self, message: Message) -> Got:
         """What the program gets of a message, as far as its buffer goes."""
         message = delivered(message)
+        if leaves_out_properties(self.request.options, self.opened.property_control):
+            message = without_properties(message)
         room = max(0, self.request.buffer_bytes)
         name = self.opened.local_queue(self.operation).name
         if len(message.body) <= room:

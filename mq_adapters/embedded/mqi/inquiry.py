@@ -14,6 +14,7 @@ from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqi.open_object import OpenObject
 from mq_adapters.embedded.mqi.options import ObjectKind
+from mq_adapters.embedded.mqi.properties import PROPERTY_CONTROL
 from mq_adapters.message import UTF_8
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
@@ -122,6 +123,7 @@ _QUEUE_INTEGERS: Final[Mapping[int, _Integer]] = {
     22: _number("BOTHRESH"),
     23: lambda _subject: 1,  # MQIA_SHAREABILITY: MQQA_SHAREABLE
     24: lambda _subject: 0,  # MQIA_TRIGGER_CONTROL: MQTC_OFF
+    190: lambda subject: PROPERTY_CONTROL[str(subject.definition["PROPCTL"])],
 }
 _QUEUE_TEXTS: Final[Mapping[int, tuple[int, _Text]]] = {
     2002: (_NAME, _word("TARGET")),

@@ -27,6 +27,7 @@ class OpenObject:
 
     `is_own` tells that MQOPEN made the queue from a model, so that MQCLOSE deletes it. `subscription` is the one of
     MQSUB whose managed queue it is, which says when the queue ends. `scan` finds messages for gets with a selector.
+    `property_control` is PROPCTL of what was opened.
     """
 
     kind: ObjectKind
@@ -37,6 +38,7 @@ class OpenObject:
     subscription: "Subscription | None" = None
     cursor: BrowseCursor | None = None
     scan: Scan | None = None
+    property_control: str = "COMPAT"
 
     def check_open_for(self, option: OpenOption, operation: str) -> None:
         """2036 to 2039 for a call that the handle was not opened for."""

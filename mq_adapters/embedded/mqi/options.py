@@ -159,7 +159,6 @@ _NOT_HERE: Final = {
     | GetOption.UNMARK_BROWSE_CO_OP
     | GetOption.UNMARK_BROWSE_HANDLE
     | GetOption.UNMARKED_BROWSE_MSG
-    | GetOption.NO_PROPERTIES
     | GetOption.PROPERTIES_IN_HANDLE,
     MatchOption: MatchOption.GROUP_ID | MatchOption.MSG_SEQ_NUMBER | MatchOption.OFFSET,
     SubOption: SubOption.READ_AHEAD,  # no answer tells the client that there is none, and it would wait for ever
@@ -175,6 +174,10 @@ _ALTERNATIVES: Final = {
     GetOption: (
         GetOption.SYNCPOINT | GetOption.NO_SYNCPOINT | GetOption.SYNCPOINT_IF_PERSISTENT,
         BROWSING | GetOption.MSG_UNDER_CURSOR,
+        GetOption.PROPERTIES_FORCE_MQRFH2
+        | GetOption.NO_PROPERTIES
+        | GetOption.PROPERTIES_IN_HANDLE
+        | GetOption.PROPERTIES_COMPATIBILITY,
     ),
     MatchOption: (),
     SubOption: (SubOption.FIXED_USERID | SubOption.ANY_USERID, SubOption.WILDCARD_CHAR | SubOption.WILDCARD_TOPIC),

@@ -11,6 +11,7 @@ from typing import Final
 from mappings.errors import MappingError
 from mappings.headers.charset import ENCODING_REVERSED
 from mappings.headers.mqrfh2 import Mqrfh2, flat_folder, read_mqrfh2, write_mqrfh2
+from mq_adapters.embedded.mqi.properties import copy_of
 from mq_adapters.message import UTF_8, Message
 from mq_adapters.subscription_mark import is_marked_copy
 
@@ -59,7 +60,7 @@ def _without_psc(message: Message, header: Mqrfh2, topic: str, user_data: str) -
         coded_char_set_id=UTF_8,
         encoding=ENCODING_REVERSED,
     )
-    return _like(message, made + data)
+    return copy_of(message, made + data, coded_char_set_id=UTF_8, encoding=ENCODING_REVERSED)
 
 
 def _is_text(header: Mqrfh2, data: bytes) -> bool:
@@ -89,17 +90,3 @@ def _folders(message: Message, topic: str, *, is_text: bool) -> tuple[bytes, ...
     )
     mcd = flat_folder("mcd", (("Msd", "jms_text" if is_text else "jms_bytes"),))
     return mcd.encode(), flat_folder("jms", jms).encode()
-
-
-def _like(message: Message, body: bytes) -> Message:
-    """The same message with another body, which begins with an MQRFH2."""
-    changes = {
-        "coded_char_set_id": UTF_8,
-        "encoding": ENCODING_REVERSED,
-        "msg_id": message.msg_id,
-        "appl_origin_data": "",
-    }
-    made = Message(message.descriptor.replace(**changes), body)
-    made.sequence, made.put_us, made.expires_us = message.sequence, message.put_us, message.expires_us
-    made.backout_count, made.identifier_prefix = message.backout_count, message.identifier_prefix
-    return made

@@ -47,6 +47,32 @@ def test_programs_of_the_base_classes_get_what_the_mqi_says(house: House, java: 
     ]
 
 
+def test_properties_come_as_the_queue_and_the_get_say(house: House, java: Java) -> None:
+    controls = ("COMPAT", "NONE", "ALL", "FORCE", "V6COMPAT")
+    with connect(str(house.gateway.data)) as operator:
+        for control in controls:
+            assert operator.mqsc(f"DEFINE QLOCAL(REPLY.{control}) PROPCTL({control})").succeeded
+        said = java("BaseClasses", *house.as_billing("properties"))
+        for control in controls:
+            assert operator.mqsc(f"DELETE QLOCAL(REPLY.{control})").succeeded
+    assert said == [
+        "properties: COMPAT MQSTR/blue MQSTR/2471 MQHRF2/2471 MQSTR/blue",
+        "properties: NONE MQSTR/blue MQSTR/2471 MQHRF2/2471 MQSTR/blue",
+        "properties: ALL MQSTR/blue MQSTR/2471 MQHRF2/2471 MQSTR/blue",
+        "properties: FORCE MQHRF2/2471 MQSTR/2471 MQHRF2/2471 MQSTR/blue",
+        "properties: V6COMPAT MQSTR/blue MQSTR/2471 MQHRF2/2471 MQSTR/blue",
+    ]
+
+
+def test_headers_and_text_are_converted_for_programs_that_ask(house: House, java: Java) -> None:
+    assert java("BaseClasses", *house.as_billing("convert")) == [
+        "convert: 500 0 500 273 500 Größe Größe",
+        "convert: 819 0 819 273 819 Größe Größe",
+        "convert: 1200 2115 1208 546 1208 Größe Größe",
+        "convert: 4711 2115 1208 546 1208 Größe Größe",
+    ]
+
+
 def test_programs_of_jms_send_receive_browse_roll_back_and_listen(house: House, java: Java) -> None:
     scenarios = ("kinds", "transacted", "browser", "reply", "priorities", "ahead", "listener")
     assert java("Jms", *house.as_billing(*scenarios)) == [

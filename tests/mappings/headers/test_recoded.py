@@ -133,7 +133,7 @@ def test_fixed_headers_keep_their_bytes_and_change_numbers_and_characters(layout
         (b"x", PLAIN, 4711, Reason.MQRC_TARGET_CCSID_ERROR),
         ("日".encode(), PLAIN, 819, Reason.MQRC_NOT_CONVERTED),
         (b"\xff", PLAIN, 819, Reason.MQRC_RFH_ERROR),
-        (rfh2(), of(b"MQHRF2  "), 1200, Reason.MQRC_SOURCE_CCSID_ERROR),
+        (rfh2(), of(b"MQHRF2  "), 1200, Reason.MQRC_TARGET_CCSID_ERROR),
         (b"IIH ", of(b"MQIMS   "), 819, Reason.MQRC_NOT_CONVERTED),
         (b"IIH \1\0\0\0" + bytes(76), of(b"MQIMS   "), 819, Reason.MQRC_NOT_CONVERTED),
         (b"CIH \3\0\0\0" + bytes(176), of(b"MQCICS  "), 819, Reason.MQRC_NOT_CONVERTED),

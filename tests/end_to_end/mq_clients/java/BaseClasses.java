@@ -6,6 +6,7 @@ import com.ibm.mq.MQQueue;
 import com.ibm.mq.MQQueueManager;
 import com.ibm.mq.constants.CMQC;
 import com.ibm.mq.constants.MQConstants;
+import com.ibm.mq.headers.MQRFH2;
 import java.util.Arrays;
 import java.util.Hashtable;
 
@@ -58,6 +59,8 @@ final class BaseClasses {
             case "identity" -> identity(manager);
             case "reply" -> reply(manager);
             case "inquire" -> inquire(manager);
+            case "properties" -> properties(manager);
+            case "convert" -> convert(manager);
             case "stay" -> stay(manager);
             default -> throw new IllegalArgumentException(scenario);
         }
@@ -216,6 +219,71 @@ final class BaseClasses {
         tell("inquire", queue.getCurrentDepth(), queue.getMaximumDepth(), queue.getName().strip());
         MQQueue taken = manager.accessQueue("ORDERS", MQConstants.MQOO_INPUT_SHARED);
         text(taken, 0);
+    }
+
+    /** Properties of a message on queues of each PROPCTL, by the default and by options of the get. */
+    private static void properties(MQQueueManager manager) throws Exception {
+        int[] options = {MQConstants.MQGMO_PROPERTIES_AS_Q_DEF, MQConstants.MQGMO_NO_PROPERTIES,
+            MQConstants.MQGMO_PROPERTIES_FORCE_MQRFH2, MQConstants.MQGMO_PROPERTIES_IN_HANDLE};
+        for (String control : new String[] {"COMPAT", "NONE", "ALL", "FORCE", "V6COMPAT"}) {
+            MQQueue queue = manager.accessQueue("REPLY." + control, MQConstants.MQOO_INPUT_SHARED | MQConstants.MQOO_OUTPUT);
+            StringBuilder seen = new StringBuilder();
+            for (int option : options) {
+                MQMessage put = message("body".getBytes());
+                put.format = MQConstants.MQFMT_STRING;
+                put.setStringProperty("colour", "blue");
+                queue.put(put, new MQPutMessageOptions());
+                MQGetMessageOptions get = new MQGetMessageOptions();
+                get.options = option;
+                MQMessage got = new MQMessage();
+                queue.get(got, get);
+                String colour;
+                try {
+                    colour = got.getStringProperty("colour");
+                } catch (MQException error) {
+                    colour = "" + error.getReason();
+                }
+                seen.append(got.format.strip()).append('/').append(colour).append(' ');
+            }
+            tell("properties", control, seen.toString().strip());
+            queue.close();
+        }
+    }
+
+    /** A text behind an MQRFH2 in other code pages, and data that cannot be converted. */
+    private static void convert(MQQueueManager manager) throws Exception {
+        MQQueue queue = manager.accessQueue("ORDERS", MQConstants.MQOO_INPUT_SHARED | MQConstants.MQOO_OUTPUT);
+        for (int page : new int[] {500, 819, 1200, 4711}) {
+            MQMessage put = new MQMessage();
+            put.format = MQConstants.MQFMT_RF_HEADER_2;
+            put.characterSet = 1208;
+            put.encoding = 546;
+            MQRFH2 header = new MQRFH2();
+            header.setEncoding(546);
+            header.setCodedCharSetId(1208);
+            header.setFormat(MQConstants.MQFMT_STRING);
+            header.setFieldValue("mine", "size", "Größe");
+            header.write(put, 546, 1208);
+            put.write("Größe".getBytes("UTF-8"));
+            queue.put(put, new MQPutMessageOptions());
+            MQGetMessageOptions get = new MQGetMessageOptions();
+            get.options = MQConstants.MQGMO_CONVERT | MQConstants.MQGMO_PROPERTIES_FORCE_MQRFH2;
+            MQMessage got = new MQMessage();
+            got.characterSet = page;
+            got.encoding = 273;
+            int reason = 0;
+            try {
+                queue.get(got, get);
+            } catch (MQException error) {
+                reason = error.getReason();
+            }
+            MQRFH2 read = new MQRFH2(got, got.encoding, got.characterSet);
+            byte[] body = new byte[got.getDataLength()];
+            got.readFully(body);
+            tell("convert", page, reason, got.characterSet, got.encoding, read.getCodedCharSetId(),
+                    read.getStringFieldValue("mine", "size"),
+                    new String(body, read.getCodedCharSetId() == 500 ? "Cp500" : read.getCodedCharSetId() == 819 ? "ISO-8859-1" : "UTF-8"));
+        }
     }
 
     /** Takes a message in a unit of work, says so, and waits to be killed. */
