@@ -128,7 +128,7 @@ _JMS: Final = (
         "yes",
         "on properties, JMS headers and `Root.MQMD` fields: [selectors](#selectors)",
     ),
-    ("Delivery delay", "no", "no error: the message is there at once"),
+    ("Delivery delay", "no", "2298"),
     ("Asynchronous put (PUTASYNCALLOWED) of non-persistent messages", "no", "2298; leave it to the destination"),
     ("`send` with a CompletionListener", "yes", "it is called when the answer has come"),
     ("Read ahead (READAHEADALLOWED) on queues", "yes", "messages come one by one all the same"),

@@ -35,7 +35,7 @@ from mq_adapters.embedded.mqi.options import (
     SubOption,
     check_options,
 )
-from mq_adapters.embedded.mqi.properties import PROPERTY_CONTROL
+from mq_adapters.embedded.mqi.properties import PROPERTY_CONTROL, delivery_time_ms
 from mq_adapters.embedded.mqi.scan import Scan
 from mq_adapters.embedded.mqi.selection import selected
 from mq_adapters.embedded.mqi.subscribing import Subscription, Subscriptions
@@ -58,6 +58,7 @@ from mq_adapters.system_queues import DEFAULT_STREAM
 
 #: The first handle. 0 and -1 stand for none (MQHO_NONE, MQHO_UNUSABLE_HOBJ).
 _FIRST_HANDLE: Final = 2
+_US_OF_A_MS: Final = 1_000
 _DEFAULT_DYNAMIC_NAME: Final = "AMQ.*"
 #: Names that a general pattern such as `*` does not open to programs from outside.
 _SYSTEM_PREFIXES: Final = ("SYSTEM.", "RFHBRIDGE.")
@@ -332,6 +333,9 @@ class Connection:
         check_options(PutOption, options & ~PutOption.RETAIN if is_topic else options, operation, granted=granted)
         check_open_for_context(found.options, options, operation)
         self._check_reports(message, operation)
+        if delivery_time_ms(message) > self._engine.now_us() // _US_OF_A_MS:
+            why = f"{operation}: no message is held back until its delivery time"
+            raise QueueManagerError(ReasonCode.MQRC_FUNCTION_NOT_SUPPORTED, why)
         self._complete(message, options)
         self._check_command(found, message)
         application = self._application

@@ -3,6 +3,7 @@
 The properties of a message stand in folders of its MQRFH2. PROPCTL of the queue, or an option of the get, says whether
 a program gets them. A client that makes handles of properties asks for the MQRFH2 (MQGMO_PROPERTIES_FORCE_MQRFH2), and
 does the rest by itself: it is told PROPCTL at the open.
+Folder mqext tells the moment before which a message must not be delivered (JMS: setDeliveryDelay).
 Source: IBM MQ, "Property control and MQGET options", "MQRFH2 folders that are message properties".
 """
 
@@ -26,6 +27,7 @@ _ANY: Final = (
 _OF_PROPERTIES: Final = frozenset({"usr", "mcd", "jms", "mq", "mqext", "mqps", "mq_usr"})
 _SAYS_PROPERTIES: Final = ("content='properties'", 'content="properties"')
 _START_CHARACTERS: Final = 512
+_MOST_DIGITS: Final = 18
 
 
 def leaves_out_properties(options: int, property_control: str) -> bool:
@@ -63,6 +65,26 @@ def without_properties(message: Message) -> Message:
     except MappingError:  # it is the program's to read, whatever it is
         return message
     return copy_of(message, rest + data)
+
+
+def delivery_time_ms(message: Message) -> int:
+    """When the message may be delivered, ms since 1970, as a JMS program with a delivery delay says; 0: at once.
+
+    Raises no error: a header that cannot be read says nothing.
+    """
+    descriptor = message.descriptor
+    if descriptor.format != _FORMAT_MQRFH2 or b"<mqext" not in message.body:
+        return 0
+    try:
+        header = read_mqrfh2(
+            message.body, coded_char_set_id=descriptor.coded_char_set_id or UTF_8, encoding=descriptor.encoding
+        )
+        folder = header.folder("mqext")
+        said = [] if folder is None else [each.text for each in folder.elements if each.name == "Dtm"]
+    except MappingError:
+        return 0
+    is_number = bool(said) and said[0].isascii() and said[0].isdigit() and len(said[0]) <= _MOST_DIGITS
+    return int(said[0]) if is_number else 0
 
 
 def copy_of(message: Message, body: bytes, **changes: object) -> Message:

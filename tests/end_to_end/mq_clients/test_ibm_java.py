@@ -134,6 +134,7 @@ def test_jms_is_told_of_what_is_not_there_as_the_reference_says(house: House, ja
         "absent: topic 2459",
         "absent: ahead 2046",
         "absent: group 2026",
+        "absent: delay 2298",
         "absent: asynchronous 2298",
     ]
 

@@ -461,6 +461,11 @@ final class Jms {
                 text.setIntProperty("JMSXGroupSeq", 1);
                 session.createProducer(queue).send(text);
             });
+            refused("delay", () -> {
+                MessageProducer producer = session.createProducer(queue);
+                producer.setDeliveryDelay(60_000);
+                producer.send(session.createTextMessage());
+            });
             refused("asynchronous", () -> {
                 MessageProducer producer = session.createProducer(session.createQueue("queue:///ORDERS?putAsyncAllowed=1"));
                 producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);

@@ -1,6 +1,7 @@
 """Properties of messages, as PROPCTL of the queue and options of the get have them."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -9,7 +10,7 @@ from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqi.connection import ObjectName, Opened
 from mq_adapters.embedded.mqi.options import GetOption, ObjectKind, OpenOption
-from mq_adapters.embedded.mqi.properties import without_properties
+from mq_adapters.embedded.mqi.properties import delivery_time_ms, without_properties
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import ReasonCode
 from tests.mq_adapters.embedded.mqi.program import Program, refused
@@ -112,3 +113,34 @@ def test_one_option_says_what_becomes_of_properties(connect: Connect) -> None:
     queue = program.open("ORDERS", OpenOption.INPUT_SHARED)
     both = GetOption.NO_PROPERTIES | GetOption.PROPERTIES_FORCE_MQRFH2
     assert refused(lambda: program.get(queue, both)) == ReasonCode.MQRC_OPTIONS_ERROR
+
+
+@pytest.mark.parametrize(
+    ("folder", "time_ms"),
+    [
+        (b"<mqext><Dtm>1795949937973</Dtm></mqext>", 1_795_949_937_973),
+        (b"<mqext><Dtm>soon</Dtm></mqext>", 0),
+        (b"<mqext><Dtm>" + b"9" * 30 + b"</Dtm></mqext>", 0),
+        (b"<mqext><Other>5</Other></mqext>", 0),
+        (b"<mqext><Dtm>5</mqext>", 0),
+        (b"<usr><Dtm>5</Dtm></usr>", 0),
+    ],
+)
+def test_a_delivery_time_is_read_where_it_is_one(folder: bytes, time_ms: int) -> None:
+    assert delivery_time_ms(message(rfh2(*JMS, folder) + b"<mqext>")) == time_ms
+    assert delivery_time_ms(Message(MessageDescriptor(), rfh2(folder))) == 0
+    assert delivery_time_ms(message(b"RFH <mqext")) == 0
+
+
+def test_a_message_for_later_is_refused_and_one_whose_time_has_come_is_not(connect: Connect, engine: Engine) -> None:
+    program = connect()
+    queue = program.open("ORDERS", OpenOption.OUTPUT)
+    now_ms = engine.now_us() // 1_000
+    for time_ms, is_refused in ((now_ms + 60_000, True), (now_ms - 1, False)):
+        body = rfh2(*JMS, b"<mqext><Dtm>%d</Dtm></mqext>" % time_ms)
+        put = partial(program.put, queue, body, format=b"MQHRF2  ", encoding=546)
+        if is_refused:
+            assert refused(put) == ReasonCode.MQRC_FUNCTION_NOT_SUPPORTED
+        else:
+            put()
+    assert engine.queue("ORDERS").depth == 1
