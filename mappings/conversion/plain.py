@@ -17,8 +17,8 @@ from mappings.headers.name_value import NameValues
 from mappings.headers.plain import PlainHeader, write_plain_mqrfh, write_plain_mqrfh2
 from mappings.table import OPTION_ROWS, ROWS_BY_NAME, VERBS, Dialect, FieldRow, Standing
 
-#: What a value must not hold to be the same text in both formats: escapes, wildcards, markup, quotes.
-_SPECIAL: Final = re.compile(r'[%*?+#&<>"]')
+#: What a value must not hold to be the same text in both formats: escapes, wildcards, markup, quotes, references.
+_SPECIAL: Final = re.compile('[%*?+#&<>"\U00010000-\U0010ffff]')
 
 
 class PlainConversion(NamedTuple):

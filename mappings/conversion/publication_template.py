@@ -134,6 +134,7 @@ def _is_plain_in_folder(topic: str) -> bool:
     return (
         0 < len(topic) <= LONGEST_TOPIC_CHARACTERS
         and topic.isprintable()
+        and (topic.isascii() or max(topic) <= "\uffff")
         and "&" not in topic
         and "<" not in topic
         and ">" not in topic

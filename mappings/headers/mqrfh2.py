@@ -49,6 +49,9 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
 _FOLDER_START = re.compile(r"[ \t\r\n]*+<((?!\d)\w[\w.:\-]*+)[ \t\r\n/>]")  # a prefixed name is kept as it is
 _FLAT_ELEMENT = re.compile(rf"<({_NAME})>([^<>&\x00-\x1f\ufffe\uffff]*+)</\1>")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+#: Written as hexadecimal references: a folder has no characters beyond the Basic Multilingual Plane, and readers of XML
+#: take CR for LF. IBM's client reads these references, but no decimal ones.
+_REFERENCED = re.compile("[\r\U00010000-\U0010ffff]")
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
 _WRAPPER_START = f'<folder xmlns:xsi="{_XSI}">'.encode()
 _WRAPPER_END = b"</folder>"
@@ -198,7 +201,10 @@ def flat_folder(name: str, fields: NameValues) -> str:
 
 
 def elements_text(fields: NameValues) -> str:
-    """Properties as elements, text escaped; nothing is put between the tags, where blanks would be significant."""
+    """Properties as elements, text escaped; nothing is put between the tags, where blanks would be significant.
+
+    CR and characters beyond the Basic Multilingual Plane are hexadecimal references.
+    """
     return "".join(f"<{name}>{_escape(name, value)}</{name}>" for name, value in fields)
 
 
@@ -216,7 +222,9 @@ def _escape(name: str, value: str) -> str:
             f"{name} holds {unsuitable!a}, which a folder of an MQRFH2 cannot hold; send it without that character",
             parameter=value if topic else name,
         )
-    return value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    escaped = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    is_plain = value.isascii() and "\r" not in value
+    return escaped if is_plain else _REFERENCED.sub(lambda found: f"&#x{ord(found[0]):x};", escaped)
 
 
 def name_value_data(data: bytes, position: int, end: int, layout: struct.Struct) -> Iterator[tuple[int, int]]:

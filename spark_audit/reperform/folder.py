@@ -150,4 +150,6 @@ def _malformed(what: str, offset: int = 0) -> UnreadableBytes:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """Text as it stands in a folder: CR and characters of more than 16 bits are hexadecimal references."""
+    named = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return "".join(f"&#x{ord(each):x};" if each == "\r" or each > "\uffff" else each for each in named)

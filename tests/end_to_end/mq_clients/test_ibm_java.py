@@ -115,10 +115,10 @@ def test_a_sensor_reaches_jms_and_jms_a_panel(house: House, start_java: StartJav
     sensor.publish("plant/pump 7/bar", b"4.2", 1).wait_for_publish(PATIENCE_S)
     text = Properties(PacketTypes.PUBLISH)
     text.PayloadFormatIndicator, text.UserProperty = 1, ("unit", "bar")
-    sensor.publish("plant/pump 7/bar", b"4.3", 2, properties=text).wait_for_publish(PATIENCE_S)
+    sensor.publish("plant/\U0001f600/bar", b"4.3", 2, properties=text).wait_for_publish(PATIENCE_S)
     assert program.communicate(timeout=PATIENCE_S)[0].splitlines() == [
         "sensor: 4.2 topic://plant/pump 7/bar 1",
-        'sensor: 4.3 topic://plant/pump 7/bar [["unit","bar"]]',
+        'sensor: 4.3 topic://plant/\U0001f600/bar [["unit","bar"]]',
     ]
     assert panel.next_message()[:2] == ("panel/command", b"open")
     panel.close()

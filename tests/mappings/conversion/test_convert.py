@@ -564,6 +564,10 @@ REGISTRATION_TOKENS = st.lists(
 )
 
 
+#: Characters that a folder writes otherwise.
+_REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#xd;"}
+
+
 @given(
     topics=st.lists(TEXT.filter(lambda text: not {"\ufffe", "\uffff"} & set(text)), max_size=3),
     publication=PUBLICATION_TOKENS,
@@ -578,9 +582,9 @@ def test_to_mqrfh_and_back_keeps_the_nine_fields_and_every_token(
     fields += [("Topic", topic) for topic in topics] + [("RegOpt", token) for token in registration if token != "Local"]
     fields += texts.items()
     elements = "".join(
-        f"<{name}>{value.replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')}</{name}>"
-        for name, value in fields
+        f"<{name}>{''.join(_REFERENCES.get(each, each) for each in value)}</{name}>" for name, value in fields
     )
+    elements = "".join(f"&#x{ord(each):x};" if each > "\uffff" else each for each in elements)
     folder = f"<psc>{elements}</psc>"
     data = mqrfh2(folder, ccsid=1208, encoding=546)
     there = converted(data + BODY, FORMAT_MQRFH2, Dialect.MQRFH, mode)

@@ -70,7 +70,8 @@ def test_a_template_reads_what_it_has_put_together_and_nothing_else(
             continue
         found = template.read(header)
         assert found in ((topic, folder), None)
-        assert found is not None or not set(topic).issubset("abx\u00e9\U0001f600") or len(topic) > 1_024
+        plain = "abx\u00e9" + ("" if dialect is Dialect.MQRFH2 else "\U0001f600")
+        assert found is not None or not set(topic).issubset(plain) or len(topic) > 1_024
         assert other.read(header) is None
         for place in range(len(header)):
             damaged = header[:place] + bytes((header[place] ^ 1,)) + header[place + 1 :]

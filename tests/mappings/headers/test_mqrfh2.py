@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mappings.errors import ConversionError, HeaderError
 from mappings.headers import mqrfh2
-from mappings.headers.mqrfh2 import Element, Folder, Mqrfh2, psc_folder, read_mqrfh2, write_mqrfh2
+from mappings.headers.mqrfh2 import Element, Folder, Mqrfh2, flat_folder, psc_folder, read_mqrfh2, write_mqrfh2
 from tests.every_case import for_every
 
 PUBLISH_PSC = b"<psc><Command>Publish</Command><PubOpt>RetainPub</PubOpt><Topic>a/b</Topic></psc>"
@@ -288,3 +288,10 @@ def test_a_control_character_cannot_be_written(name: str, reason: int) -> None:
     with pytest.raises(ConversionError) as caught:
         psc_folder(((name, "a\x01b"),))
     assert caught.value.reason_code == reason
+
+
+def test_cr_and_characters_beyond_the_basic_plane_are_hexadecimal_references() -> None:
+    text = flat_folder("usr", (("a", "\U0001f600 <\r\n\t\uffef>"),))
+    assert text == "<usr><a>&#x1f600; &lt;&#xd;\n\t\uffef&gt;</a></usr>"
+    (element,) = Folder(name="usr", raw=text.encode()).elements
+    assert element.text == "\U0001f600 <\r\n\t\uffef>"
