@@ -50,9 +50,10 @@ from mq_adapters.client_channel.verbs import (
     refusal,
 )
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.mqi.connection import Connection, ObjectName, Opened, OpenedSubscription
+from mq_adapters.embedded.mqi.connection import Connection, OpenedSubscription
 from mq_adapters.embedded.mqi.data_conversion import wanted_format
 from mq_adapters.embedded.mqi.getting import GetRequest, Got
+from mq_adapters.embedded.mqi.open_object import ObjectName, Opened
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 

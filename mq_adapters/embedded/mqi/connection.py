@@ -25,7 +25,7 @@ from mq_adapters.embedded.mqi.context import (
 from mq_adapters.embedded.mqi.deferred_puts import DeferredPuts
 from mq_adapters.embedded.mqi.getting import Answered, GetRequest, Getter, Got, Later, soon
 from mq_adapters.embedded.mqi.inquiry import MAXIMUM_HANDLES, Inquired, inquired
-from mq_adapters.embedded.mqi.open_object import OpenObject
+from mq_adapters.embedded.mqi.open_object import ObjectName, Opened, OpenObject
 from mq_adapters.embedded.mqi.options import (
     INPUT,
     CloseOption,
@@ -70,35 +70,6 @@ _RIGHTS: Final = (
 
 Done = Callable[[], None]
 Refused = Callable[[QueueManagerError], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectName:
-    """MQOD as far as it is used: what is to be opened. A blank queue manager is this one.
-
-    `selector` is the selection string of MQOD, and `topic` its object string.
-    """
-
-    kind: int
-    name: str
-    queue_manager: str = ""
-    dynamic_name: str = ""
-    selector: str = ""
-    topic: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """The answer to MQOPEN: the handle, and the name of the queue, which differs from the asked one for a model.
-
-    `default_persistence` is that of messages whose program leaves it to the queue (MQPER_*), and `property_control`
-    tells a client what becomes of properties (MQPROP_*).
-    """
-
-    handle: int
-    name: str
-    default_persistence: int = MQPER_NOT_PERSISTENT
-    property_control: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What an object handle (MQHOBJ) stands for: an open queue, or the open queue manager."""
+"""What MQOPEN opens, and what an object handle (MQHOBJ) stands for: a queue, a topic, or the queue manager."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -7,6 +7,7 @@ from mq_adapters.embedded.mqi.browse_cursor import BrowseCursor
 from mq_adapters.embedded.mqi.options import INPUT, ObjectKind, OpenOption
 from mq_adapters.embedded.mqi.scan import Scan
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.message import MQPER_NOT_PERSISTENT
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 if TYPE_CHECKING:
@@ -19,6 +20,35 @@ _NOT_OPEN_FOR: Final = {
     OpenOption.OUTPUT: ReasonCode.MQRC_NOT_OPEN_FOR_OUTPUT,
     OpenOption.INQUIRE: ReasonCode.MQRC_NOT_OPEN_FOR_INQUIRE,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectName:
+    """MQOD as far as it is used: what is to be opened. A blank queue manager is this one.
+
+    `selector` is the selection string of MQOD, and `topic` its object string.
+    """
+
+    kind: int
+    name: str
+    queue_manager: str = ""
+    dynamic_name: str = ""
+    selector: str = ""
+    topic: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """The answer to MQOPEN: the handle, and the name of the queue, which differs from the asked one for a model.
+
+    `default_persistence` is that of messages whose program leaves it to the queue (MQPER_*), and `property_control`
+    tells a client what becomes of properties (MQPROP_*).
+    """
+
+    handle: int
+    name: str
+    default_persistence: int = MQPER_NOT_PERSISTENT
+    property_control: int = 0
 
 
 @dataclass(slots=True, kw_only=True)

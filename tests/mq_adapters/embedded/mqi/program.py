@@ -7,8 +7,9 @@ import pytest
 
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.mqi.connection import Connection, ObjectName
+from mq_adapters.embedded.mqi.connection import Connection
 from mq_adapters.embedded.mqi.getting import GetRequest, Got
+from mq_adapters.embedded.mqi.open_object import ObjectName
 from mq_adapters.embedded.mqi.options import GetOption, ObjectKind, PutOption
 from mq_adapters.embedded.rights import Rights
 from mq_adapters.message import MQCI_NONE, MQMI_NONE, Message, MessageDescriptor

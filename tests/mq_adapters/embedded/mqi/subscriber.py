@@ -7,8 +7,9 @@ from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.mqi.connection import Connection, ObjectName, OpenedSubscription
+from mq_adapters.embedded.mqi.connection import Connection, OpenedSubscription
 from mq_adapters.embedded.mqi.getting import Got
+from mq_adapters.embedded.mqi.open_object import ObjectName
 from mq_adapters.embedded.mqi.options import GetOption, ObjectKind, OpenOption, PutOption, SubOption
 from mq_adapters.embedded.mqi.subscription_request import SubscriptionRequest
 from mq_adapters.embedded.mqsc.command_server import CommandServer

@@ -9,7 +9,7 @@ import pytest
 
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.mqi.connection import ObjectName, Opened
+from mq_adapters.embedded.mqi.open_object import ObjectName, Opened
 from mq_adapters.embedded.mqi.options import CloseOption, GetOption, ObjectKind, OpenOption, PutOption
 from mq_adapters.embedded.rights import EVERYTHING, Rights
 from mq_adapters.message import MQCI_NONE, MQMI_NONE, Message, MessageDescriptor

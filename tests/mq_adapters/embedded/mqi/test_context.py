@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from mq_adapters.embedded.mqi.connection import ObjectName
+from mq_adapters.embedded.mqi.open_object import ObjectName
 from mq_adapters.embedded.mqi.options import ObjectKind, OpenOption, PutOption
 from mq_adapters.embedded.rights import ContextRight
 from mq_adapters.message import Message, MessageDescriptor

@@ -8,7 +8,7 @@ import pytest
 from mappings.headers.mqrfh2 import read_mqrfh2, write_mqrfh2
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.mqi.connection import ObjectName, Opened
+from mq_adapters.embedded.mqi.open_object import ObjectName, Opened
 from mq_adapters.embedded.mqi.options import GetOption, ObjectKind, OpenOption
 from mq_adapters.embedded.mqi.properties import delivery_time_ms, without_properties
 from mq_adapters.message import Message, MessageDescriptor
