@@ -23,7 +23,7 @@ from mq_adapters.reasons import ReasonCode
 #: The longest that anything is waited for, in seconds, heartbeats or not. No get waits longer than a second
 #: (mq_adapters/ibm_mq/getting.py), and a commit is a matter of milliseconds.
 LONGEST_CALL_S: Final = 300.0
-_READ_BYTES: Final = 65_536
+_PIECE_BYTES: Final = 65_536
 _SILENT: Final = "the queue manager does not answer"
 #: A heartbeat that is agreed as never, or as more than this many seconds, is sent after this time.
 _MOST_HEARTBEAT_S: Final = 60.0
@@ -131,7 +131,7 @@ class Line:
             return False
         try:
             self._socket.settimeout(limit_s)
-            data = self._socket.recv(_READ_BYTES)
+            data = self._socket.recv(_PIECE_BYTES)
         except TimeoutError:
             return False
         except OSError as error:
@@ -144,9 +144,11 @@ class Line:
     def _send(self, data: bytes) -> None:
         if self._why_lost:
             raise Refusal(ReasonCode.MQRC_CONNECTION_BROKEN, self._why_lost)
+        view = memoryview(data)
         try:
             self._socket.settimeout(self._patience_s)
-            self._socket.sendall(data)
+            for start in range(0, len(view), _PIECE_BYTES):  # each piece has its time, as a slow network needs it
+                self._socket.sendall(view[start : start + _PIECE_BYTES])
         except OSError as error:  # a TimeoutError too
             raise self._lost(str(error)) from error
 

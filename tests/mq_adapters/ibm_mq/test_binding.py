@@ -29,6 +29,11 @@ def run(code: str, folder: Path, *packages: str, **variables: str) -> subprocess
     )
 
 
+def test_the_native_client_needs_no_package_and_is_got_by_asking_for_it_alone(tmp_path):
+    assert run(LOAD.format("native"), tmp_path).stdout == "native\n"
+    assert "2495" in run(LOAD.format("auto"), tmp_path).stderr
+
+
 def test_importing_the_adapter_loads_neither_package(tmp_path):
     code = "import sys, mq_adapters.ibm_mq; print({'ibmmq', 'pymqi', 'ibmmqc', 'pymqe'} & set(sys.modules))"
     assert run(code, tmp_path, "ibmmq", "pymqi").stdout == "set()\n"
