@@ -17,7 +17,7 @@ Source: IBM MQ documentation, "MQRFH2 - Rules and formatting header 2", "NameVal
 import re
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lxml import etree
 
@@ -45,7 +45,7 @@ MAXIMUM_DEPTH = 64  # groups within groups; psc has 1 level, pscr 2
 
 _TWO_BYTE_PADDING = frozenset({b"\0 ", b" \0", b"  ", b"\0\0", b"\xfe\xff", b"\xff\xfe"})
 _BYTE_ORDER_MARKS = {b"\xfe\xff": ENCODING_NORMAL, b"\xff\xfe": ENCODING_REVERSED}
-_NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
+_NAME = r"[A-Za-z_$][A-Za-z0-9_.$\-]*+"
 _FOLDER_START = re.compile(r"[ \t\r\n]*+<((?!\d)\w[\w.:\-]*+)[ \t\r\n/>]")  # a prefixed name is kept as it is
 _FLAT_ELEMENT = re.compile(rf"<({_NAME})>([^<>&\x00-\x1f\ufffe\uffff]*+)</\1>")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -56,6 +56,10 @@ _XSI = "http://www.w3.org/2001/XMLSchema-instance"
 _WRAPPER_START = f'<folder xmlns:xsi="{_XSI}">'.encode()
 _WRAPPER_END = b"</folder>"
 _BLANK = " \t\r\n"
+#: IBM's client writes property names of Java, which may have a dollar sign. XML has no such names: the parser gets this
+#: letter of XML in its place.
+_DOLLAR = "\ufdf1"
+_TAG_WITH_DOLLAR = re.compile(r"</?[^\s<>/$]*+\$[^\s<>/]*+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,6 +318,9 @@ def _flat_elements(text: str, name: str) -> tuple[Element, ...] | None:
 def _parsed_elements(text: str) -> tuple[Element, ...]:
     if "<!" in text or "<?" in text:
         raise _format_error("a folder holds no declarations, comments or processing instructions")
+    has_dollar = "$" in text and _DOLLAR not in text
+    if has_dollar:
+        text = _TAG_WITH_DOLLAR.sub(lambda tag: tag[0].replace("$", _DOLLAR), text)
     encoded = text.encode().replace(b"\r", b"&#13;")  # a parser would turn CR into LF
     if len(encoded) > MAXIMUM_FOLDER_BYTES:
         raise _format_error(f"a folder of {len(encoded)} bytes is beyond the limit of {MAXIMUM_FOLDER_BYTES} bytes")
@@ -324,7 +331,14 @@ def _parsed_elements(text: str) -> tuple[Element, ...]:
         raise _format_error(_what_is_malformed(problem)) from None
     if len(wrapper) != 1 or not _is_blank(wrapper.text) or not _is_blank(wrapper[0].tail):
         raise _format_error("NameValueData holds something beside its one folder")
-    return _children(wrapper[0], depth=1)
+    elements = _children(wrapper[0], depth=1)
+    return _with_dollar(elements) if has_dollar else elements
+
+
+def _with_dollar(elements: tuple[Element, ...]) -> tuple[Element, ...]:
+    return tuple(
+        replace(each, name=each.name.replace(_DOLLAR, "$"), children=_with_dollar(each.children)) for each in elements
+    )
 
 
 def _what_is_malformed(problem: Exception) -> str:

@@ -295,3 +295,26 @@ def test_cr_and_characters_beyond_the_basic_plane_are_hexadecimal_references() -
     assert text == "<usr><a>&#x1f600; &lt;&#xd;\n\t\uffef&gt;</a></usr>"
     (element,) = Folder(name="usr", raw=text.encode()).elements
     assert element.text == "\U0001f600 <\r\n\t\uffef>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<usr><cost$>$5</cost$><$n>3</$n></usr>",
+        "<usr><cost$>$5</cost$><$n dt='i4'>3</$n></usr>",
+        "<usr><cost$ a='$'>$5</cost$><$n/></usr>",
+        "<usr><a$b$c>&amp;$</a$b$c><g><x$>$</x$></g></usr>",
+    ],
+)
+def test_names_may_have_a_dollar_sign(text: str) -> None:
+    elements = Folder(name="usr", raw=text.encode()).elements
+    assert elements[0].name in ("cost$", "a$b$c")
+    assert elements[0].text in ("$5", "&$")
+    assert all("$" not in child.name or child.name == "x$" for element in elements for child in element.children)
+
+
+def test_a_letter_that_stands_for_the_dollar_sign_is_no_dollar_sign() -> None:
+    (element,) = Folder(name="usr", raw="<usr><a\ufdf1 dt='i4'>1</a\ufdf1></usr>".encode()).elements
+    assert (element.name, element.text) == ("a\ufdf1", "1")
+    with pytest.raises(HeaderError):
+        _ = Folder(name="usr", raw="<usr><a\ufdf1 dt='i4'>1</a\ufdf1><$/></usr>".encode()).elements
