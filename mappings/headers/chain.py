@@ -1,7 +1,9 @@
 """The headers in front of a body, read strictly: the Format of each names the next, and the last describes the body.
 
 MQRFH, MQRFH2 and MQDLH are read. Other headers of IBM MQ are walked over (`opaque.py`). Any other Format means that
-the body follows. Layout of MQDLH (172 bytes), in the character set and Encoding of the structure in front:
+the body follows. An MQXQH is an envelope for another queue manager: who acts on a message sees a body there, and who
+only looks at it (`walk_headers`) sees what the envelope holds. Layout of MQDLH (172 bytes), in the character set and
+Encoding of the structure in front:
 
     offset  length  field                       offset  length  field
     0       4       StrucId "DLH "              112     4       CodedCharSetId
@@ -14,12 +16,13 @@ the body follows. Layout of MQDLH (172 bytes), in the character set and Encoding
 Source: IBM MQ documentation, "MQDLH - Dead-letter header" and "MQRFH2".
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mappings.errors import HeaderError
 from mappings.headers.charset import INHERIT, UNDEFINED, decode_text, encode_text, is_ebcdic
-from mappings.headers.fixed_part import format_in
-from mappings.headers.layout import MQDLH
+from mappings.headers.fixed_part import format_from, format_in
+from mappings.headers.layout import MQDLH, MQXQH
 from mappings.headers.mqrfh import Mqrfh, read_mqrfh
 from mappings.headers.mqrfh2 import Mqrfh2, read_mqrfh2
 from mappings.headers.opaque import OpaqueHeader, announces_opaque_header, read_opaque_header
@@ -30,6 +33,7 @@ FORMAT_MQRFH2 = b"MQHRF2  "  # MQFMT_RF_HEADER_2
 FORMAT_NONE = b"        "  # MQFMT_NONE
 FORMAT_STRING = b"MQSTR   "  # MQFMT_STRING
 FORMAT_DEAD_LETTER = b"MQDEAD  "  # MQFMT_DEAD_LETTER_HEADER
+FORMAT_TRANSMISSION = b"MQXMIT  "  # MQFMT_XMIT_Q_HEADER
 
 DEAD_LETTER_HEADER_BYTES = MQDLH.length_bytes  # 172, MQDLH_LENGTH_1
 DEAD_LETTER_FORMAT_OFFSET_BYTES = MQDLH.offsets["Format"]
@@ -83,7 +87,21 @@ class DeadLetterHeader:
         )
 
 
-Header = Mqrfh | Mqrfh2 | DeadLetterHeader | OpaqueHeader
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransmissionHeader:
+    """An MQXQH with the MQMD in it, which says what follows."""
+
+    format: bytes
+    coded_char_set_id: int
+    encoding: int
+
+    @property
+    def struc_length(self) -> int:
+        """Always 428 bytes."""
+        return MQXQH.length_bytes
+
+
+Header = Mqrfh | Mqrfh2 | DeadLetterHeader | OpaqueHeader | TransmissionHeader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +154,8 @@ def read_header_chain(data: bytes, *, format: bytes, coded_char_set_id: int, enc
 
     Raises HeaderError, with the offset, for the first header that is not what the Format in front announces.
     """
-    chain, error = walk_headers(data, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding)
+    place = HeaderPlace(offset=0, format=format.ljust(8), coded_char_set_id=coded_char_set_id, encoding=encoding)
+    chain, error = _walk(data, place, _read_header)
     if error is not None:
         raise error
     return chain
@@ -167,16 +186,22 @@ def skip_headers(data: bytes, *, format: bytes, coded_char_set_id: int, encoding
 def walk_headers(
     data: bytes, *, format: bytes, coded_char_set_id: int, encoding: int
 ) -> tuple[HeaderChain, HeaderError | None]:
-    """The headers of a message up to the first one that is wrong, and the error of that one.
+    """The headers of a message up to the first one that is wrong, and the error of that one, for who looks at it.
 
-    Where there is an error, the wrong header is what the chain calls the body.
+    Where there is an error, the wrong header is what the chain calls the body. Headers behind an MQXQH are there too.
     """
+    place = HeaderPlace(offset=0, format=format.ljust(8), coded_char_set_id=coded_char_set_id, encoding=encoding)
+    return _walk(data, place, _read_shown_header)
+
+
+def _walk(
+    data: bytes, place: HeaderPlace, read: Callable[[bytes, HeaderPlace], Header | None]
+) -> tuple[HeaderChain, HeaderError | None]:
     error: HeaderError | None = None
     headers: list[Header] = []
     places: list[HeaderPlace] = []
-    place = HeaderPlace(offset=0, format=format.ljust(8), coded_char_set_id=coded_char_set_id, encoding=encoding)
     try:
-        while (header := _read_header(data, place)) is not None:
+        while (header := read(data, place)) is not None:
             headers.append(header)
             places.append(place)
             place = _next_place(header, place)
@@ -214,6 +239,30 @@ def read_dead_letter_header(data: bytes, offset: int = 0, *, coded_char_set_id: 
         put_date=texts[5],
         put_time=texts[6],
     )
+
+
+def read_transmission_header(
+    data: bytes, offset: int = 0, *, coded_char_set_id: int, encoding: int
+) -> TransmissionHeader:
+    """Read the MQXQH at `offset`; HeaderError (MQRC_XQH_ERROR) when it is not one."""
+    if len(data) - offset < MQXQH.length_bytes:
+        raise HeaderError(Reason.MQRC_XQH_ERROR, f"an MQXQH needs {MQXQH.length_bytes} bytes", offset=offset)
+    fields = dict(zip(MQXQH.offsets, MQXQH.in_encoding(encoding).unpack_from(data, offset), strict=True))
+    struc_ids = [_text(fields[name], coded_char_set_id) for name in ("StrucId", "MsgDesc.StrucId")]
+    if struc_ids != ["XQH", "MD"] or fields["Version"] != 1:
+        raise HeaderError(Reason.MQRC_XQH_ERROR, "StrucIds and Version are not those of an MQXQH", offset=offset)
+    format = format_from(fields["Format"], coded_char_set_id)
+    if format is None:
+        raise HeaderError(Reason.MQRC_XQH_ERROR, "Format is not a format name", offset=offset)
+    return TransmissionHeader(format=format, coded_char_set_id=fields["CodedCharSetId"], encoding=fields["Encoding"])
+
+
+def _read_shown_header(data: bytes, place: HeaderPlace) -> Header | None:
+    if place.format == FORMAT_TRANSMISSION:
+        return read_transmission_header(
+            data, place.offset, coded_char_set_id=place.coded_char_set_id, encoding=place.encoding
+        )
+    return _read_header(data, place)
 
 
 def _read_header(data: bytes, place: HeaderPlace) -> Header | None:

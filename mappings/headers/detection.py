@@ -1,6 +1,6 @@
 """Finds Format, CodedCharSetId and Encoding of a message without its MQMD from the first bytes of its first header.
 
-    bytes 0 to 3    StrucId: "RFH ", "DLH " or that of a header that is walked over (opaque.KNOWN_HEADERS),
+    bytes 0 to 3    StrucId: "RFH ", "DLH ", "XQH " or that of a header that is walked over (opaque.KNOWN_HEADERS),
                     in ASCII (52 46 48 20) or in EBCDIC (D9 C6 C8 40)
     bytes 4 to 7    Version, in the byte order of the header: 1 or 2
 
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from mappings.errors import HeaderError
-from mappings.headers.chain import FORMAT_DEAD_LETTER, FORMAT_MQRFH, FORMAT_MQRFH2
+from mappings.headers.chain import FORMAT_DEAD_LETTER, FORMAT_MQRFH, FORMAT_MQRFH2, FORMAT_TRANSMISSION
 from mappings.headers.charset import ENCODING_NORMAL, ENCODING_REVERSED, UTF_8, is_ebcdic
+from mappings.headers.layout import COMMON, MQDLH, MQXQH
 from mappings.headers.opaque import KNOWN_HEADERS
 from mappings.reasons import Reason
 
@@ -21,12 +22,15 @@ from mappings.reasons import Reason
 EBCDIC_INTERNATIONAL: Final = 500
 #: StrucId and Version.
 _DETECTABLE_BYTES: Final = 8
-_DEAD_LETTER_CODED_CHAR_SET_ID_OFFSET: Final = 112
-_RULES_AND_FORMATTING_CODED_CHAR_SET_ID_OFFSET: Final = 16
+#: Where a header has the CodedCharSetId of what follows it.
+_CODED_CHAR_SET_ID_OFFSETS: Final = {
+    "DLH": MQDLH.offsets["CodedCharSetId"],
+    "XQH": MQXQH.offsets["CodedCharSetId"],
+}
 #: The first four bytes of each header, in ASCII and in EBCDIC.
 _STRUC_IDS: Final = {
     name.encode(codec): (name.rstrip(), codec == "cp500")
-    for name in ("RFH ", "DLH ", *(struc_id for struc_id, _, _ in KNOWN_HEADERS))
+    for name in ("RFH ", "DLH ", "XQH ", *(struc_id for struc_id, _, _ in KNOWN_HEADERS))
     for codec in ("ascii", "cp500")
 }
 #: Headers that are walked over exist in versions 1 and 2.
@@ -34,6 +38,7 @@ _FORMATS: Final = {
     ("RFH", 1): FORMAT_MQRFH,
     ("RFH", 2): FORMAT_MQRFH2,
     ("DLH", 1): FORMAT_DEAD_LETTER,
+    ("XQH", 1): FORMAT_TRANSMISSION,
     **{(struc_id.rstrip(), version): format for struc_id, _, format in KNOWN_HEADERS for version in (1, 2)},
 }
 _BYTE_ORDERS: Final[tuple[tuple[Literal["big", "little"], int], ...]] = (
@@ -79,8 +84,7 @@ def _found_in(data: bytes) -> Announcement:
 
 
 def _ebcdic_page(data: bytes, structure: str, order: Literal["big", "little"]) -> int:
-    dead_letter = structure == "DLH"
-    offset = _DEAD_LETTER_CODED_CHAR_SET_ID_OFFSET if dead_letter else _RULES_AND_FORMATTING_CODED_CHAR_SET_ID_OFFSET
+    offset = _CODED_CHAR_SET_ID_OFFSETS.get(structure, COMMON.offsets["CodedCharSetId"])
     following = int.from_bytes(data[offset : offset + 4], order, signed=True)
     return following if is_ebcdic(following) else EBCDIC_INTERNATIONAL
 

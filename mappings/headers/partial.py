@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from mappings.errors import HeaderError, MappingError, NameValueError
-from mappings.headers.chain import FORMAT_DEAD_LETTER, FORMAT_MQRFH, FORMAT_MQRFH2, HeaderPlace
+from mappings.headers.chain import FORMAT_DEAD_LETTER, FORMAT_MQRFH, FORMAT_MQRFH2, FORMAT_TRANSMISSION, HeaderPlace
 from mappings.headers.charset import UTF_8, byte_offsets, decode_text
-from mappings.headers.layout import COMMON, MQDLH, MQRFH2, NAME_VALUE_LENGTH, Layout
+from mappings.headers.layout import BINARY, COMMON, MQDLH, MQRFH2, MQXQH, NAME_VALUE_LENGTH, Layout
 from mappings.headers.mqrfh2 import Element, name_value_data, read_folder
 from mappings.headers.name_value import name_positions, parse_name_value_string
 from mappings.headers.opaque import opaque_header_name
@@ -23,6 +23,7 @@ _LAYOUTS: Final = {
     FORMAT_MQRFH: ("MQRFH", COMMON),
     FORMAT_MQRFH2: ("MQRFH2", MQRFH2),
     FORMAT_DEAD_LETTER: ("MQDLH", MQDLH),
+    FORMAT_TRANSMISSION: ("MQXQH", MQXQH),
 }
 _START_TAG: Final = re.compile(r"<(?!/)")
 _ROOT: Final = re.compile(r"\s*<([^\s<>/]+)")
@@ -102,7 +103,9 @@ def _fields(data: bytes, place: HeaderPlace, layout: Layout) -> Iterator[PlacedF
     for (name, offset), end, value in zip(layout.offsets.items(), ends, values, strict=True):
         if end > len(there):
             return
-        shown = _text(value, place.coded_char_set_id) if isinstance(value, bytes) else value
+        shown: str | int = value
+        if isinstance(value, bytes):
+            shown = value.hex() if name in BINARY else _text(value, place.coded_char_set_id)
         yield PlacedField(offset=place.offset + offset, name=name, value=shown)
 
 

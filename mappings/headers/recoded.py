@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from mappings.errors import ConversionError, HeaderError
-from mappings.headers.chain import FORMAT_DEAD_LETTER, FORMAT_MQRFH, FORMAT_MQRFH2, FORMAT_NONE, FORMAT_STRING
+from mappings.headers.chain import (
+    FORMAT_DEAD_LETTER,
+    FORMAT_MQRFH,
+    FORMAT_MQRFH2,
+    FORMAT_NONE,
+    FORMAT_STRING,
+    FORMAT_TRANSMISSION,
+)
 from mappings.headers.charset import (
     CODED_CHAR_SET_IDS,
     INHERIT,
@@ -27,7 +34,6 @@ from mappings.headers.mqrfh import read_mqrfh, write_mqrfh_string
 from mappings.headers.mqrfh2 import read_mqrfh2, write_mqrfh2
 from mappings.reasons import Reason
 
-FORMAT_TRANSMISSION: Final = b"MQXMIT  "
 FORMAT_IMS: Final = b"MQIMS   "
 FORMAT_CICS: Final = b"MQCICS  "
 #: Headers in front of a body; no message has so many.

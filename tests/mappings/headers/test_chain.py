@@ -13,6 +13,7 @@ from mappings.headers.chain import (
     HeaderChain,
     read_dead_letter_header,
     read_header_chain,
+    walk_headers,
 )
 from mappings.headers.mqrfh import Mqrfh
 from mappings.headers.mqrfh2 import Mqrfh2
@@ -124,3 +125,13 @@ def test_a_chain_of_a_hundred_thousand_headers_takes_linear_time() -> None:
     one = struct.pack("<4siiii8si", b"RFH ", 1, 32, 546, 0, b"MQHRF   ", 0)
     last = struct.pack("<4siiii8si", b"RFH ", 1, 32, 546, 0, b"        ", 0)
     assert len(read(one * 100_000 + last, FORMAT_MQRFH).headers) == 100_001
+
+
+def test_who_acts_on_a_message_sees_a_body_in_an_envelope_for_another_queue_manager() -> None:
+    envelope = b"XQH \1\0\0\0".ljust(104) + b"MD  \1\0\0\0" + bytes(16) + (546).to_bytes(4, "little")
+    envelope = (envelope + (1208).to_bytes(4, "little") + b"MQSTR   ").ljust(428)
+    said = {"format": b"MQXMIT  ", "coded_char_set_id": 1208, "encoding": 546}
+    acting = read_header_chain(envelope + b"text", **said)
+    looking, error = walk_headers(envelope + b"text", **said)
+    assert (acting.headers, acting.body_offset) == ((), 0)
+    assert (len(looking.headers), looking.body_offset, looking.body_format, error) == (1, 428, b"MQSTR   ", None)

@@ -104,6 +104,33 @@ def test_header_behind_a_dead_letter_header_is_found(rfhbridge, vectors):
     assert told["headers"][0]["fields"]["Reason"] == 2085
 
 
+def envelope() -> bytes:
+    """An MQXQH by IBM's layout, with an MQMD version 1 in it; big-endian."""
+    names = struct.pack(">4si48s48s", b"XQH ", 1, b"ORDERS".ljust(48), b"PLANT".ljust(48))
+    begin = struct.pack(">4siiiiiii8sii", b"MD  ", 1, 0, 8, -1, 0, 546, 1208, b"MQHRF2  ", 4, 1)
+    end = struct.pack(">i28s8s8s4s", 28, b"orders".ljust(28), b"20261129", b"10203000", b"")
+    return names + begin + bytes(range(48)) + bytes(4) + b" " * 108 + bytes(32) + b" " * 32 + end
+
+
+def test_what_an_envelope_for_another_queue_manager_holds_is_shown(rfhbridge, vectors):
+    assert len(envelope()) == 428
+    told = json.loads(rfhbridge("inspect", "--json", stdin=envelope() + vectors.mqrfh2).stdout)
+    assert [(header["structure"], header["offset"]) for header in told["headers"]] == [("MQXQH", 0), ("MQRFH2", 428)]
+    fields = told["headers"][0]["fields"]
+    assert (fields["RemoteQName"], fields["Priority"], fields["PutApplName"]) == ("ORDERS", 4, "orders")
+    assert fields["MsgId"] == bytes(range(24)).hex()
+    assert told["command"] == "Publish"
+
+
+@pytest.mark.parametrize("damage", [(4, b"\0\0\0\2"), (104, b"XX  "), (136, b"")])
+def test_a_wrong_envelope_is_told(rfhbridge, damage):
+    at, changed = damage
+    wrong = envelope()[:at] + changed + envelope()[at + len(changed) :] if changed else envelope()[:at]
+    ended = rfhbridge("inspect", "--json", stdin=wrong)
+    assert ended.exit_code != 0
+    assert json.loads(ended.stdout)["problems"][0]["reason_code"] in (2260, 2334)
+
+
 def cics_header(next_format: bytes, *, struc_length: int = 180) -> bytes:
     """An MQCIH by IBM's layout, version 2 and little-endian, with nothing but zeros in its own fields."""
     fixed = b"CIH " + struct.pack("<iiii8si", 2, struc_length, 546, 1208, next_format, 0)
