@@ -219,7 +219,7 @@ def test_wrong_name_value_string_is_a_problem_with_its_place(rfhbridge, string, 
     [
         ([b"<psc><Command>Jump</Command></psc>  "], b"<Command>", 2336),
         ([b"<psc><Topic>a</Topic></psc> "], b"<psc>", 2336),
-        ([b"<psc><Command>Publish</Command><Topic>a</Topic><Foo>a</Foo></psc>   "], b"<Foo>", 2337),
+        ([b"<psc><Command>RegSub</Command><Topic>a</Topic><Foo>a</Foo></psc>    "], b"<Foo>", 2337),
         ([b"<psc><Command>Publish</Command><Topic></Topic></psc>"], b"<Topic>", 3072),
         ([b"<psc><Command>Publish</Command></psc>   "], b"<psc>", 2339),
         (
