@@ -20,7 +20,8 @@ import orjson
 from spark_audit.life import Needles
 from spark_audit.period import hour_of
 from spark_audit.personal import has_keyed
-from spark_audit.record import ConversionKind, Kind, line_hashes, parsed_record
+from spark_audit.record import ConversionKind, Kind, line_hashes
+from spark_audit.record.batch_line import records_of, span_of
 from spark_audit.verify.source import SegmentFile, TrailSource, each_segment
 
 if TYPE_CHECKING:
@@ -225,9 +226,8 @@ class _Search:
         with segment.open_file() as file:
             block = next(segment.blocks(), b"")
             file.seek(0)
-        first = parsed_record(block.partition(b"\n")[0])
-        at_us = None if first is None else first.get("at_us")
-        return isinstance(at_us, int) and at_us >= self.wanted.until_us
+        first = span_of(block.partition(b"\n")[0])
+        return first is not None and first.at_us >= self.wanted.until_us
 
     def _may_tell(self, contents: "Contents") -> bool:
         """Whether a segment may tell of a message that is wanted or was found, or of a lane that leads to one."""
@@ -251,7 +251,7 @@ class _Search:
             if not self._may_concern(block):
                 continue
             for line in block.split(b"\n"):
-                if self._may_concern(line) and (record := parsed_record(line)) is not None:
+                for record in (records_of(line) or ()) if self._may_concern(line) else ():
                     self._take(record, line, handlers)
 
     def _may_concern(self, text: bytes) -> bool:

@@ -15,8 +15,10 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+import ormsgpack
 
-from spark_audit.record import Kind, line_hashes, parsed_record
+from spark_audit.record import Kind, line_hashes
+from spark_audit.record.batch_line import is_of_batch, packed_batch, records_of
 from spark_audit.verify.source import SegmentFile, TrailSource, each_segment
 
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ _MOST_SCANS: Final = 8
 _FEW: Final = 16
 #: Text that may be the name of a message, and text that is the name of a client, anywhere in a line.
 _IDENTIFIER: Final = re.compile(rb'"([0-9a-f]{48})"')
+#: How a line of a batch begins within a block, and the MsgIds and CorrelIds that a gateway gives.
+_BATCH_IN_BLOCK: Final = b'\n{"version":2,'
+_OF_THE_STORE: Final = b"RFHB"
+_HEX: Final = re.compile(rb"(?:[0-9a-f]{2})+")
 _CLIENT: Final = re.compile(rb'"client" ?: ?("(?:[^"\\]|\\.)*")')
 _NAMING: Final = ("message_id", "source_message_id", "dead_letter_id", "target_message_id")
 _OF_EXCHANGES: Final = frozenset(Kind) - {Kind.STARTED, Kind.SESSION, Kind.CONFIRMED}
@@ -72,11 +78,23 @@ class Needles:
 
     def may_be_in(self, text: bytes) -> bool:
         """Whether a line, or one of a block of lines, may concern the search."""
+        if is_of_batch(text):
+            return b"\n" in text or self._may_be_packed_in(packed_batch(text))
+        if _BATCH_IN_BLOCK in text:
+            return True
         if len(self.names) + len(self.clients) <= _FEW:  # ten times faster than a look at every name
             return any(name in text for name in self.names) or any(client in text for client in self.clients)
         return not self.names.isdisjoint(_IDENTIFIER.findall(text)) or (
             bool(self.clients) and not self.clients.isdisjoint(_CLIENT.findall(text))
         )
+
+    def _may_be_packed_in(self, packed: bytes) -> bool:
+        """Whether notes may have one of the names. A MsgId of the store stands there as the number that ends it."""
+        if len(self.names) + len(self.clients) > _FEW:
+            return True
+        forms = [form for name in self.names for form in _packed_forms(name)]
+        forms += [orjson.loads(client).encode(errors="replace") for client in self.clients]
+        return any(form in packed for form in forms)
 
 
 @dataclass(slots=True)
@@ -89,8 +107,9 @@ class _Search:
     exchanges: set[_Exchange] = field(default_factory=set)
     #: All of these names, and the clients of the exchanges.
     needles: Needles = field(default_factory=Needles)
-    #: By the trail's place, the segment's stem (a gateway may close or compress it between two scans), and the line.
-    found: dict[tuple[int, str, int], LifeRecord] = field(default_factory=dict)
+    #: By the trail's place, the segment's stem (a gateway may close or compress it between two scans), the line, and
+    #: the place of the record in it.
+    found: dict[tuple[int, str, int, int], LifeRecord] = field(default_factory=dict)
     segments: int = 0
     lines: int = 0
     is_cut: bool = False
@@ -125,25 +144,27 @@ class _Search:
             if self.needles.may_be_in(block):
                 for at, line in enumerate(block.removesuffix(b"\n").split(b"\n"), start=number + 1):
                     if self.needles.may_be_in(line):
-                        self._take(place, trail, segment, at, line)
+                        self._take_line(place, trail, segment, at, line)
             number += count
         self.lines += number
 
-    def _take(self, place: int, trail: str, segment: SegmentFile, number: int, line: bytes) -> None:
-        record = parsed_record(line)
-        if (place, segment.stem, number) in self.found or record is None or not self._learns_from(record):
-            return
-        if len(self.found) >= MOST_RECORDS:
-            self.is_cut = True
-            return
-        hashes = line_hashes(line)
-        self.found[place, segment.stem, number] = LifeRecord(
-            trail=trail,
-            segment=segment.name,
-            line=number,
-            is_unchanged=hashes is not None and hashes[0] == hashes[1],
-            record=record,
-        )
+    def _take_line(self, place: int, trail: str, segment: SegmentFile, number: int, line: bytes) -> None:
+        hashes = None
+        for within, record in enumerate(records_of(line) or ()):
+            key = place, segment.stem, number, within
+            if key in self.found or not self._learns_from(record):
+                continue
+            if len(self.found) >= MOST_RECORDS:
+                self.is_cut = True
+                return
+            hashes = hashes or line_hashes(line)
+            self.found[key] = LifeRecord(
+                trail=trail,
+                segment=segment.name,
+                line=number,
+                is_unchanged=hashes is not None and hashes[0] == hashes[1],
+                record=record,
+            )
 
     def _learns_from(self, record: dict[str, Any]) -> bool:
         """Whether a record belongs to this life. If so, the search also follows the other names in it."""
@@ -194,6 +215,16 @@ def life_of(
         lines=search.lines,
         is_cut=search.is_cut,
     )
+
+
+def _packed_forms(name: bytes) -> Iterator[bytes]:
+    """How notes may have an identifier: as text, as its bytes, and a MsgId of the store as the number that ends it."""
+    yield name
+    if _HEX.fullmatch(name) is not None:
+        data = bytes.fromhex(name.decode())
+        yield data
+        if data.startswith(_OF_THE_STORE):
+            yield ormsgpack.packb(int.from_bytes(data[-8:]))
 
 
 def _name_in(record: dict[str, Any], field: str) -> str:

@@ -45,7 +45,16 @@ def batches_of(lines: Iterable[Line]) -> Iterator[pa.RecordBatch]:
     rows: list[tuple[Any, ...]] = []
     for line in lines:
         record = line.record or {}
-        place = (line.segment, line.block, line.place, line.record is not None, line.actual_hash, line.text, line.trail)
+        place = (
+            line.segment,
+            line.block,
+            line.place,
+            line.line_number,
+            line.record is not None,
+            line.actual_hash,
+            line.text,
+            line.trail,
+        )
         rows.append((*map(record.get, _FIELD_NAMES), *place))
         if len(rows) >= _BATCH_ROWS:
             yield _batch(rows)

@@ -28,7 +28,7 @@ from typing import Any, Final, cast
 import orjson
 
 from spark_audit.personal import has_keyed
-from spark_audit.record import parsed_record
+from spark_audit.record.batch_line import records_of
 from spark_audit.trail.segment_forms import OPEN
 from spark_audit.verify.source import SegmentFile
 
@@ -207,12 +207,13 @@ def _contents_of(segment: SegmentFile, key: bytes) -> Contents:
         contents.has_keyed_topics |= has_keyed(block, "topic")
         for line in block.removesuffix(b"\n").split(b"\n"):
             contents.lines += 1
-            record = parsed_record(line)
-            if record is None:
+            records = records_of(line)
+            if records is None:
                 contents.foreign += 1
                 continue
-            _measure(contents, record)
-            pairs.update(_names_in(record))
+            for record in records:
+                _measure(contents, record)
+                pairs.update(_names_in(record))
         found.update(_number(key, *pair) for pair in pairs)
         pairs.clear()
         contents.has_any_name |= len(found) > _MOST_NAMES

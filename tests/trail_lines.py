@@ -1,10 +1,12 @@
 """The lines of a trail for tests, whatever the form of its segments: open, closed or compressed."""
 
+import base64
 from pathlib import Path
 from typing import Any
 
-import orjson
+import pytest
 
+from spark_audit.record.batch_line import packed_batch, records_of, text_of
 from spark_audit.trail.segment_forms import SEGMENT_NAME
 from spark_audit.verify.source import TrailFolder, each_segment
 
@@ -17,7 +19,22 @@ def trail_lines(trail: Path) -> list[bytes]:
 
 def trail_records(trail: Path) -> list[dict[str, Any]]:
     """Every record in its order."""
-    return [orjson.loads(line) for line in trail_lines(trail)]
+    return [record for line in trail_lines(trail) for record in records_of(line) or pytest.fail(f"no record: {line!r}")]
+
+
+def trail_text(trail: Path) -> bytes:
+    """All that stands in a trail: its lines, what is packed in them, and the records that readers make of them."""
+    lines = trail_lines(trail)
+    records = (text_of(record) for record in trail_records(trail))
+    return b"\n".join((*lines, *map(packed_batch, lines), *records))
+
+
+def in_batch(line: bytes, old: bytes, new: bytes) -> bytes:
+    """The line of a batch with other bytes, as many, within its packed notes. Its hash is as before."""
+    packed = packed_batch(line)
+    assert old in packed
+    assert len(new) == len(old)
+    return line.replace(base64.b64encode(packed), base64.b64encode(packed.replace(old, new)))
 
 
 def closed_segments(trail: Path) -> list[str]:

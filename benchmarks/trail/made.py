@@ -1,6 +1,6 @@
 """A trail of any number of records, as a gateway of that size writes it: for audits that are measured.
 
-Notes are made here; from there on it is the exporter's own way: packed batches, `Expander`, `Chain` and `Trail`, so
+Notes are made here; from there on it is the exporter's own way: packed batches, `Chain` and `Trail`, so
 that lines, hashes, segments and signed digests are what a gateway writes. Only the audit queue in between and the syncs
 of its units of work are left out. The clock is the trail's own: a commit every 80 ms.
 
@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway.audit_trail.notes.notes import Arrival, NoteKind, Translation, pack_batch
-from gateway.audit_trail.records import Chain, Expander
+from gateway.audit_trail.records import Chain
 from gateway.audit_trail.segment import Trail
 from mappings.commands.command import FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, Publish, write_command
 from mq_adapters.delivery_listener import Delivery
+from spark_audit.record.batch_line import summary_of
 
 GATEWAY: Final = "0102030405060708090a0b0c"
 _CLIENTS: Final = 20
@@ -50,11 +51,11 @@ def make_trail(folder: Path, records: int, *, with_application: bool = True) -> 
     The application never gets its copies. Without it all copies are for the subscriber by MQTT.
     """
     plant = Plant(with_application=with_application)
-    expander, chain = Expander(GATEWAY), Chain(sequence=0, head="0" * 64)
+    chain = Chain(sequence=0, head="0" * 64)
     with Trail.open(folder, now=lambda: datetime.fromtimestamp(plant.now_us / 1_000_000, UTC)) as trail:
         for number, notes in enumerate(_commits(plant, chain, records), start=1):
-            _batch, texts = expander.expand(pack_batch(number, notes))
-            trail.append(chain.seal(texts), chain.head, GATEWAY)
+            packed = pack_batch(number, notes)
+            trail.append(chain.seal_batch(packed, summary_of(packed), GATEWAY), chain.head, GATEWAY)
         trail.close_segment()
     return chain.sequence
 

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from docs.generator.pages import PAGES, chart_texts, page_text
+from docs.generator.pages import PAGES, other_texts, page_text
 
 FOLDER = Path(__file__).resolve().parents[1] / "reference"
 
 
 def main() -> None:
-    for name, text in ({name: page_text(name) for name in PAGES} | chart_texts()).items():
+    for name, text in ({name: page_text(name) for name in PAGES} | other_texts()).items():
         path = FOLDER / name
         if not path.exists() or path.read_text() != text:
             path.write_text(text)

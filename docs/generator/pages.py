@@ -71,9 +71,9 @@ PAGES: Final = {
 }
 
 
-def chart_texts() -> dict[str, str]:
-    """The charts of the pages, by the names of their files."""
-    return performance.charts()
+def other_texts() -> dict[str, str]:
+    """What lies beside the pages, by the names of the files: charts, and a table for programs."""
+    return performance.charts() | {"audit-notes.json": records.names_of_notes()}
 
 
 def page_text(name: str) -> str:

@@ -14,10 +14,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from docs.generator.markdown import block, code, sentence, table
 from gateway.audit_trail.notes.orders import COMMANDS, MQSC, VERBS
 from spark_audit import personal, seal
-from spark_audit.record import FIELDS, KINDS, Field, Kind, RecordKind, line
+from spark_audit.record import FIELDS, KINDS, Field, Kind, RecordKind, batch_line, line, notes
 from spark_audit.record.columns import ADDED, PARTITION
 from spark_audit.record.fields import MOST_MESSAGE_IDS
-from spark_audit.record.notes import RECORD_FIELDS
+from spark_audit.record.header_contexts import HEADER_CONTEXTS
+from spark_audit.record.notes import NOTES, RECORD_FIELDS
 from spark_audit.trail import digest, segment_forms, signature
 
 INTRODUCTION: Final = """
@@ -49,13 +50,32 @@ def lines() -> list[str]:
         "",
         *_docstring(segment_forms),
         "",
-        "## Line",
+        "## Line of one record",
         "",
         *_docstring(line),
         "",
         "A line; for reading it is broken here, with blanks behind the commas:",
         "",
         *block("text", _example()),
+        "",
+        "## Line of a batch",
+        "",
+        *_docstring(batch_line),
+        "",
+        "## Notes",
+        "",
+        *_docstring(notes),
+        "",
+        NAMES_OF_NOTES,
+        "",
+        *table(["Note", "Meaning", "Items behind kind and time", "Records"], map(_note, NOTES)),
+        "",
+        "Header contexts:",
+        "",
+        *table(
+            ["Name", "Facts behind the name"],
+            ((code(name), _listed(row.facts)) for name, row in HEADER_CONTEXTS.items()),
+        ),
         "",
         "## Kinds",
         "",
@@ -108,11 +128,13 @@ def lines() -> list[str]:
     ]
 
 
+NAMES_OF_NOTES: Final = "For programs the names of all items are in [`audit-notes.json`](audit-notes.json)."
 #: The tables that `audit ingest` makes.
 INGESTED: Final = """
-`rfhbridge audit ingest` writes a row for each line. A row has the fields above as columns, all nullable: numbers as
-64-bit integers, texts, booleans, and lists of these. Then it has the columns below. `date` and `gateway_id` stand in
-the names of folders, so that a query reads only the days and gateways that it asks for.
+`rfhbridge audit ingest` writes a row for each record, and for each line without any. A row has the fields above as
+columns, all nullable: numbers as 64-bit integers, texts, booleans, and lists of these. Then it has the columns below.
+`date` and `gateway_id` stand in the names of folders, so that a query reads only the days and gateways that it asks
+for.
 """.strip()
 
 
@@ -123,8 +145,8 @@ def _column(column: tuple[str, str, str]) -> tuple[str, str, str]:
 
 #: What a program does that checks a trail without any of ours.
 STEPS: Final = """
-[`trail_reader.py`](trail_reader.py) does these steps in 100 lines of Python, without any code of rfhbridge. It leaves
-out step 7 and the countersignatures.
+[`trail_reader.py`](trail_reader.py) does these steps in 120 lines of Python, without any code of rfhbridge. It leaves
+out step 7 and the countersignatures. Of a batch it prints the notes.
 
 1. Read the lines of all segments in the order of their names. Each line has the hash of its own bytes without
    `,"hash":"..."`, and the hash of the line before.
@@ -228,6 +250,30 @@ def _docstring(module: object) -> list[str]:
         for each in paragraphs
     ]
     return [text for paragraph in written for text in (*paragraph, "")][:-1]
+
+
+def _note(note: notes.Note) -> tuple[str, str, str, str]:
+    items = _listed(note.items)
+    if note.optional:
+        items += f"; in later versions {_listed(note.optional)}"
+    return (
+        f"{int(note.kind)} {code(note.kind.name.lower())}",
+        note.meaning,
+        items,
+        _listed(each.kind for each in note.records),
+    )
+
+
+def names_of_notes() -> str:
+    """The names of the items of each note, and of the facts of each header context, as JSON for readers of a trail."""
+    named = {
+        "notes": {
+            str(int(note.kind)): {"name": note.kind.name.lower(), "items": [*note.items, *note.optional]}
+            for note in NOTES
+        },
+        "contexts": {name: list(context.facts) for name, context in HEADER_CONTEXTS.items()},
+    }
+    return json.dumps(named, indent=1) + "\n"
 
 
 def _kind(kind: RecordKind) -> list[str]:

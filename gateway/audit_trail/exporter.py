@@ -26,16 +26,16 @@ from pathlib import Path
 from typing import Final, Protocol, get_args
 
 from gateway import log
-from gateway.audit_trail.disclosure import Disclosure, InClear, disclosure_of
+from gateway.audit_trail.disclosure import disclosure_of
 from gateway.audit_trail.housekeeper import Housekeeper
 from gateway.audit_trail.newest_time import newest_us
 from gateway.audit_trail.notes.notes import NoteKind, pack_batch
 from gateway.audit_trail.plan import TrailPlan, Versions
-from gateway.audit_trail.records import Chain, Expander, MalformedBatch
+from gateway.audit_trail.records import Chain, fits_in_one_line
 from gateway.audit_trail.reserve import Reserve
 from gateway.audit_trail.segment import Trail, TrailInUse
 from gateway.audit_trail.termination import StopRequest, TerminationSignal
-from gateway.audit_trail.trail_end import head_of
+from gateway.audit_trail.trail_end import beginning_of
 from gateway.audit_trail.trail_head import EMPTY_HEAD, AnotherBatch, TrailHead
 from gateway.config import ConfigurationError
 from gateway.private_process import forbid_inspection
@@ -44,6 +44,10 @@ from mq_adapters.message import Message
 from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE, HELD_QUEUE
+from spark_audit.record import ZERO_HASH
+from spark_audit.record.batch_line import Summary, summary_of
+from spark_audit.record.disclosure import IN_CLEAR, Disclosure
+from spark_audit.record.expansion import Expander, MalformedBatch
 
 TRAIL_FOLDER: Final = "trail"
 #: How long an idle exporter waits before it looks again, seconds.
@@ -66,7 +70,6 @@ _NICENESS: Final = 10
 #: a session of its own, whose niceness stands here (sched(7), "The autogroup feature").
 _NICENESS_OF_SESSION: Final = Path("/proc/self/autogroup")
 _INCARNATION: Final = slice(4, 16)  # of a MsgId, see Message.msg_id
-_IN_CLEAR: Final = InClear()
 _NO_RESERVE: Final = Reserve(Path(), 0)
 #: Seconds after which a busy exporter looks for work that is due by the clock.
 _TEND_S: Final = 1.0
@@ -107,7 +110,7 @@ class Exporter:
         self,
         queue_manager: AuditQueue,
         trail: Trail,
-        shown: Disclosure = _IN_CLEAR,
+        shown: Disclosure = IN_CLEAR,
         reserve: Reserve = _NO_RESERVE,
     ) -> None:
         self._queue_manager = queue_manager
@@ -183,28 +186,36 @@ class Exporter:
 
     def _write(self, message: Message) -> bool:
         """Writes the lines of a batch; False if the disk has no room for them."""
+        packed = message.body
         expander = self._expander_for(message.msg_id[_INCARNATION].hex())
         try:
-            batch, records = expander.expand(message.body)
+            summary = summary_of(packed)
+            is_one_line = self._shown is IN_CLEAR and fits_in_one_line(packed, summary)
+            records = [] if is_one_line else expander.expand(packed)[1]
         except MalformedBatch as error:
             self._set_aside(message, error)
             return True
+        batch = summary.batch
         if batch <= self._batch:
-            self._check_repeat(expander.gateway, batch, records)
+            self._check_repeat(expander, packed, summary)
         if batch < self._batch:
             return True
-        if batch == self._batch:
-            records = records[self._written :]
-        if not self._reserve.allows(records):
+        written = self._written if batch == self._batch else 0
+        chain = self._chain.copy()
+        is_late = self._begins_late and batch > 1
+        lines = self._late_beginning(chain, summary) if is_late else b""
+        if is_one_line and not written:
+            lines += chain.seal_batch(packed, summary, expander.gateway) if summary.records else b""
+        else:  # an earlier version may have begun to write the batch, with a line for each record
+            lines += chain.seal((records or expander.expand(packed)[1])[written:])
+        if not self._reserve.allows(len(lines)):
             return False
-        if self._begins_late and batch > 1:
-            self._tell_late_beginning(expander, batch, records)
-        self._begins_late = False
-        if records:
-            lines = self._chain.seal(records)
-            self._trail.append(lines, self._chain.head, expander.gateway)
-        self._written = len(records) + (self._written if batch == self._batch else 0)
-        self._batch = batch
+        if lines:
+            self._trail.append(lines, chain.head, expander.gateway)
+        if is_late:
+            _log.warning("trail began late gateway=%s missing_batches=%s", expander.gateway, batch - 1)
+        self._begins_late, self._chain = False, chain
+        self._batch, self._written = batch, summary.records
         return True
 
     def _expander_for(self, gateway: str) -> Expander:
@@ -217,29 +228,35 @@ class Exporter:
             self._begins_late, self._there = not (end.sequence or end.batch), None
         return self._expander
 
-    def _check_repeat(self, gateway: str, batch: int, records: list[str]) -> None:
+    def _check_repeat(self, expander: Expander, packed: bytes, summary: Summary) -> None:
         """After a crash a batch comes again unchanged. Another one under its number shows that something went back."""
+        gateway, batch = expander.gateway, summary.batch
         if self._there is None:
             self._there = self._trail.heads_since(gateway, batch)
         there = self._there.get(batch, [])  # nothing where retention has removed it
-        heads = [head[0] for record in records if (head := head_of(record.encode())) is not None]
-        if there != heads[: len(there)]:
+        chain = Chain(sequence=0, head=ZERO_HASH)
+        if there and b'"kind":"batch"' in there[0]:
+            lines = chain.seal_batch(packed, summary, gateway)
+        else:
+            lines = chain.seal(expander.expand(packed)[1][: len(there)])
+        if there != [beginning_of(line) for line in lines.splitlines()][: len(there)]:
             raise AnotherBatch(gateway, batch)
 
-    def _tell_late_beginning(self, expander: Expander, batch: int, coming: Sequence[str]) -> None:
-        """Writes a record that the trail begins late: the store is not new, and the trail has nothing of it.
+    def _late_beginning(self, chain: Chain, coming: Summary) -> bytes:
+        """The line that says that the trail begins late: the store is not new, and the trail has nothing of it.
 
-        The record has the number of the last missing batch: after a crash the trail goes on from there. Its time is
-        that of the next record, so that it is the same line again after a crash.
+        It has the number of the last missing batch: after a crash the trail goes on from there. Its time is that of the
+        next record, so that it is the same line again after a crash.
         """
-        why = "the trail that there was before is not here"
-        first = head_of(coming[0].encode()) if coming else None
-        at_us = time.time_ns() // 1000 if first is None else int(first["at_us"])
-        note = (NoteKind.RESTORED, at_us, "trail_begun_late", "", 0, 0, 1, batch - 1, "", why)
-        _, records = expander.expand(pack_batch(batch - 1, [note]))
-        lines = self._chain.seal(records)
-        self._trail.append(lines, self._chain.head, expander.gateway)
-        _log.warning("trail began late gateway=%s missing_batches=%s", expander.gateway, batch - 1)
+        why, last_missing = "the trail that there was before is not here", coming.batch - 1
+        at_us = coming.at_us if coming.records else time.time_ns() // 1000
+        note = (NoteKind.RESTORED, at_us, "trail_begun_late", "", 0, 0, 1, last_missing, "", why)
+        packed = pack_batch(last_missing, [note])
+        expander = self._expander
+        assert expander is not None
+        if self._shown is IN_CLEAR:
+            return chain.seal_batch(packed, summary_of(packed), expander.gateway)
+        return chain.seal(expander.expand(packed)[1])
 
     def _set_aside(self, message: Message, error: MalformedBatch) -> None:
         """A batch that cannot be read does not stop the next ones. The audit reports that its number is missing."""
@@ -322,7 +339,7 @@ def run(
     trail: Trail,
     stop: StopRequest,
     *,
-    shown: Disclosure = _IN_CLEAR,
+    shown: Disclosure = IN_CLEAR,
     on_digest: Callable[[], None] = lambda: None,
     reserve: Reserve = _NO_RESERVE,
 ) -> None:

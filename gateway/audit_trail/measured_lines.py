@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from spark_audit.record import parsed_record
+from spark_audit.record.batch_line import span_of
 from spark_audit.trail.digest import SegmentMeasure
 
 #: A segment of which no line can be read has no gateway.
@@ -26,7 +26,7 @@ class MeasuredLines:
             return measured
         measured.add(data)
         lines = data.splitlines()
-        measured._last = next((line for line in reversed(lines) if parsed_record(line)), b"")
+        measured._last = next((line for line in reversed(lines) if span_of(line)), b"")
         gateway = f'"gateway":"{measured.gateway}"'.encode()
         measured._first = next((line for line in lines if gateway in line), lines[0])
         return measured
@@ -50,26 +50,29 @@ class MeasuredLines:
     @property
     def gateway(self) -> str:
         """The store whose records these are: the last one's."""
-        gateway = (parsed_record(self._last) or {}).get("gateway")
-        return gateway if isinstance(gateway, str) else _NO_GATEWAY
+        span = span_of(self._last)
+        return _NO_GATEWAY if span is None else span.gateway
 
     @property
     def began_us(self) -> int:
         """Time of the first record, microseconds since 1970."""
-        return _number(self._first, "at_us")
+        span = span_of(self._first)
+        return 0 if span is None else max(span.at_us, 0)
 
     @property
     def ended_us(self) -> int:
         """Time of the last record, microseconds since 1970."""
-        return max(self.began_us, _number(self._last, "at_us"))
+        span = span_of(self._last)
+        return max(self.began_us, 0 if span is None else span.until_us)
 
     def facts(self, *, segment: str, head: str, until_us: int) -> dict[str, Any]:
         """The fields of the segment's digest; `head` is the hash of its last record."""
+        first, last = span_of(self._first), span_of(self._last)
         return {
             "gateway": self.gateway,
             "segment": segment,
-            "first_sequence": _number(self._first, "sequence"),
-            "last_sequence": _number(self._last, "sequence"),
+            "first_sequence": 0 if first is None else max(first.first_sequence, 0),
+            "last_sequence": 0 if last is None else max(last.last_sequence, 0),
             "records": self._measure.records,
             "size_bytes": self._measure.size_bytes,
             "sha256": self._measure.sha256(),
@@ -78,8 +81,3 @@ class MeasuredLines:
             "from_us": self.began_us,
             "until_us": max(until_us, self.began_us),
         }
-
-
-def _number(line: bytes, field: str) -> int:
-    value = (parsed_record(line) or {}).get(field)
-    return value if isinstance(value, int) and value >= 0 else 0

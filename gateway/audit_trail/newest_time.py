@@ -4,15 +4,14 @@ import os
 from pathlib import Path
 from typing import Final
 
-import orjson
-
 from gateway.audit_trail.digests import read_digest
 from gateway.audit_trail.segment_files import segment_files
 from mq_adapters.reasons import StoreError
+from spark_audit.record.batch_line import span_of
 from spark_audit.trail.digest import DIGEST_FOLDER, digest_numbers
 
-#: Bytes read at the end of the open segment: a record is shorter, unless it has a very long header.
-_END_BYTES: Final = 1024 * 1024
+#: Bytes read at the end of the open segment: the line of a batch is shorter (batch_line.py).
+_END_BYTES: Final = 12 * 1024 * 1024
 
 
 def newest_us(trail: Path) -> int:
@@ -35,9 +34,7 @@ def _last_record_us(path: Path) -> int:
         file.seek(max(0, size - _END_BYTES))
         lines = file.read().split(b"\n")
     for line in reversed(lines[:-1]):
-        try:
-            at_us = orjson.loads(line)["at_us"]
-        except (orjson.JSONDecodeError, KeyError, TypeError):
-            continue
-        return at_us if isinstance(at_us, int) else 0
+        span = span_of(line)
+        if span is not None:
+            return span.until_us
     return 0

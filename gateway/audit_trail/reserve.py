@@ -1,14 +1,10 @@
 """Disk space that the trail leaves free for the store. The store needs it more: its messages free room when they go."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 from gateway.free_space import Mark, disk_free_bytes
-
-#: Bytes of a record beside its own text: its hash and the hash before, two hexadecimal SHA-256 with their names.
-_SEAL_BYTES: Final = 160
 
 _log = logging.getLogger(__name__)
 
@@ -23,11 +19,10 @@ class Reserve:
         #: Bytes that the batch needs that was refused last.
         self._refused_bytes = 0
 
-    def allows(self, records: Sequence[str] = ()) -> bool:
-        """Whether the lines of these records may be written; without records whether it is worth while to ask."""
+    def allows(self, needed: int = 0) -> bool:
+        """Whether lines of so many bytes may be written; without any whether it is worth while to ask."""
         if not self._mark.mark_bytes:
             return True
-        needed = sum(map(len, records)) + _SEAL_BYTES * len(records)
         try:
             free = self._free_bytes(self._folder)
         except OSError:  # writing will tell

@@ -34,7 +34,7 @@ from gateway.audit_trail.segment_files import (
     read_segment,
     segment_files,
 )
-from gateway.audit_trail.trail_end import TrailEnd, beginning_of, end_of_lines, heads_since
+from gateway.audit_trail.trail_end import TrailEnd, end_of_lines, heads_since, is_of_one_batch
 from gateway.audit_trail.trail_head import AnotherBatch, TrailChanged, TrailHead, difference, head_by_digest
 from mq_adapters.embedded.store.files import make_folder
 from mq_adapters.reasons import StoreError
@@ -406,7 +406,7 @@ class Trail:
             self._ahead = ahead[same:]
             return same
         for there, line in zip(ahead.splitlines(), lines.splitlines(), strict=False):
-            if beginning_of(there) != beginning_of(line):
+            if not is_of_one_batch(there, line):
                 record = orjson.loads(line)
                 raise AnotherBatch(record["gateway"], record["batch"])
         first = self._measured.records + 1

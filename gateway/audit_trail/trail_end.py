@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
-
-import orjson
 
 from gateway.audit_trail.digests import read_digest
 from gateway.audit_trail.segment_files import read_segment, segment_files
 from mq_adapters.reasons import StoreError
+from spark_audit.record.batch_line import is_of_batch, span_of
 from spark_audit.trail.digest import DIGEST_FOLDER, DigestKind, digest_numbers
 
 _HEAD: Final = re.compile(
@@ -34,50 +33,45 @@ class TrailEnd:
 def end_of_lines(lines_backwards: Iterable[bytes], gateway: str) -> TrailEnd:
     """The end by the lines of a trail, the newest first; damaged ones and those of others are passed over."""
     wanted = f'"gateway":"{gateway}"'.encode()
-    last: dict[str, int] = {}
-    count = 0
+    last = TrailEnd()
     for line in lines_backwards:
-        if wanted not in line:
+        span = span_of(line) if wanted in line else None
+        if span is None or span.gateway != gateway:
             continue
-        try:
-            record = orjson.loads(line)
-            numbers = {"batch": int(record["batch"]), "sequence": int(record["sequence"])}
-            numbers["at_us"], of_gateway = int(record.get("at_us", 0)), record["gateway"]
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue
-        if of_gateway != gateway:
-            continue
-        if last and numbers["batch"] != last["batch"]:
+        if not last.records_of_batch:
+            last = TrailEnd(sequence=span.last_sequence, batch=span.batch, at_us=span.until_us)
+        elif span.batch != last.batch:
             break
-        last = last or numbers
-        count += 1
-    if not last:
-        return TrailEnd()
-    return TrailEnd(**last, records_of_batch=count)
+        last = replace(last, records_of_batch=last.records_of_batch + span.records)
+    return last
 
 
 def heads_since(lines_backwards: Iterable[bytes], gateway: str, batch: int) -> dict[int, list[bytes]]:
-    """Of each record from a batch on its beginning, batch to time, in their order; by the number of the batch."""
+    """What `beginning_of` gives for each line from a batch on, in their order; by the number of the batch."""
     heads: dict[int, list[bytes]] = {}
     for line in lines_backwards:
-        head = head_of(line)
+        head = _HEAD.search(line)
         if head is None or head["gateway"] != gateway.encode():
             continue
         if int(head["batch"]) < batch:
             break
-        heads.setdefault(int(head["batch"]), []).insert(0, head[0])
+        heads.setdefault(int(head["batch"]), []).insert(0, beginning_of(line))
     return heads
 
 
-def head_of(record: bytes) -> "re.Match[bytes] | None":
-    """The beginning of a record that no version of the program writes in another way; None for what is none."""
-    return _HEAD.search(record)
-
-
-def beginning_of(record: bytes) -> bytes:
-    """The same as bytes; none for what is none."""
-    head = head_of(record)
+def beginning_of(line: bytes) -> bytes:
+    """Batch, gateway, kind and time: no version of the program writes them in another way. b"" for what is no line."""
+    head = _HEAD.search(line)
     return b"" if head is None else head[0]
+
+
+def is_of_one_batch(line: bytes, other: bytes) -> bool:
+    """Whether two lines tell of one batch. One of them may be its first record, written by an earlier version."""
+    if is_of_batch(line) == is_of_batch(other):
+        return beginning_of(line) == beginning_of(other)
+    heads = _HEAD.search(line), _HEAD.search(other)
+    names = "batch", "gateway", "at_us"
+    return heads[0] is not None and heads[1] is not None and heads[0].group(*names) == heads[1].group(*names)
 
 
 def end_in(trail: Path, gateway: str) -> TrailEnd:

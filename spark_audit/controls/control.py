@@ -67,7 +67,7 @@ class Tested:
     number: str = "1"
 
 
-RECORDS: Final = Tested(what="records", table="runs", where="is_record", number="lines")
+RECORDS: Final = Tested(what="records", table="runs", where="is_record", number="records")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

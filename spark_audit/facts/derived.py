@@ -276,7 +276,7 @@ GROUP BY gateway
 """
 
 SEGMENTS: Final = """
-SELECT trail, segment, sum(lines) AS lines, sum(CASE WHEN is_record THEN lines ELSE 0 END) AS records,
+SELECT trail, segment, sum(lines) AS lines, sum(records) AS records,
   min(first_sequence) AS first_sequence, max(last_sequence) AS last_sequence,
   min(lowest_at_us) AS lowest_at_us, max(highest_at_us) AS highest_at_us,
   max(CASE WHEN is_last THEN last_hash END) AS head,

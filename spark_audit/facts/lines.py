@@ -1,4 +1,4 @@
-"""A line of a segment: parsed once, its types checked. What is no record is told as such, and nothing makes this fail.
+"""Records of a segment's lines, their types checked. A line without any is told as such; nothing makes this fail.
 
 A record is a JSON object with at least a version, a sequence, a batch, a gateway and a kind, in which every field that
 the format knows (record/fields.py) has its own type or is null. Fields that it does not know are passed over.
@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from spark_audit.record import FIELDS, HASH_SUFFIX_BYTES
+from spark_audit.record.batch_line import BATCH_LINE_VERSION, records_in
 
 Record = dict[str, Any]
 _REQUIRED: Final = ("version", "sequence", "batch", "gateway", "kind")
@@ -29,15 +30,17 @@ _LINE_SHOWN: Final = 200
 
 
 class Line(NamedTuple):
-    """A line and where it stands; `text` is its beginning where it is no record. `actual_hash` is that of its bytes.
+    """A record and where it stands, or a line without one, of which `text` is the beginning.
 
-    `size_bytes` is what it takes, about.
+    From the beginning of the block, `place` counts records and such lines, and `line_number` lines. `actual_hash` is
+    that of the line's bytes, `size_bytes` what the record takes of memory, about.
     """
 
     trail: str
     segment: str
     block: int
     place: int
+    line_number: int
     record: Record | None
     actual_hash: str
     text: str | None
@@ -57,26 +60,35 @@ _SHAPES: Final[dict[tuple[tuple[str, ...], tuple[type, ...]], _Shape]] = {}
 _MOST_SHAPES: Final = 5_000
 
 
-def parsed(data: bytes) -> Record | None:
-    """The record in the bytes of a line; None where they are none."""
+def parsed(data: bytes) -> list[Record] | None:
+    """The records in the bytes of a line; None where they are none."""
     try:
-        record = orjson.loads(data)
+        line = orjson.loads(data)
     except orjson.JSONDecodeError:
         return None
-    if type(record) is not dict:
+    if type(line) is not dict:
         return None
+    if line.get("version") != BATCH_LINE_VERSION:
+        return [line] if _is_record(line) else None
+    records = records_in(line)
+    if records is None or not all(_is_record(record) for record in records):
+        return None
+    return records
+
+
+def _is_record(record: Record) -> bool:
     key = tuple(record), tuple(map(type, record.values()))
     shape = _SHAPES.get(key)
     if shape is None:
         if len(_SHAPES) >= _MOST_SHAPES:
             _SHAPES.clear()
         shape = _SHAPES[key] = _shape_of(record)
-    if not shape.is_right or any(not _holds(record[name], _LISTS[name]) for name in shape.lists):
-        return None
-    for name in shape.numbers:
-        if record[name] > _LARGEST:  # smaller than the smallest is no number to orjson
-            return None
-    return record
+    if not shape.is_right:
+        return False
+    for name in shape.lists:
+        if not _holds(record[name], _LISTS[name]):
+            return False
+    return all(_SMALLEST <= record[name] <= _LARGEST for name in shape.numbers)
 
 
 def _shape_of(record: Record) -> _Shape:

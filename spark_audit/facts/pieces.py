@@ -23,8 +23,12 @@ from spark_audit.verify.source import BLOCK_BYTES, LONGEST_LINE_BYTES
 #: Large enough to pay for a task, small enough to spread a segment of 64 MiB over two.
 PIECE_BYTES: Final = 32 * 1024 * 1024
 _ROWS: Final = 2_000
+#: What a record takes of memory, at least.
+_LEAST_BYTES: Final = 800
 _FIELD_NAMES: Final = tuple(field.name for field in FIELDS)
 _PLACED: Final = ("trail", "segment", "block", "place", "is_record", "actual_hash", "line")
+#: Files of an earlier version have no numbers of lines: there each record was a line.
+_LINE_NUMBER: Final = "line_number"
 
 
 class Piece(Protocol):
@@ -46,11 +50,17 @@ class SegmentPiece:
 
     def lines(self) -> Iterator[Line]:
         """See Piece."""
-        segment = self.path.name
-        for place, data in enumerate(self._raw()):
-            record = parsed(data)
-            text = shown(data) if record is None else None
-            yield Line(self.trail, segment, self.start, place, record, hash_of(data), text, len(data))
+        trail, segment, start, place = self.trail, self.path.name, self.start, 0
+        for number, data in enumerate(self._raw()):
+            records, actual_hash = parsed(data), hash_of(data)
+            if records is None:
+                yield Line(trail, segment, start, place, number, None, actual_hash, shown(data), len(data))
+                place += 1
+                continue
+            size_bytes = max(len(data) // len(records), _LEAST_BYTES)
+            for record in records:
+                yield Line(trail, segment, start, place, number, record, actual_hash, None, size_bytes)
+                place += 1
 
     def last_line(self) -> bytes:
         """The bytes of the last line, b"" if there is none. Raises OSError."""
@@ -145,7 +155,8 @@ class ParquetPiece:
         with parquet_file(self.path) as file:
             there = set(file.schema_arrow.names)
             fields = [name for name in _FIELD_NAMES if name in there]
-            for batch in file.iter_batches(batch_size=_ROWS, columns=[*fields, *_PLACED]):
+            numbered = [_LINE_NUMBER] if _LINE_NUMBER in there else []
+            for batch in file.iter_batches(batch_size=_ROWS, columns=[*fields, *_PLACED, *numbered]):
                 size_bytes = batch.nbytes // max(1, batch.num_rows)
                 for row in batch.to_pylist():
                     if (line := self._line(row, fields, size_bytes)) is not None:
@@ -159,4 +170,6 @@ class ParquetPiece:
             return None
         record = {name: row[name] for name in fields if row[name] is not None} if is_record else None
         name = str(trail) if self.is_named else ""
-        return Line(name, segment, block, place, record, actual_hash, text, size_bytes)  # type: ignore[arg-type]
+        number = row.get(_LINE_NUMBER)
+        number = place if number is None else number
+        return Line(name, segment, block, place, number, record, actual_hash, text, size_bytes)  # type: ignore[arg-type]

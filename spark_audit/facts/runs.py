@@ -41,6 +41,7 @@ class Run:
         self.lowest_at_us: int | None = None
         self.highest_at_us: int | None = None
         self.lines = 0
+        self.records = 0
         self.other_versions = 0
         self.sealed = 0
         self.counted = 0
@@ -52,7 +53,7 @@ class Run:
         last_at_us = self.last_at_us
         return (
             self.is_record
-            and line.place == self.place + self.lines
+            and line.place == self.place + self.records
             and line.block == self.block
             and line.segment == self.segment
             and line.trail == self.trail
@@ -112,7 +113,8 @@ class Runs:
                 run.highest_at_us = at_us
         run.last_sequence, run.last_batch, run.last_at_us = record["sequence"], record["batch"], at_us
         run.last_hash, run.last_line_hash = record.get("hash"), line.actual_hash
-        run.lines += 1
+        run.records += 1
+        run.lines += record.get("prev") != record.get("hash")  # of a line's records the first alone has another's hash
         if record["version"] != RECORD_VERSION:
             run.other_versions += 1
         if is_counted:

@@ -23,7 +23,7 @@ BYTES_SHOWN: Final = 96 * 1024
 CHARACTERS_SHOWN: Final = BYTES_SHOWN // 3 * 4
 TEXT, NUMBER, FLAG = pa.string(), pa.int64(), pa.bool_()
 
-#: Where a line stands: file, byte offset of the piece, number of the line in it (from 0). `trail` is "" for one alone.
+#: Where a record stands: file, byte offset of the piece, its number in it (from 0). `trail` is "" for one alone.
 _PLACE: Final = {"trail": TEXT, "segment": TEXT, "block": NUMBER, "place": NUMBER}
 #: Fields of a record that are columns as they are.
 FIELD_COLUMNS: Final = {
@@ -43,6 +43,7 @@ STAND_INS: Final = ("payload_sum", "payload", "publication", "who", "said", "top
 TABLES: Final[Mapping[str, Mapping[str, pa.DataType]]] = {
     "records": {
         **_PLACE,
+        "line_number": NUMBER,
         **FIELD_COLUMNS,
         "at_us": NUMBER,
         # numbers that stand for texts, because engines sum numbers faster than texts (reader.py)
@@ -63,7 +64,7 @@ TABLES: Final[Mapping[str, Mapping[str, pa.DataType]]] = {
     "runs": {
         **_PLACE,
         "gateway": TEXT,
-        "lines": NUMBER,
+        **dict.fromkeys(("lines", "records"), NUMBER),
         **dict.fromkeys(("is_record", "is_cut", "is_fresh", "is_restored", "begins_late"), FLAG),
         **{f"{which}_{name}": NUMBER for name in ("sequence", "batch", "at_us") for which in ("first", "last")},
         **dict.fromkeys(("lowest_at_us", "highest_at_us", "first_missing_batch", "last_missing_batch"), NUMBER),

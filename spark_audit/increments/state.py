@@ -28,7 +28,7 @@ from spark_audit.seal import SealedTrail
 from spark_audit.trail.signature import Signer, is_signature_of
 
 STATE_FILE: Final = "state.zst"
-STATE_VERSION: Final = 2
+STATE_VERSION: Final = 3
 #: Bytes of the file, and of the JSON in it. A state is as large as what is open.
 LARGEST_FILE_BYTES: Final = 256 * 1024 * 1024
 LARGEST_TEXT_BYTES: Final = 2 * 1024 * 1024 * 1024

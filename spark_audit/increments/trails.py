@@ -67,8 +67,8 @@ def check_head(folder: Location, head: TrailHead) -> None:
             return
         raise OtherTrail(f"{folder}: segment {head.segment}, with which the state ended, is not there any more")
     last = SegmentPiece(trail="", path=closed[0]).last_line()
-    record = parsed(last)
-    if hash_of(last) != head.line or ("" if record is None else record.get("hash") or "") != head.head:
+    records = parsed(last)
+    if hash_of(last) != head.line or ("" if records is None else records[-1].get("hash") or "") != head.head:
         raise OtherTrail(f"{folder}: segment {head.segment} ends with another record: the trail was rewritten")
 
 

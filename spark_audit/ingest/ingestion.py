@@ -176,7 +176,7 @@ def ingested(
         for batch in _batches(new.segments, batch_bytes):
             lines = _partitioned(_lines_of(spark, new, batch))
             files = _write(lines, folder, manifest.next_number, files=_files_for(batch))
-            _check_rows(files, sum(segment.lines for segment in batch))
+            _check_rows(files, sum(segment.rows for segment in batch))
             manifest = manifest.with_more(tuple(_named(new.trail, segment) for segment in batch), files)
             manifest.save(folder)
             delta_log.follow(folder, manifest)
@@ -234,10 +234,10 @@ def _write(lines: DataFrame, folder: Location, number: int, *, files: int) -> tu
     return write_files(spread.sortWithinPartitions(*_ORDER), folder, number)
 
 
-def _check_rows(files: Sequence[DataFile], lines: int) -> None:
+def _check_rows(files: Sequence[DataFile], due: int) -> None:
     rows = sum(file.rows for file in files)
-    if rows != lines:
-        raise Damaged(f"Spark wrote {rows} lines of {lines}: a segment was changed meanwhile (ingest again)")
+    if rows != due:
+        raise Damaged(f"Spark wrote {rows} rows of {due}: a segment was changed meanwhile (ingest again)")
 
 
 def _named(trail: str, segment: MeasuredSegment) -> IngestedSegment:

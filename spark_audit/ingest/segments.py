@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
-
+from spark_audit.facts.lines import parsed
 from spark_audit.location import Location, Status
 from spark_audit.record import Kind
+from spark_audit.record.batch_line import is_of_batch, records_of
 from spark_audit.trail.segment_forms import OPEN
 from spark_audit.verify.source import SegmentFile, TrailFolder, each_segment
 
@@ -28,6 +28,8 @@ class MeasuredSegment:
     size_bytes: int
     lines: int
     begins_late: str = ""
+    #: Rows that its lines become: one of each record, and of each line without any.
+    rows: int = 0
 
 
 class Measuring:
@@ -62,12 +64,14 @@ def _status(path: Location, segment: SegmentFile) -> Status:
 
 def _measured(trail_dir: Location, segment: SegmentFile) -> MeasuredSegment:
     digest = hashlib.sha256()
-    size_bytes = lines = 0
+    size_bytes = lines = rows = 0
     gateway = begins_late = ""
     for block in segment.blocks():
         digest.update(block)
         size_bytes += len(block)
-        lines += block.count(b"\n") + (not block.endswith(b"\n"))
+        of_block = block.removesuffix(b"\n").split(b"\n")
+        lines += len(of_block)
+        rows += sum(len(parsed(line) or (None,)) if is_of_batch(line) else 1 for line in of_block)
         if not gateway:
             gateway, begins_late = _first_record(block)
     return MeasuredSegment(
@@ -77,6 +81,7 @@ def _measured(trail_dir: Location, segment: SegmentFile) -> MeasuredSegment:
         sha256=digest.hexdigest(),
         size_bytes=size_bytes,
         lines=lines,
+        rows=rows,
         begins_late=begins_late,
     )
 
@@ -84,11 +89,8 @@ def _measured(trail_dir: Location, segment: SegmentFile) -> MeasuredSegment:
 def _first_record(block: bytes) -> tuple[str, str]:
     """The gateway of the first record, and its hash if it says why a trail begins late."""
     for line in block.split(b"\n"):
-        try:
-            record = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            continue
-        if isinstance(record, dict) and isinstance(gateway := record.get("gateway"), str) and gateway:
+        record, *_others = records_of(line) or [{}]
+        if isinstance(gateway := record.get("gateway"), str) and gateway:
             is_late = record.get("kind") == Kind.RESTORED and record.get("event") == "trail_begun_late"
             return gateway, str(record.get("hash", "")) if is_late else ""
     return "", ""

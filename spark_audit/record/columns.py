@@ -6,7 +6,8 @@ from typing import Final
 ADDED: Final = (
     ("segment", "string", "file of the segment that the line stands in"),
     ("block", "long", "offset in that segment at which a worker began to read, in bytes of text"),
-    ("place", "long", "number of the line behind that offset, from 0; block and place give the order of lines"),
+    ("place", "long", "number of the record behind that offset, from 0; block and place give the order of records"),
+    ("line_number", "long", "number of its line behind that offset, from 0; null in files of earlier versions"),
     ("is_record", "boolean", "whether the line is an audit record; if not, all fields of a record are null"),
     ("actual_hash", "string", "SHA-256 of the line's bytes, to compare with `hash`"),
     ("line", "string", "beginning of a line that is no record; null for a record"),

@@ -1,4 +1,4 @@
-"""What the gateway notes of each fact, and the records that its exporter makes of a note.
+"""What the gateway notes of each fact, and the records that readers of the trail make of a note.
 
 A packed batch is msgpack: [version, batch number, notes as packed bytes, header contexts]. A note is a flat list: its
 NoteKind, the time in microseconds, then its items as the table names them. A header context is what many notes say of

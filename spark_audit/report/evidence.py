@@ -31,19 +31,19 @@ def _identity(found: Violation) -> tuple[str, int]:
     return found.gateway, found.sequence
 
 
-#: A run tells the number of its first line in the file: all lines of the runs before it.
+#: The number of a line in its file: all lines of the blocks before its own are before it.
 _PLACES: Final = """
-SELECT told.gateway, told.sequence, told.segment, r.lines_before + told.place - r.place + 1 AS number, told.conversion,
+SELECT told.gateway, told.sequence, told.segment, b.lines_before + told.line_number + 1 AS number, told.conversion,
   told.client, told.topic, told.message_id, told.at_us, e.input, e.input_bytes, e.output, e.output_bytes, e.expected,
   e.expected_bytes, e.byte_offset
 FROM records AS told
 JOIN wanted ON wanted.gateway = told.gateway AND wanted.sequence = told.sequence
 JOIN (
-  SELECT *, sum(lines) OVER (
-    PARTITION BY trail, segment ORDER BY block, place ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-  ) - lines AS lines_before FROM runs
-) AS r ON r.trail = told.trail AND r.segment = told.segment AND r.block = told.block
-  AND told.place >= r.place AND told.place < r.place + r.lines
+  SELECT trail, segment, block, sum(lines) OVER (
+    PARTITION BY trail, segment ORDER BY block ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+  ) - lines AS lines_before
+  FROM (SELECT trail, segment, block, sum(lines) AS lines FROM runs GROUP BY trail, segment, block) AS blocks
+) AS b ON b.trail = told.trail AND b.segment = told.segment AND b.block = told.block
 LEFT JOIN evidence AS e ON e.gateway = told.gateway AND e.sequence = told.sequence
 ORDER BY told.trail, told.segment, number, e.byte_offset, e.output
 """

@@ -49,7 +49,7 @@ _EXTENT: Final = (
 def segments(engine: Engine) -> tuple[Segment, ...]:
     """The segments in order of their names, the first SEGMENTS_SHOWN; from every line, records or not."""
     query = f"""SELECT {in_trail("segment")} AS name, sum(lines) AS lines,
-        sum(CASE WHEN is_record THEN lines ELSE 0 END) AS records, {_EXTENT}
+        sum(records) AS records, {_EXTENT}
         FROM runs WHERE is_fresh GROUP BY trail, segment ORDER BY name LIMIT {SEGMENTS_SHOWN}"""
     return tuple(
         Segment(
@@ -86,7 +86,7 @@ _NAMES: Final = """SELECT gateway, gateway_name FROM (
 
 def coverage(engine: Engine) -> tuple[Coverage, ...]:
     """Each gateway's first and last record, and how many numbers between them have none."""
-    query = f"""SELECT gateway, sum(lines) AS records, sum(numbers) AS numbers, {_EXTENT}
+    query = f"""SELECT gateway, sum(records) AS records, sum(numbers) AS numbers, {_EXTENT}
         FROM {_NUMBERED} GROUP BY gateway ORDER BY gateway LIMIT {GROUPS_SHOWN}"""
     names = {row["gateway"]: row["gateway_name"] for row in engine.rows(_NAMES)}
     return tuple(
@@ -298,7 +298,7 @@ def with_figures(result: AuditResult, engine: Engine) -> AuditResult:
 def scope(engine: Engine, *, size_bytes: int, torn_files: tuple[str, ...]) -> Scope:
     """The lines, segments and gateways that were read."""
     (sums,) = engine.rows(
-        """SELECT sum(lines) AS lines, sum(CASE WHEN is_record THEN lines ELSE 0 END) AS records,
+        """SELECT sum(lines) AS lines, sum(records) AS records,
         min(lowest_at_us) AS first_us, max(highest_at_us) AS last_us,
         count(DISTINCT trail || '/' || segment) AS segments, count(DISTINCT gateway) AS gateways
         FROM runs WHERE is_fresh"""

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Final, TypeGuard
 
-from spark_audit.record import RECORD_VERSION, ZERO_HASH, Kind, line_hashes, parsed_record
+from spark_audit.record import RECORD_VERSION, ZERO_HASH, Kind, line_hashes
+from spark_audit.record.batch_line import records_of
 from spark_audit.trail.digest import Digest
 from spark_audit.verify.verdict import Finding, Findings, Restoration
 
@@ -57,23 +58,24 @@ class LineChain:
     def check(self, segment: str, number: int, offset: int, line: bytes) -> None:
         """Checks a line, without its line feed: the file that it stands in, its number from 1, its byte offset."""
         place = (segment, number, offset)
-        hashes = line_hashes(line)
-        record = parsed_record(line)
-        if hashes is None or record is None:
+        hashes, records = line_hashes(line), records_of(line)
+        if hashes is None or records is None:
             self.foreign_lines += 1
             self._report(Finding.FOREIGN_LINE, place, "the line is not an audit record with its hash at the end")
             return
-        self.records += 1
-        if record.get("version") != RECORD_VERSION:
-            self.unknown_versions += 1
+        first = records[0]
+        self.records += len(records)
+        if first.get("version") != RECORD_VERSION:
+            self.unknown_versions += len(records)
         borne, actual = hashes
         if borne != actual:
             what = f"the line's bytes have hash {actual}, it bears {borne}: it was changed"
             self._report(Finding.CHANGED_LINE, place, what)
-        elif record.get("prev") != self.head:
-            self._report(Finding.BROKEN_LINK, place, f"prev is not the hash of the record before, {self.head}")
+        elif first.get("prev") != self.head:
+            self._report(Finding.BROKEN_LINK, place, f"prev is not the hash of the line before, {self.head}")
         self.head = borne
-        self._check_numbers(place, record)
+        for record in records:
+            self._check_numbers(place, record)
 
     def _check_numbers(self, place: _Place, record: dict[str, object]) -> None:
         gateway, sequence, batch = record.get("gateway"), record.get("sequence"), record.get("batch")

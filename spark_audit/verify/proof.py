@@ -19,6 +19,7 @@ import orjson
 
 from spark_audit.life import MOST_RECORDS, Life, life_of
 from spark_audit.record import line_hashes
+from spark_audit.record.batch_line import records_of, text_of
 from spark_audit.trail.digest import FIRST_VERSION, Digest, DigestKind, MalformedDigest, digest_hash, parse_digest
 from spark_audit.trail.merkle import HASH_BYTES, audit_paths, root_of_path
 from spark_audit.verify.digests import segment_number
@@ -65,6 +66,12 @@ class Proof:
     records: tuple[ProvenRecord, ...]
     digests: tuple[str, ...]
 
+    def texts(self) -> tuple[str, ...]:
+        """The records of the message's life in its lines, as JSON; the line of a batch may have others too."""
+        if self.version == _NAMES_ALONE:
+            return tuple(each.line for each in self.records)
+        return tuple(text_of(each.record).decode() for each in _life_in(self).records)
+
     def to_bytes(self) -> bytes:
         """The bytes of a proof's file."""
         return orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2) + b"\n"
@@ -72,7 +79,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofVerification:
-    """What a proof proves. `records` are their lines as they were proven."""
+    """What a proof proves. `records` are those of the message, as JSON."""
 
     verdict: Verdict
     reason: str
@@ -178,7 +185,9 @@ def _places(life: Life) -> dict[str, list[int]]:
         raise ProofError(f"{found} on message {life.message_id} in the trail; a proof holds 1 to {MOST_RECORDS}")
     places: dict[str, list[int]] = {}
     for each in life.records:
-        places.setdefault(each.segment.partition(".")[0], []).append(each.line - 1)
+        of_segment = places.setdefault(each.segment.partition(".")[0], [])
+        if each.line - 1 not in of_segment[-1:]:  # a line may have several of its records
+            of_segment.append(each.line - 1)
     return places
 
 
@@ -227,13 +236,8 @@ def _parsed(data: bytes) -> Digest | None:
 
 def _names_in(line: bytes) -> set[object]:
     """Identifiers of the messages that a line speaks of; none where it is no record."""
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return set()
-    if not isinstance(record, dict):
-        return set()
-    return {name for key in _NAMING if isinstance(name := record.get(key), str)}
+    records = records_of(line) or ()
+    return {name for record in records for key in _NAMING if isinstance(name := record.get(key), str)}
 
 
 # -- checking ----------------------------------------------------------------------------------------------------------
@@ -246,7 +250,7 @@ def verify_proof(data: bytes, public_key: str = "") -> ProofVerification:
     except MalformedProof as error:
         return ProofVerification(verdict=Verdict.NOT_EVALUABLE, reason=f"it is no proof: {error}")
     keys, problems = _check_keys(digests, public_key, {record.digest for record in proof.records})
-    of_life = _lines_of_life(proof)
+    of_life, texts = _lines_of_life(proof), proof.texts()
     for place, record in enumerate(proof.records, start=1):
         if problem := _problem_of(record, digests):
             problems.append(f"record {place}: {problem}")
@@ -255,7 +259,7 @@ def verify_proof(data: bytes, public_key: str = "") -> ProofVerification:
     if problems:
         verdict, reason = Verdict.VIOLATED, problems[0]
     else:
-        count = "1 record is" if len(proof.records) == 1 else f"{len(proof.records)} records are"
+        count = "1 record is" if len(texts) == 1 else f"{len(texts)} records are"
         reason = f"{count} in the trail, each in its place"
         verdict = Verdict.ANCHORED if public_key else Verdict.INTACT
         reason += f"; anchored by the public key {public_key}" if public_key else ""
@@ -263,7 +267,7 @@ def verify_proof(data: bytes, public_key: str = "") -> ProofVerification:
         verdict=verdict,
         reason=reason,
         message_id=proof.message_id,
-        records=() if problems else tuple(record.line for record in proof.records),
+        records=() if problems else texts,
         public_keys=tuple(keys),
         problems=tuple(problems),
     )
@@ -358,8 +362,11 @@ def _lines_of_life(proof: Proof) -> set[int]:
     lines = [record.line for record in proof.records]
     if proof.version == _NAMES_ALONE:
         return {place for place, line in enumerate(lines, start=1) if proof.message_id in _names_in(_bytes(line))}
-    life = life_of(proof.message_id, [("", lambda: TrailLines(lines))])
-    return {each.line for each in life.records}
+    return {each.line for each in _life_in(proof).records}
+
+
+def _life_in(proof: Proof) -> Life:
+    return life_of(proof.message_id, [("", lambda: TrailLines(record.line for record in proof.records))])
 
 
 def _bytes(line: str) -> bytes:

@@ -1,6 +1,5 @@
 """The trail of the audit's benchmark is like a gateway's, and the watch counts every process."""
 
-import json
 import os
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from spark_audit.read import trail_files
 from spark_audit.record import Kind
 from spark_audit.result import Verdict as ResultVerdict
 from spark_audit.verify import Verdict, verify
+from tests.trail_lines import trail_records
 
 RECORDS = 3_000
 pytestmark = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="reads memory from /proc")
@@ -30,7 +30,7 @@ def test_made_trail_is_signed_linked_and_as_long_as_asked(tmp_path: Path) -> Non
     checked = verify(tmp_path / "trail")
     assert (checked.verdict, checked.records, checked.records_without_digest) == (Verdict.INTACT, made, 0)
     assert RECORDS <= made < RECORDS + 1_000
-    records = [json.loads(line) for line in next((tmp_path / "trail").glob("*.jsonl")).read_bytes().splitlines()]
+    records = trail_records(tmp_path / "trail")
     told = {Kind.STARTED, Kind.SESSION, Kind.ACCEPTED, Kind.PUT, Kind.DELIVERED, Kind.ACKNOWLEDGED, Kind.CONFIRMED}
     assert {record["kind"] for record in records} == told
     put = {record["exchange"] for record in records if record["kind"] == Kind.PUT and "exchange" in record}

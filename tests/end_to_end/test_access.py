@@ -21,6 +21,7 @@ from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.gateway.access.jwt_vectors import ec_key, pem, rsa_key
 from tests.processes.forked import rfhbridge
+from tests.trail_lines import trail_text
 
 PATIENCE_S = 30.0
 #: The reference implementation of Argon2 gives this for "password" with the salt "somesalt".
@@ -316,17 +317,11 @@ def test_no_password_token_or_payload_reaches_the_log_at_level_debug(
     lost.shutdown(socket.SHUT_RDWR)  # without DISCONNECT: her will is published
     assert ann.next() == "Unspecified error"
     assert with_tokens.stop() == 0
-    trail = "".join(path.read_text(errors="replace") for path in trail_files(with_tokens))
+    trail = trail_text(with_tokens.data / "trail").decode(errors="replace")
+    assert '"own/sesame/a"' in trail, "it has headers and no payloads"
     # A record of a session may say how the user was proved, in a word that is a password here.
     written = [with_tokens.log, trail.replace('"proof":"password"', "")]
     assert "session changed" in with_tokens.log, "the log is at level debug"
     parts = [part for each in (right, forged) for part in each.split(".")[1:]]
     for secret in (*SECRETS, *parts, 'password"', "c29tZXNhbHQ"):
         assert all(secret not in text for text in written), secret
-
-
-def trail_files(gateway: Gateway) -> list[Path]:
-    """The trail, which has headers and no payloads."""
-    found = [path for path in (gateway.data / "trail").iterdir() if path.is_file()]
-    assert any(b'"own/sesame/a"' in path.read_bytes() for path in found)
-    return found

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from gateway.operations.rollback import known_head
+from spark_audit.record.batch_line import packed_batch
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import PATIENCE_S, Gateway
 from tests.end_to_end.wire import WireClient
 from tests.gateway.audit_trail.test_trail_head import hashed_anew
 from tests.processes.forked import rfhbridge
-from tests.trail_lines import trail_lines, trail_records
+from tests.trail_lines import in_batch, trail_records
 
 ACCEPTED = "20 02 00 00"
 EACH_TIME = 30
@@ -66,15 +67,15 @@ def lived(new_gateway: StartGateway, connect: Connect, tmp_path: Path) -> Gatewa
     _publish(connect, gateway, "last")
     assert gateway.stop() == 0
     gateway.start()  # what was removed at the stop has its inventory at the next start
-    _until(lambda: _tells(b'"kind":"inventory"', trail, second), gateway, "no inventory was told")
+    _until(lambda: _tells("inventory", trail, second), gateway, "no inventory was told")
     assert gateway.stop() == 0
     assert rfhbridge("audit", "key", "show", "--data", gateway.data).stdout == first != rotated.stdout
     return gateway
 
 
-def _tells(text: bytes, *folders: Path) -> bool:
-    """Whether a record holds a text, in what the gateway writes, closes, compresses and removes meanwhile."""
-    return any(text in line for folder in folders for line in trail_lines(folder))
+def _tells(kind: str, *folders: Path) -> bool:
+    """Whether there is a record of a kind, in what the gateway writes, closes, compresses and removes meanwhile."""
+    return any(record["kind"] == kind for folder in folders for record in trail_records(folder))
 
 
 def _verified(*arguments: str | Path) -> tuple[int, dict[str, object]]:
@@ -144,8 +145,8 @@ def test_lines_that_are_changed_and_hashed_anew_before_a_digest_are_never_signed
     _until(lambda: _is_let_go(trail), gateway, "the exporter stays")
     (path,) = trail.glob("*.open")
     rows = path.read_bytes().splitlines(keepends=True)
-    three = [at for at, row in enumerate(rows) if b"once" in row][:3]
-    changed = [row.replace(b"once", b"nice") if at in three else row for at, row in enumerate(rows)]
+    three = [at for at, row in enumerate(rows) if b"once" in packed_batch(row)][:3]
+    changed = [in_batch(row, b"once", b"nice") if at in three else row for at, row in enumerate(rows)]
     assert changed != rows
     path.write_bytes(hashed_anew(b"".join(changed)))
     assert rfhbridge("audit", "verify", "--data", gateway.data).returncode == 0, "for the hashes of each line hold"

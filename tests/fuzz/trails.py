@@ -112,9 +112,10 @@ class _Auditor:
 
     def _lines(self, lines: Iterable[bytes]) -> Iterator[Line]:
         for data in lines:
-            record = parsed(data)
-            yield Line("", "segment", 0, self._place, record, hash_of(data), None if record else shown(data), len(data))
-            self._place += 1
+            for record in parsed(data) or (None,):
+                text = None if record else shown(data)
+                yield Line("", "segment", 0, self._place, self._place, record, hash_of(data), text, len(data))
+                self._place += 1
 
     def _verified(self, lines: Sequence[bytes]) -> object:
         completeness = Completeness(findings=self._findings, lines=self._chain)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.generator.pages import PAGES, chart_texts, page_text
+from docs.generator.pages import PAGES, other_texts, page_text
 
 #: What a browser fetches of its own accord, by element: the attributes that name it.
 FETCHED = {
@@ -122,7 +122,7 @@ def test_generated_page_says_what_the_code_says(root: Path, name: str) -> None:
 
 
 def test_generated_charts_show_what_was_measured_and_load_nothing(root: Path) -> None:
-    for name, text in chart_texts().items():
+    for name, text in other_texts().items():
         assert (root / "docs/reference" / name).read_text() == text, "stale: run `make docs`"
         assert _foreign(root / "docs/reference" / name) == []
 

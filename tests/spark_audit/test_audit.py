@@ -260,7 +260,7 @@ def test_conversions_of_which_none_can_be_judged_are_not_evaluable(trail, tmp_pa
 
 
 def test_records_of_another_version_are_not_evaluable(trail, tmp_path: Path) -> None:
-    trail.add("started", version=2)
+    trail.add("started", version=3)
     result = _audited(trail, tmp_path)
     assert result.verdict is Verdict.NOT_EVALUABLE
     assert "another version" in result.reason

@@ -1,14 +1,21 @@
 """The life of one message, from records written by hand: what belongs to it, and what of its neighbours does not."""
 
 import gzip
+from pathlib import Path
 
 import pytest
 
+from benchmarks.trail import made
+from gateway.audit_trail.notes.notes import NoteKind, pack_batch
+from gateway.audit_trail.records import Chain
 from spark_audit import life as life_module
-from spark_audit.life import Life, life_of
+from spark_audit.life import Life, Needles, life_of
+from spark_audit.record.batch_line import records_of, summary_of
 from spark_audit.trail.segment_forms import DamagedSegment
 from spark_audit.verify.source import TrailFolder
+from tests.trail_lines import trail_lines, trail_records
 
+PACKED = pack_batch(7, [(NoteKind.SESSION, 1_795_158_000_000_000, "boiler", 5, "ended", 4, True)])
 IN = {"direction": "in", "client": "boiler", "session_epoch": 1}
 OUT = {"direction": "out", "client": 'scr"een', "session_epoch": 2}
 PUT, COPY, OTHER_COPY, LETTER, REDRIVEN = (f"{number:048x}" for number in range(100, 105))
@@ -156,3 +163,46 @@ def test_damaged_segment_is_not_passed_over_in_silence(published) -> None:
     (folder / "000000000002-20261120T08.jsonl.gz").write_bytes(gzip.compress(b"{}\n")[:-5])
     with pytest.raises(DamagedSegment):
         life_of(PUT, [("here", lambda: TrailFolder(folder))])
+
+
+# -- lines of batches --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def batches(tmp_path: Path) -> Path:
+    """A trail of thirty commits, in each of which some clients publish, and copies come, go and are acknowledged."""
+    made.make_trail(tmp_path / "trail", 2_000)
+    return tmp_path / "trail"
+
+
+def test_in_lines_of_batches_a_search_finds_what_it_finds_without_looking_for_names(batches: Path, monkeypatch) -> None:
+    records = trail_records(batches)
+    wanted = [each["message_id"] for each in records if each["kind"] == "delivered"][:40:8]
+    assert len({each["batch"] for each in records}) > 5
+    sources = [("", lambda: TrailFolder(batches))]
+    found = [life_of(message_id, sources) for message_id in wanted]
+    kinds = {each.record["kind"] for life in found for each in life.records}
+    assert kinds >= {"accepted", "put", "delivered", "acknowledged", "confirmed"}
+    monkeypatch.setattr(life_module.Needles, "may_be_in", lambda _needles, _text: True)
+    assert [life_of(message_id, sources) for message_id in wanted] == found
+
+
+def test_lines_of_batches_without_the_name_are_not_made_into_records(batches: Path, monkeypatch) -> None:
+    monkeypatch.setattr(life_module, "records_of", lambda _line: pytest.fail("it was read"))
+    assert life_of("c3" * 24, [("", lambda: TrailFolder(batches))]).records == ()
+
+
+@pytest.mark.parametrize("name", [b"no hex", b"\xff", b"5246484200"])
+def test_a_name_that_is_no_identifier_is_looked_for_as_it_is(name: bytes) -> None:
+    line = Chain(sequence=0, head="0" * 64).seal_batch(PACKED, summary_of(PACKED), "0a" * 12)
+    assert not Needles(names={name}).may_be_in(line.replace(b"\n", b""))
+    assert Needles(names={name}).may_be_in(b'{"message_id":"' + name + b'"}')
+
+
+def test_a_record_of_a_batch_has_the_line_of_its_batch_and_its_hash(batches: Path) -> None:
+    life = life_of(trail_records(batches)[60]["message_id"], [("", lambda: TrailFolder(batches))])
+    lines = trail_lines(batches)
+    assert life.records
+    for each in life.records:
+        assert each.record in records_of(lines[each.line - 1])
+        assert each.is_unchanged

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import ormsgpack
 
 from gateway.audit_trail.notes.origin import exchange_of
-from gateway.audit_trail.notes.packet_header import topic_bytes
 from mq_adapters.delivery_listener import Delivery, TakenCommand
 from mq_adapters.embedded.unit_of_work import ApplicationIdentity, Note, UnitOfWork
 from mq_adapters.message import Message
 from spark_audit.record import header_contexts as table
 from spark_audit.record.notes import BATCH_VERSION, NoteKind
+from spark_audit.record.packet_header import topic_bytes
 
 if TYPE_CHECKING:  # the exporter loads this module, and no readers of headers
     from mappings.commands.response import Completion

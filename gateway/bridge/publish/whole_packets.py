@@ -8,13 +8,13 @@ identifier for it, so that is 1.
 
 from typing import Final
 
-from gateway.audit_trail.notes.packet_header import first_byte_fields, packet_identifier, topic_bytes
 from gateway.bridge.commands.target_messages import APPLICATION_NAME
 from gateway.bridge.messages.usr_folder import properties_of_header
 from gateway.mqtt import packets
 from gateway.mqtt.events import Will
 from gateway.mqtt.properties import PublishProperties
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor
+from spark_audit.record.packet_header import first_byte_fields, packet_identifier, topic_bytes
 
 FORMAT_PREFIX: Final = b"RFHBMQT"
 _QOS: Final = 0x06

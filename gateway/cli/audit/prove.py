@@ -64,9 +64,9 @@ def prove(
         write_output(proof.to_bytes())
     else:
         write_whole(out, proof.to_bytes())
-    told = f"proved {counted(len(proof.records), 'record')}"
+    told = f"proved {counted(len(proof.texts()), 'record')}"
     if not_signed:
-        told += f"; {counted(not_signed, 'record')} more have no digest yet (prove again when their file is closed)"
+        told += f"; {counted(not_signed, 'line')} more have no digest yet (prove again when their file is closed)"
     typer.echo(told, err=True)
 
 

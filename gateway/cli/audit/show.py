@@ -192,7 +192,7 @@ class Printing:
                 write_output(chosen)
 
     def _chosen(self, block: bytes, segment: "SegmentFile") -> Iterator[bytes]:
-        from spark_audit.record import parsed_record
+        from spark_audit.record.batch_line import records_of
         from spark_audit.trail.segment_forms import OPEN
 
         *lines, rest = block.split(b"\n")
@@ -200,15 +200,25 @@ class Printing:
             lines.append(rest)
         self.lines += len(lines)
         for line in lines:
-            record = parsed_record(line)
-            if record is None:
+            records = records_of(line)
+            if records is None:
                 self.foreign += 1
-            elif self.selection.holds(record):
-                hashes = line_hashes(line)
-                self.changed += hashes is None or hashes[0] != hashes[1]
-                self.printed += 1
-                yield line if self.key is None else self._opened(record, self.key)
-                yield b"\n"
+                continue
+            hashes = line_hashes(line)
+            is_changed = hashes is None or hashes[0] != hashes[1]
+            for record in records:
+                if self.selection.holds(record):
+                    self.changed += is_changed
+                    self.printed += 1
+                    yield self._text(record, line)
+                    yield b"\n"
+
+    def _text(self, record: dict[str, Any], line: bytes) -> bytes:
+        from spark_audit.record.batch_line import is_of_batch, text_of
+
+        if self.key is not None:
+            return self._opened(record, self.key)
+        return text_of(record) if is_of_batch(line) else line
 
     def _opened(self, record: dict[str, Any], key: PersonalKey) -> bytes:
         try:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import orjson
 import pytest
 
 from gateway.audit_trail.notes.notes import pack_batch
@@ -13,6 +12,7 @@ from gateway.audit_trail.records import Chain
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.rights import EVERYTHING
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
+from spark_audit.record.batch_line import records_of
 from tests.gateway.audit_trail.keeper import Keeper
 
 GATEWAY = "a" * 24
@@ -53,7 +53,8 @@ class Store:
     def records(self) -> list[dict[str, object]]:
         """Every record of the trail in the order in which it stands."""
         paths = sorted(path for path in self.trail.iterdir() if path.suffix in (".jsonl", ".open"))
-        return [orjson.loads(line) for path in paths for line in path.read_bytes().splitlines()]
+        lines = (line for path in paths for line in path.read_bytes().splitlines())
+        return [record for line in lines for record in records_of(line)]
 
     def names(self) -> list[str]:
         """Names of the trail's segments and torn bytes."""
@@ -99,7 +100,7 @@ def batches() -> Callable[[], tuple[bytes, str, str]]:
         batch = 0
         while True:
             batch += 1
-            record = f',"batch":{batch},"gateway":"{GATEWAY}","kind":"session","at_us":{NOON_US}'
+            record = {"version": 1, "batch": batch, "gateway": GATEWAY, "kind": "session", "at_us": NOON_US}
             yield chain.seal([record, record]), chain.head, GATEWAY
 
     source = numbers()

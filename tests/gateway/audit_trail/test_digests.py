@@ -209,7 +209,7 @@ def test_records_of_another_store_begin_a_segment(folder, clock, batches) -> Non
         lines, head, gateway = batches()
         trail.append(lines, head, gateway)
         other = Chain(sequence=0, head=head)
-        record = f',"batch":1,"gateway":"{"b" * 24}","kind":"session","at_us":{NOON_US}'
+        record = {"version": 1, "batch": 1, "gateway": "b" * 24, "kind": "session", "at_us": NOON_US}
         trail.append(other.seal([record]), other.head, "b" * 24)
         trail.close_segment()
     assert [(digest.gateway, digest.records) for digest in _digests(folder)] == [(GATEWAY, 2), ("b" * 24, 1)]

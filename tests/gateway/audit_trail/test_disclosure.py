@@ -6,8 +6,9 @@ import orjson
 
 from gateway.audit_trail.disclosure import UnderKey
 from gateway.audit_trail.notes.notes import Arrival, NoteKind, Translation, pack_batch
-from gateway.audit_trail.records import Chain, Expander
+from gateway.audit_trail.records import Chain
 from spark_audit.personal import PersonalKey, opened_record
+from spark_audit.record.expansion import Expander
 
 GATEWAY = "0102030405060708090a0b0c"
 AT = 1_795_158_000_000_000

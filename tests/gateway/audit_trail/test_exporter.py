@@ -13,13 +13,18 @@ import pytest
 from gateway.audit_trail import exporter as exporter_module
 from gateway.audit_trail.exporter import AUDIT_QUEUE, GATHER_S, Exporter, export_pending, run
 from gateway.audit_trail.notes.notes import NoteKind, pack_batch
+from gateway.audit_trail.records import Chain
 from gateway.audit_trail.segment import Trail
 from gateway.audit_trail.termination import TerminationSignal
+from gateway.audit_trail.trail_head import EMPTY_HEAD
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
+from spark_audit.record.batch_line import is_of_batch
+from spark_audit.record.expansion import Expander
 from spark_audit.verify import Verdict, verify
 from tests.gateway.audit_trail.conftest import NOTE_TAKER
+from tests.trail_lines import trail_lines
 
 AT = 1_795_158_000_000_000
 
@@ -103,9 +108,10 @@ def test_lines_whose_commit_was_lost_are_not_written_again(store) -> None:
     assert verify(store.trail).verdict is Verdict.INTACT
 
 
-@pytest.mark.parametrize("lost_bytes", [1, 40, 400])
+@pytest.mark.parametrize("lost_bytes", [1, 40, 300])
 def test_a_batch_cut_anywhere_is_completed_and_its_torn_bytes_are_kept(store, lost_bytes: int) -> None:
-    store.commit(_session("a"), _session("b"), _session("c"))
+    store.commit(_session("a"))
+    store.commit(_session("b"), _session("c"))
     power = Power(store.queue_manager)
     with pytest.raises(QueueManagerError):
         export_pending(power, store.trail, close_segment=True)
@@ -139,6 +145,38 @@ def test_a_unit_is_short_because_the_gateway_answers_nobody_else_while_it_is_tak
     assert max(map(len, units)) <= 64
     assert max(sum(len(message.body) for message in unit) for unit in units) <= 512 * 1024
     assert len(units) <= 30, "nor are they so short that each sync of the trail has little to write"
+
+
+@pytest.mark.parametrize("has_head", [True, False], ids=["the store knows its trail", "it does not"])
+@pytest.mark.parametrize("written", [1, 2, 3])
+def test_a_batch_that_an_earlier_version_began_is_completed(store, written: int, has_head: bool) -> None:
+    """It wrote a line for each record, and was killed before the batch left the queue."""
+    store.commit(_session("a"), _session("b"), _session("c"))
+    store.commit(_session("d"))
+    lines = Chain(sequence=0, head="0" * 64).seal(
+        Expander(store.gateway).expand(pack_batch(1, [_session("a"), _session("b"), _session("c")]))[1]
+    )
+    store.trail.mkdir()
+    whole = lines.splitlines(keepends=True)[:written]
+    (store.trail / "000000000001-20261120T07.open").write_bytes(b"".join(whole))
+    if has_head:
+        store.queue_manager.begin()
+        store.queue_manager.keep_trail_head(EMPTY_HEAD.to_text())
+        store.queue_manager.commit()
+    export_pending(store.queue_manager, store.trail, close_segment=True)
+    assert _clients(store) == ["a", "b", "c", "d"]
+    assert len(list(store.trail.glob("*.torn"))) == has_head, "what the store does not know is written anew"
+    assert verify(store.trail).verdict is Verdict.INTACT
+
+
+def test_a_batch_beyond_the_bounds_of_a_line_has_a_line_for_each_record(store, monkeypatch) -> None:
+    monkeypatch.setattr("gateway.audit_trail.records.MOST_RECORDS", 2)
+    store.commit(_session("a"), _session("b"))
+    store.commit(_session("c"), _session("d"), _session("e"))
+    export_pending(store.queue_manager, store.trail, close_segment=True)
+    assert _clients(store) == ["a", "b", "c", "d", "e"]
+    assert [is_of_batch(line) for line in trail_lines(store.trail)] == [True, False, False, False]
+    assert verify(store.trail).verdict is Verdict.INTACT
 
 
 def test_a_batch_that_came_again_later_in_one_life_is_skipped(store) -> None:

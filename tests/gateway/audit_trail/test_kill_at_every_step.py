@@ -119,7 +119,7 @@ def test_an_exporter_that_dies_anywhere_leaves_a_trail_that_the_next_one_complet
         if not killed:
             break
         step += stride
-    assert step > 100, "the life has fewer steps than it should"
+    assert step > 80, "the life has fewer steps than it should"
 
 
 def _check(world: Path, *, is_kept: bool) -> None:
@@ -131,7 +131,7 @@ def _check(world: Path, *, is_kept: bool) -> None:
     digests = [parse_digest(path.read_bytes()) for path in sorted((data / "trail" / "digests").iterdir())]
     segments = [digest for digest in digests if digest.kind == DigestKind.SEGMENT]
     assert len({digest.segment for digest in segments}) == len(segments)
-    assert sum(digest.records for digest in segments) == BATCHES * RECORDS_PER_BATCH
+    assert sum(digest.records for digest in segments) == BATCHES, "a line for each batch"
     here = segment_files(data / "trail")
     assert [file.suffix for file in here] == [".jsonl.zst"] * len(here)
     assert len(here) == (len(segments) if is_kept else 1)

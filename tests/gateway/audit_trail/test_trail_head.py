@@ -29,6 +29,7 @@ from spark_audit.verify import Verdict, verify
 from tests.every_case import for_every
 from tests.gateway.audit_trail.conftest import AUDIT_QUEUE, NOTE_TAKER, Store
 from tests.gateway.audit_trail.test_exporter import Power
+from tests.trail_lines import in_batch
 
 AT = 1_795_158_000_000_000
 CLIENTS = ("a", "b", "c", "d", "e", "f")
@@ -79,7 +80,7 @@ def _touch(change: Callable[[Rows], Rows], *, anew: bool) -> Callable[[Store], N
 
 
 def _three_lines(rows: Rows) -> Rows:
-    return [row.replace(b'"client":"', b'"client":"not-') if 1 <= at <= 3 else row for at, row in enumerate(rows)]
+    return [in_batch(row, b"opened", b"closed") if 1 <= at <= 3 else row for at, row in enumerate(rows)]
 
 
 def _replace_trail(store: Store) -> None:
@@ -179,7 +180,8 @@ def test_lines_ahead_of_the_store_stay_when_their_batches_come_again(store: Stor
 def test_lines_ahead_of_the_store_that_say_something_else_are_set_aside_and_written_anew(store: Store, caplog) -> None:
     power = _crashed(store, "b", "c")
     path = _open_segment(store)
-    path.write_bytes(hashed_anew(path.read_bytes().replace(b'"client":"b"', b'"client":"x"')))
+    first, second, third = path.read_bytes().splitlines()
+    path.write_bytes(hashed_anew(b"\n".join((first, in_batch(second, b"\xa1b", b"\xa1x"), third))))
     forged = path.read_bytes().splitlines(keepends=True)[1:]
     export_pending(power, store.trail, close_segment=True)
     assert _told(store) == ["a", "b", "c"]
@@ -193,7 +195,7 @@ def _add_line(store: Store, batch: int) -> None:
     """A line of a batch that the store has not committed, with a link and a hash that hold."""
     path = _open_segment(store)
     last = path.read_bytes().splitlines(keepends=True)[-1]
-    record = json.loads(last) | {"batch": batch, "sequence": json.loads(last)["sequence"] + 1, "client": "forged"}
+    record = json.loads(last) | {"batch": batch, "sequence": json.loads(last)["sequence"] + 1}
     path.write_bytes(hashed_anew(path.read_bytes() + json.dumps(record, separators=(",", ":")).encode() + b"\n"))
 
 
@@ -279,7 +281,7 @@ def test_lines_of_a_brand_new_store_that_were_changed_before_its_first_unit_left
 ) -> None:
     power = _died_at_the_first_unit(store)
     path = _open_segment(store)
-    path.write_bytes(hashed_anew(path.read_bytes().replace(b'"client":"a"', b'"client":"x"')))
+    path.write_bytes(hashed_anew(in_batch(path.read_bytes(), b"\xa1a", b"\xa1x")))
     export_pending(power, store.trail, close_segment=True)
     assert _told(store) == ["a"]
     assert "trail lines written anew" in caplog.text

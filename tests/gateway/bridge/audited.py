@@ -4,10 +4,8 @@ import base64
 from collections.abc import Iterable
 from typing import Any
 
-import orjson
-
 from gateway.audit_trail.notes.notes import pack_batch
-from gateway.audit_trail.records import Expander
+from spark_audit.record.expansion import Expander
 from spark_audit.reperform.comparison import Comparison, Status
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.performance import reperform
@@ -24,8 +22,8 @@ def records(world: World) -> list[dict[str, Any]]:
     """The lines of the trail so far, without sequence and hashes."""
     world.engine.tick()
     world.run()
-    _, lines = Expander("gateway").expand(pack_batch(1, world.notes))
-    return [orjson.loads(f'{{"version":1{line}}}') for line in lines]
+    _, records = Expander("gateway").expand(pack_batch(1, world.notes))
+    return records
 
 
 def judged(told: Iterable[dict[str, Any]]) -> list[tuple[str, Comparison]]:

@@ -10,12 +10,13 @@ import pytest
 from gateway.audit_trail.disclosure import UnderKey
 from gateway.audit_trail.notes.acts import note_acts
 from gateway.audit_trail.notes.notes import NoteKind, pack_batch
-from gateway.audit_trail.records import Chain, Expander
+from gateway.audit_trail.records import Chain
 from gateway.audit_trail.retention import ORDER
 from gateway.bridge.sessions.session_store import SessionRow
 from gateway.operations.inventory import INTERVAL_US, PAGE_ROWS, Inventory
 from mq_adapters.embedded.unit_of_work import Note, StateKind
 from spark_audit.personal import PersonalKey
+from spark_audit.record.expansion import Expander
 from tests.gateway.bridge.conftest import World
 from tests.mq_adapters.channel.faults import Connection
 

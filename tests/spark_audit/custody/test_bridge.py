@@ -5,13 +5,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
-from gateway.audit_trail.disclosure import Disclosure, InClear, UnderKey
+from gateway.audit_trail.disclosure import UnderKey
 from gateway.audit_trail.notes.notes import pack_batch
 from gateway.audit_trail.notes.stock_takes import StockTakes
-from gateway.audit_trail.records import Expander
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.operations.inventory import Inventory
 from mappings.commands.command import Dialect
@@ -20,6 +18,8 @@ from spark_audit.custody.commands import row_of
 from spark_audit.custody.findings import Custody, Finding
 from spark_audit.custody.replay import replayed
 from spark_audit.personal import PersonalKey
+from spark_audit.record.disclosure import Disclosure, InClear
+from spark_audit.record.expansion import Expander
 from tests.gateway.bridge.conftest import NOW_US, FakeLink, World
 
 Record = dict[str, Any]
@@ -39,18 +39,18 @@ class _Recorded:
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, dialect: Dialect, shown: Disclosure) -> None:
         self._folder, self._dialect = folder, dialect
         self._expander = Expander("g", shown)
-        self._commits: list[list[str]] = []
+        self._commits: list[list[Record]] = []
         self._links: dict[str, FakeLink] = {}
         self._now_us = self._tick_us = NOW_US
         patch.setattr(World, "_seal", self._seal)
-        self.world = self._started(',"kind":"stock","event":"queues","messages":0')
+        self.world = self._started({"kind": "stock", "event": "queues", "messages": 0})
 
     def _seal(self, number: int, notes: list[Note]) -> bytes:
         self._commits.append(self._expander.expand(pack_batch(number, list(notes)))[1])
         return b"notes"
 
-    def _started(self, *more: str) -> World:
-        what = ',"kind":"started","code_version":"1","table_version":"1","configuration_sha256":"0"'
+    def _started(self, *more: Record) -> World:
+        what = {"kind": "started", "code_version": "1", "table_version": "1", "configuration_sha256": "0"}
         self._commits.append([what, *more])
         world = World(self._folder, dialect=self._dialect, limits=_LIMITS, subscribe=("#", "$share/#"))
         world.now_us = self._now_us
@@ -66,10 +66,10 @@ class _Recorded:
 
     def records(self) -> list[Record]:
         """The trail so far."""
-        told = [(number, line) for number, lines in enumerate(self._commits, start=1) for line in lines]
+        told = [(number, record) for number, records in enumerate(self._commits, start=1) for record in records]
         return [
-            {"gateway": "g"} | orjson.loads(f'{{"version":1{line}}}') | {"batch": number, "sequence": place}
-            for place, (number, line) in enumerate(told, start=1)
+            {"version": 1, "gateway": "g"} | record | {"batch": number, "sequence": place}
+            for place, (number, record) in enumerate(told, start=1)
         ]
 
     # -- what may happen -----------------------------------------------------------------------------------------------

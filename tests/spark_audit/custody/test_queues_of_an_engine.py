@@ -5,14 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
-from gateway.audit_trail.disclosure import InClear
 from gateway.audit_trail.notes.acts import note_acts
 from gateway.audit_trail.notes.notes import pack_batch
 from gateway.audit_trail.notes.stock_takes import StockTakes, lost_notes, stock_notes
-from gateway.audit_trail.records import Expander
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Note
@@ -20,12 +17,14 @@ from mq_adapters.message import Message, MessageDescriptor
 from spark_audit.custody.commands import row_of
 from spark_audit.custody.findings import Custody
 from spark_audit.custody.replay import replayed
+from spark_audit.record.disclosure import InClear
+from spark_audit.record.expansion import Expander
 
 Record = dict[str, Any]
 _QUEUES = ("ORDERS", "STORE", "PLANT")
 _STEPS = {"short": 400, "full": 3_000}
 _SEEDS = {"short": 4, "full": 40}
-_STARTED = ',"kind":"started","code_version":"1","table_version":"1","configuration_sha256":"0"'
+_STARTED = {"kind": "started", "code_version": "1", "table_version": "1", "configuration_sha256": "0"}
 
 
 class _Manager:
@@ -34,7 +33,7 @@ class _Manager:
     def __init__(self, folder: Path, chance: random.Random) -> None:
         self._folder, self._chance, self._expander = folder, chance, Expander("g", InClear())
         self._now_us = 1_795_000_000_000_000
-        self.commits: list[list[str]] = []
+        self.commits: list[list[Record]] = []
         self.waiting: dict[str, dict[str, bool]] = {queue: {} for queue in _QUEUES}
         self._open(is_first=True)
 
@@ -48,7 +47,7 @@ class _Manager:
         note_acts(engine)
         self._application = Application(engine, "orders", user="ANN", operator="ann")
 
-    def _expanded(self, notes: list[Note]) -> list[str]:
+    def _expanded(self, notes: list[Note]) -> list[Record]:
         return self._expander.expand(pack_batch(1, notes))[1]
 
     def _seal(self, _number: int, notes: list[Note]) -> bytes:
@@ -56,10 +55,10 @@ class _Manager:
         return b"notes"
 
     def records(self) -> list[Record]:
-        told = [(number, line) for number, lines in enumerate(self.commits, start=1) for line in lines]
+        told = [(number, record) for number, records in enumerate(self.commits, start=1) for record in records]
         return [
-            {"gateway": "g"} | orjson.loads(f'{{"version":1{line}}}') | {"batch": number, "sequence": place}
-            for place, (number, line) in enumerate(told, start=1)
+            {"version": 1, "gateway": "g"} | record | {"batch": number, "sequence": place}
+            for place, (number, record) in enumerate(told, start=1)
         ]
 
     # -- what may happen -----------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ _REFUSED = {
     "another key": (STATE.to_bytes(KeySigner(signing_key(8))), "this audit's key has not signed it"),
     "a byte was changed": (STATE.to_bytes(SIGNER)[:-1] + b"x", "has not signed it"),
     "it was cut": (STATE.to_bytes(SIGNER)[:-9], "has not signed it"),
-    "another version": (_changed("version", 99), "it has version 99, and this program 2"),
+    "another version": (_changed("version", 99), "it has version 99, and this program 3"),
     "another program": (_changed("rules", ["9.9", *_told(STATE.to_bytes(SIGNER))["rules"][1:]]), "rfhbridge 9.9"),  # type: ignore[index]
     "another policy": (replace(STATE, rules=replace(RULES, policy_sha256="0d")).to_bytes(SIGNER), "another policy"),
     "other rules": (replace(STATE, rules=replace(RULES, rules_sha256="0d")).to_bytes(SIGNER), "other rules"),

@@ -348,7 +348,7 @@ def test_a_segment_that_changes_while_spark_reads_it_is_not_taken(spark, trail, 
     folder = _segments(trail, 2)
     new = new_segments(folder, Manifest(), Measuring())
     (folder / FIRST).write_bytes((folder / FIRST).read_bytes() * 2)
-    with writing_to(tmp_path / "to") as manifest, pytest.raises(Damaged, match="wrote 4 lines of 2"):
+    with writing_to(tmp_path / "to") as manifest, pytest.raises(Damaged, match="wrote 4 rows of 2"):
         list(ingestion.ingested(spark, tmp_path / "to", manifest, [new]))
     assert not (tmp_path / "to" / "manifest.json").exists()
 

@@ -1,13 +1,20 @@
 """Integrity without Spark: whole trails are intact, and each way to touch one is found at the first bad line."""
 
+import hashlib
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import orjson
 import pytest
 
+from gateway.audit_trail.notes.notes import NoteKind, pack_batch
+from gateway.audit_trail.records import Chain
+from spark_audit.record.batch_line import summary_of
+from spark_audit.record.expansion import Expander
 from spark_audit.verify import Verdict, verify
+from tests.trail_lines import in_batch
 
 SEGMENT = "000000000001-20261120T07.jsonl"
 NEXT_SEGMENT = "000000000002-20261120T08.jsonl"
@@ -149,3 +156,81 @@ def test_verify_loads_no_spark() -> None:
     code = "import sys, spark_audit.verify; print([m for m in ('pyspark', 'pyarrow', 'mappings') if m in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout == "[]\n"
+
+
+# -- lines of batches --------------------------------------------------------------------------------------------------
+
+GATEWAY = "0a" * 12
+AT = 1_795_158_000_000_000
+
+
+def _session(client: str) -> tuple[object, ...]:
+    return (NoteKind.SESSION, AT, client, 1, "opened", 4, True)
+
+
+def _sealed(*commits: list[tuple[object, ...]]) -> list[bytes]:
+    """The lines of commits."""
+    chain = Chain(sequence=0, head="0" * 64)
+    packed = (pack_batch(number, notes) for number, notes in enumerate(commits, start=1))
+    return [chain.seal_batch(each, summary_of(each), GATEWAY) for each in packed]
+
+
+@pytest.fixture
+def of_batches() -> list[bytes]:
+    """Three commits, with six records."""
+    return _sealed([_session("a")], [_session("b"), _session("c"), _session("d")], [_session("e"), _session("f")])
+
+
+def test_lines_of_batches_are_intact_and_their_records_are_counted(tmp_path: Path, of_batches: list[bytes]) -> None:
+    result = _verify(tmp_path, of_batches)
+    assert (result.verdict, result.records) == (Verdict.INTACT, 6)
+
+
+def test_lines_of_records_and_of_batches_stand_in_one_trail(tmp_path: Path) -> None:
+    """An earlier version wrote the first batch; names were under a key, and are not any more."""
+    chain = Chain(sequence=0, head="0" * 64)
+    first, second = pack_batch(1, [_session("a"), _session("b")]), pack_batch(2, [_session("c"), _session("d")])
+    lines = chain.seal(Expander(GATEWAY).expand(first)[1]).splitlines(keepends=True)
+    lines.append(chain.seal_batch(second, summary_of(second), GATEWAY))
+    lines += chain.seal(Expander(GATEWAY).expand(pack_batch(3, [_session("e")]))[1]).splitlines(keepends=True)
+    result = _verify(tmp_path, lines)
+    assert (result.verdict, result.records) == (Verdict.INTACT, 5)
+
+
+BATCH_TOUCHES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], int, str]] = {
+    "edit": (lambda lines: [lines[0], in_batch(lines[1], b"\xa1c", b"\xa1x"), lines[2]], 2, "was changed"),
+    "delete": (lambda lines: [lines[0], lines[2]], 2, "prev is not the hash"),
+    "swap": (lambda lines: [lines[1], lines[0], lines[2]], 1, "prev is not the hash"),
+    "count": (
+        lambda lines: [lines[0], _rehashed(lines[1], records=2), lines[2]],
+        2,
+        "not an audit record",
+    ),
+    "number": (
+        lambda lines: [lines[0], _rehashed(lines[1], sequence=3), lines[2]],
+        2,
+        "sequence 3 stands where 2 was due",
+    ),
+}
+
+
+def _rehashed(line: bytes, **fields: int) -> bytes:
+    told = orjson.loads(line) | fields
+    del told["hash"]
+    body = orjson.dumps(told)
+    return body[:-1] + b',"hash":"' + hashlib.sha256(body).hexdigest().encode() + b'"}\n'
+
+
+@pytest.mark.parametrize("touch", BATCH_TOUCHES)
+def test_whoever_touches_lines_of_batches_is_found(tmp_path: Path, of_batches: list[bytes], touch: str) -> None:
+    change, line, words = BATCH_TOUCHES[touch]
+    result = _verify(tmp_path, change(of_batches))
+    assert result.verdict is Verdict.VIOLATED
+    assert result.problems[0].line == line
+    assert words in result.problems[0].what
+
+
+def test_the_record_of_a_gap_is_seen_within_a_batch(tmp_path: Path) -> None:
+    told = (NoteKind.RESTORED, AT, "rolled_back", "0b" * 12, 5, 9, 2, 3, "anna", "a disk was lost")
+    result = _verify(tmp_path, _sealed([_session("a"), told, _session("b")]))
+    assert [each.event for each in result.restorations] == ["rolled_back"]

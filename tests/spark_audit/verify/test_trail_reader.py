@@ -1,6 +1,7 @@
 """docs/reference/trail_reader.py, as a stranger could have written it: it reads and judges trails as verify does."""
 
 import ast
+import json
 import shutil
 import subprocess
 import sys
@@ -9,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.trail.made import make_trail
 from spark_audit.verify import Verdict, verify
 from spark_audit.verify.source import SegmentFile, TrailFolder
 from tests.spark_audit.conftest import ChainedTrail, SignedTrail, signing_key
+from tests.trail_lines import trail_records
 
 ROOT = Path(__file__).parents[3]
 READER = ROOT / "docs/reference/trail_reader.py"
@@ -57,7 +60,7 @@ def _lines(folder: Path) -> list[bytes]:
 
 def test_it_needs_nothing_of_ours_and_is_short() -> None:
     text = READER.read_text()
-    assert len(text.splitlines()) <= 100
+    assert len(text.splitlines()) <= 120
     imported = {
         name.partition(".")[0]
         for node in ast.walk(ast.parse(text))
@@ -69,12 +72,43 @@ def test_it_needs_nothing_of_ours_and_is_short() -> None:
             else []
         )
     }
-    assert imported - sys.stdlib_module_names == {"cryptography", "zstandard"}
+    assert imported - sys.stdlib_module_names == {"cryptography", "ormsgpack", "zstandard"}
 
 
 def test_the_first_edition_is_read() -> None:
     assert verify(FIRST_EDITION).verdict is Verdict.INTACT
     assert _run(FIRST_EDITION) == (0, _lines(FIRST_EDITION), "")
+
+
+def test_the_notes_of_batches_are_printed_with_the_names_of_their_items(tmp_path: Path) -> None:
+    trail = tmp_path / "trail"
+    make_trail(trail, 1_500)
+    assert verify(trail).verdict is Verdict.INTACT
+    code, lines, told = _run(trail)
+    assert (code, told) == (0, "")
+    notes = [json.loads(line) for line in lines]
+    records = trail_records(trail)
+    assert [note["at_us"] for note in notes if note["note"] == "delivered"] == [
+        record["at_us"] for record in records if record["kind"] == "delivered"
+    ]
+    published = [note for note in notes if note["note"] == "published"]
+    put = [record for record in records if record["kind"] == "put" and record.get("conversion") == "packet_to_header"]
+    released = [note for note in notes if note["note"] == "released"]
+    assert len(published) + len(released) == len(put)
+    first, record = published[0], next(each for each in put if each["qos"] < 2)
+    assert (first["client"], first["translation"]["topic"]) == (record["client"], record["topic"])
+    assert (first["header"], first["translation"]["header"]) == (record["input"], record["output"])
+
+
+def test_a_changed_line_of_a_batch_is_told(tmp_path: Path) -> None:
+    trail = tmp_path / "trail"
+    make_trail(trail, 1_500)
+    (path,) = trail.glob("*.jsonl")
+    first, *others = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join((first.replace(b'"until_us":1', b'"until_us":2'), *others)))
+    code, _, told = _run(trail)
+    assert code == 1
+    assert told.startswith(f"{path.name}, line 1: its bytes do not have its hash")
 
 
 def test_a_trail_that_changed_from_the_first_edition_is_read(signed: SignedTrail, chained: ChainedTrail) -> None:

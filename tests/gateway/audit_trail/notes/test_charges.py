@@ -4,15 +4,16 @@ import pytest
 
 from gateway.audit_trail.notes.charges import CHARGES, Payer, served_trail_bytes, trail_bytes
 from gateway.audit_trail.notes.notes import NoteKind, Passage, Service, Translation, pack_batch
-from gateway.audit_trail.records import Expander
 from mq_adapters.delivery_listener import TakenCommand
 from mq_adapters.embedded.unit_of_work import Note
+from spark_audit.record.batch_line import text_of
+from spark_audit.record.expansion import Expander
 from spark_audit.record.kinds import Kind
 from spark_audit.record.notes import NOTES
 
 GATEWAY, NOW_US = "0102030405060708090a0b0c", 1_800_000_000_000_000
 #: What the chain puts around each record: its number and two hashes.
-CHAIN_BYTES = 170
+CHAIN_BYTES = 149
 EXCHANGE = ("sensor-1234", 5, 99)
 PASSAGE = Passage(queue="ORDERS.FROM.SENSORS", queue_manager="QM1_2026-01-01_12.00.00", channel="TO.PARIS", batch=12)
 APPLICATION = ("app", "uid:1000 root", 12, "root", "ORDERS", 1234, b"\1" * 24, True, 100, b"\2" * 32)
@@ -20,7 +21,7 @@ APPLICATION = ("app", "uid:1000 root", 12, "root", "ORDERS", 1234, b"\1" * 24, T
 
 def records_bytes(note: Note) -> int:
     _, records = Expander(GATEWAY).expand(pack_batch(1, [note]))
-    return sum(len(record) + CHAIN_BYTES for record in records)
+    return sum(len(text_of(record)) + CHAIN_BYTES for record in records)
 
 
 def command(header_bytes: int) -> Note:

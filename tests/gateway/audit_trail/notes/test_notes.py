@@ -13,7 +13,8 @@ from spark_audit.record.header_contexts import HEADER_CONTEXTS
 from spark_audit.record.notes import BATCH_VERSION, NOTES, NoteKind
 
 #: Every kind of note, packed by version 0.1.0 before the table was there; the last batch is of a still earlier one.
-KEPT = [bytes.fromhex(line) for line in (Path(__file__).parents[1] / "kept/batches.hex").read_text().splitlines()]
+KEPT_FOLDER = Path(__file__).parents[3] / "spark_audit/record/kept"
+KEPT = [bytes.fromhex(line) for line in (KEPT_FOLDER / "batches.hex").read_text().splitlines()]
 CLASSES: dict[str, Callable[..., object]] = {
     "translation": Translation,
     "arrival": Arrival,

@@ -6,24 +6,25 @@ import pytest
 
 from gateway.audit_trail.notes.charges import CHARGES, Payer, trail_bytes
 from gateway.audit_trail.notes.notes import NoteKind, pack_batch
-from gateway.audit_trail.records import Expander
 from gateway.config.limit_row import LEAST_SHARES
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.addresses import network_of_peer
 from gateway.limits.budgets import Owner
 from mq_adapters.embedded.unit_of_work import Note
+from spark_audit.record.batch_line import text_of
+from spark_audit.record.expansion import Expander
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, publish_packet
 from tests.gateway.bridge.publish.test_held_letters import DEAD, full_queue, publish
 
 GATEWAY = "0102030405060708090a0b0c"
 #: What the chain puts around each record: its number and two hashes.
-CHAIN_BYTES = 170
+CHAIN_BYTES = 149
 NOT_OF_PUBLISHES = {NoteKind.SESSION, NoteKind.CONFIRMED, NoteKind.COPIED}
 
 
 def records_bytes(notes: list[Note]) -> int:
     _, records = Expander(GATEWAY).expand(pack_batch(1, notes))
-    return sum(len(record) + CHAIN_BYTES for record in records)
+    return sum(len(text_of(record)) + CHAIN_BYTES for record in records)
 
 
 @pytest.mark.parametrize("topic", [b"a", b"plant/7/line/3/pump/12/temperature", b"long/" * 100])

@@ -9,12 +9,14 @@ import orjson
 import ormsgpack
 import pytest
 
-from gateway.audit_trail.disclosure import Disclosure, InClear, UnderKey
+from gateway.audit_trail.disclosure import UnderKey
 from gateway.audit_trail.notes.notes import Arrival, NoteKind, Passage, Service, Translation, pack_batch
-from gateway.audit_trail.records import Chain, Expander, MalformedBatch
+from gateway.audit_trail.records import Chain
 from mq_adapters.delivery_listener import Delivery, TakenCommand
 from spark_audit.personal import PersonalKey
 from spark_audit.record import FIELDS, Kind
+from spark_audit.record.disclosure import Disclosure, InClear
+from spark_audit.record.expansion import Expander, MalformedBatch
 from spark_audit.record.header_contexts import TRANSLATION
 from spark_audit.record.notes import RECORD_FIELDS
 
@@ -416,9 +418,8 @@ def test_a_header_that_only_one_message_has_is_not_kept_in_memory(translation, t
     expander = Expander(GATEWAY)
     for context in (translation, published):
         expander.expand(pack_batch(7, [(NoteKind.PUBLISHED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 300, context)]))
-    assert [texts[0] for texts, _ in expander._known.values()] == [
-        ',"topic":"a/b","command":"Publish","queue":"SYSTEM.BROKER.DEFAULT.STREAM"'
-    ]
+    (kept,) = expander._known.values()
+    assert {"destination", "stream"}.isdisjoint(kept[1])
 
 
 def test_a_command_of_an_application_says_who_asked_for_what_and_how_it_ended(taken) -> None:
@@ -509,7 +510,7 @@ def test_a_header_context_of_an_earlier_version_is_read() -> None:
     note = [NoteKind.RELEASED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 300, 0]
     packed = ormsgpack.packb([1, 7, ormsgpack.packb([note]), [earlier]])
     _, (put,) = Expander(GATEWAY).expand(packed)
-    assert '"queue":"Q"' in put
+    assert put["queue"] == "Q"
     assert "destination" not in put
 
 

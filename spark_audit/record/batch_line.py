@@ -1,0 +1,202 @@
+"""A line of a whole batch: the notes of one commit as the gateway packed them. Its records are made when it is read.
+
+    version     2
+    sequence    that of its first record
+    batch       number of the batch
+    gateway     as in a record
+    kind        'batch'
+    at_us       time of its first record
+    until_us    time of its last one
+    records     how many it has
+    packed      the packed batch (notes.py) in base64
+    prev, hash  as in a record (line.py)
+
+Its records have sequences one after the other from the line's on. The first has the line's `prev`, the others the
+line's own hash in its place, and all have the line's hash as theirs. Each record has a line of its own instead where
+names are keyed, in a batch of more than 8 MiB or 20,000 records, and in trails of earlier versions.
+"""
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+import ormsgpack
+
+from spark_audit.record.expansion import Expander, MalformedBatch
+from spark_audit.record.header_contexts import HEADER_CONTEXTS
+from spark_audit.record.line import parsed_record
+from spark_audit.record.notes import BATCH_VERSION, FIELD_PLACES, NOTES
+
+BATCH_LINE_VERSION: Final = 2
+BATCH_KIND: Final = "batch"
+#: An auditor's memory holds the records of a line: some 2 KB each.
+LARGEST_PACKED_BYTES: Final = 8 * 1024 * 1024
+MOST_RECORDS: Final = 20_000
+_BEGINNING: Final = b'{"version":%d,' % BATCH_LINE_VERSION
+_GATEWAY: Final = re.compile("[0-9a-f]{24}")
+_NUMBERS: Final = ("sequence", "batch", "at_us", "until_us", "records")
+#: By the kind of a note: its fewest and its most items, its records, and the place of its header context (0: none).
+_SHAPES: Final = {
+    int(note.kind): (
+        2 + len(note.items),
+        2 + len(note.items) + len(note.optional),
+        len(note.records),
+        next((2 + place for place, name in enumerate(note.items) if name in HEADER_CONTEXTS), 0),
+    )
+    for note in NOTES
+}
+_CONTEXT_LENGTHS: Final = {
+    name: (1 + context.required, 1 + len(context.facts)) for name, context in HEADER_CONTEXTS.items()
+}
+_PLACES: Final = FIELD_PLACES.__getitem__
+_MOST_GATEWAYS: Final = 16
+_EXPANDERS: Final[dict[str, Expander]] = {}
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the line of a batch says of it: its number, records, and the times of the first and the last of them."""
+
+    batch: int
+    records: int
+    at_us: int
+    until_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Whose records a line has, and of which sequences, batch and times."""
+
+    gateway: str
+    batch: int
+    first_sequence: int
+    last_sequence: int
+    at_us: int
+    until_us: int
+
+    @property
+    def records(self) -> int:
+        return self.last_sequence - self.first_sequence + 1
+
+
+def summary_of(packed: bytes) -> Summary:
+    """Looks through a packed batch without expanding it. Raises MalformedBatch."""
+    try:
+        version, batch, packed_notes, contexts = ormsgpack.unpackb(packed)
+        if version != BATCH_VERSION:
+            raise MalformedBatch(f"the batch has version {version!r}, this program reads {BATCH_VERSION}")
+        for facts in contexts:
+            fewest, most = _CONTEXT_LENGTHS[facts[0]]
+            if not fewest <= len(facts) <= most:
+                raise MalformedBatch(f"a header context has {len(facts)} items")
+        notes = ormsgpack.unpackb(packed_notes)
+        records, at_us, until_us, count = 0, 0, 0, len(contexts)
+        for note in notes:
+            fewest, most, made, place = _SHAPES[note[0]]
+            if not fewest <= len(note) <= most:
+                raise MalformedBatch(f"a note has {len(note)} items")
+            if place and not 0 <= note[place] < count:
+                raise MalformedBatch(f"a note names header context {note[place]}, and there are {count}")
+            until_us = note[1]
+            if not records:
+                at_us = until_us
+            records += made
+        return Summary(int(batch), records, int(at_us), int(until_us))
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
+        raise MalformedBatch(f"the batch cannot be read ({type(error).__name__}: {error})") from error
+
+
+def text_of_batch(packed: bytes, summary: Summary, gateway: str, sequence: int, prev: str) -> bytes:
+    """The line of a batch up to its hash: what `,"hash":"..."}` follows, and what is hashed with a `}` behind it."""
+    return (
+        f'{{"version":{BATCH_LINE_VERSION},"sequence":{sequence},"batch":{summary.batch},"gateway":"{gateway}"'
+        f',"kind":"{BATCH_KIND}","at_us":{summary.at_us},"until_us":{summary.until_us},"records":{summary.records}'
+        f',"packed":"{base64.b64encode(packed).decode()}","prev":"{prev}"'
+    ).encode()
+
+
+def is_of_batch(line: bytes) -> bool:
+    """Whether a line is that of a whole batch, by its beginning."""
+    return line.startswith(_BEGINNING)
+
+
+def packed_batch(line: bytes) -> bytes:
+    """The packed batch in the line of one; b"" where there is none."""
+    begin = line.find(b'"packed":"') + 10
+    if not is_of_batch(line) or begin < 10:
+        return b""
+    try:
+        return base64.b64decode(line[begin : line.find(b'"', begin)])
+    except binascii.Error:
+        return b""
+
+
+def records_of(line: bytes) -> list[Record] | None:
+    """The records of a line; None if it has none, or they are not those that it says."""
+    record = parsed_record(line)
+    if record is None:
+        return None
+    return records_in(record) if record.get("version") == BATCH_LINE_VERSION else [record]
+
+
+def records_in(line: Record) -> list[Record] | None:
+    """The records of the parsed line of a batch; None where they are not those that it says."""
+    packed, gateway, prev, own = line.get("packed"), line.get("gateway"), line.get("prev"), line.get("hash")
+    numbers = [line.get(name) for name in _NUMBERS]
+    if (
+        line.get("kind") != BATCH_KIND
+        or type(packed) is not str
+        or type(gateway) is not str
+        or _GATEWAY.fullmatch(gateway) is None
+        or len(packed) > LARGEST_PACKED_BYTES // 3 * 4 + 4
+        or any(type(number) is not int for number in numbers)
+    ):
+        return None
+    try:
+        data = base64.b64decode(packed, validate=True)
+        batch, records = _expander(gateway).expand(data, int(line["sequence"]), MOST_RECORDS)
+    except (binascii.Error, ValueError, MalformedBatch):
+        return None
+    if not records:
+        return None
+    told = [line[name] for name in ("batch", "records", "at_us", "until_us")]
+    if told != [batch, len(records), records[0]["at_us"], records[-1]["at_us"]]:
+        return None
+    for record in records:
+        record["prev"] = record["hash"] = own
+    records[0]["prev"] = prev
+    return records
+
+
+def text_of(record: Record) -> bytes:
+    """A record as JSON text, its fields in the order of the table."""
+    return orjson.dumps({name: record[name] for name in sorted(record, key=_PLACES)})
+
+
+def span_of(line: bytes) -> Span | None:
+    """Whose records a line has, and which, without making them; None for what is no line of records."""
+    try:
+        record = orjson.loads(line)
+        gateway, batch, first, at_us = record["gateway"], record["batch"], record["sequence"], record.get("at_us", 0)
+        last, until_us = first, at_us
+        if record.get("version") == BATCH_LINE_VERSION:
+            last, until_us = first + record["records"] - 1, record["until_us"]
+        if type(gateway) is not str or any(type(each) is not int for each in (batch, first, last, at_us, until_us)):
+            return None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return Span(gateway, batch, first, last, at_us, until_us)
+
+
+def _expander(gateway: str) -> Expander:
+    found = _EXPANDERS.get(gateway)
+    if found is None:
+        if len(_EXPANDERS) >= _MOST_GATEWAYS:
+            _EXPANDERS.clear()
+        found = _EXPANDERS[gateway] = Expander(gateway)
+    return found
