@@ -58,10 +58,14 @@ def start_java() -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
         pytest.skip(why)
     begun: list[subprocess.Popen[str]] = []
 
-    def start(name: str, *given: str, folder: Path, options: Sequence[str] = ()) -> "subprocess.Popen[str]":
+    def start(
+        name: str, *given: str, folder: Path, options: Sequence[str] = (), stdin: Path | None = None
+    ) -> "subprocess.Popen[str]":
         path = os.pathsep.join((f"{BUILT}/classes", f"{BUILT}/jars/*"))
         command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *options, "-cp", path, name, *given]
-        begun.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder))
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        with (stdin or Path(os.devnull)).open() as lines:
+            begun.append(subprocess.Popen(command, stdin=lines, text=True, cwd=folder, **streams))
         return begun[-1]
 
     yield start

@@ -169,6 +169,7 @@ def test_reports_are_messages_of_jms(house: House, java: Java) -> None:
     ]
 
 
+@pytest.mark.proof
 def test_a_selector_among_very_many_messages_holds_nobody_up(
     house: House, java: Java, start_java: StartJava, tmp_path: Path, proof_scale: str
 ) -> None:
