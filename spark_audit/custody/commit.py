@@ -1,16 +1,34 @@
 """A commit of records, and what a record says by itself."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from spark_audit.custody.commands import FIELDS_READ, Command
+from spark_audit.custody.findings import Custody, Finding, message
 from spark_audit.record import KINDS, Kind
 from spark_audit.reperform.mqtt import PUBLISH
 
 Record = Mapping[str, Any]
 _NEEDED: Final = {row.kind.value: tuple(name for name in row.required if name in FIELDS_READ) for row in KINDS}
+#: Records of acts, and the control that is told of one that is there twice. Others are compared by sums.
+_TOLD_ONCE: Final = {
+    Kind.STARTED.value: Custody.SESSIONS,
+    Kind.SESSION.value: Custody.SESSIONS,
+    Kind.DELIVERED.value: Custody.DELIVERIES,
+    Kind.CONFIRMED.value: Custody.CONFIRMATIONS,
+    Kind.ANSWERED.value: Custody.CODES,
+    Kind.COMMANDED.value: Custody.COMMANDS,
+    Kind.REFUSED.value: Custody.COMMANDS,
+    Kind.OPERATED.value: Custody.QUEUES,
+}
+_SAID: Final = (
+    *("kind", "at_us", "client", "session_epoch", "message_id", "exchange", "event", "packet_type"),
+    *("packet_identifier", "topic", "listed", "command", "queue", "messages", "completion"),
+)
+#: How the MsgIds begin that a gateway gives.
+_OWN: Final = b"RFHB".hex()
 
 
 @dataclass(slots=True)
@@ -34,6 +52,26 @@ class Commit:
                 who = record["client"], record["session_epoch"]
                 commit.events.setdefault(who, set()).add(record["event"])
         return commit
+
+
+def told_twice(records: list[Record]) -> Iterator[Finding]:
+    """The records of a commit that say just what another one before them says, at the same microsecond.
+
+    An application chooses MsgIds, and may give one to two commands: these are not compared.
+    """
+    seen: set[tuple[Any, ...]] = set()
+    for record in records:
+        control = _TOLD_ONCE.get(record["kind"])
+        if control is None or record["at_us"] is None:
+            continue
+        message_id = record["message_id"]
+        if message_id is not None and not message_id.startswith(_OWN):
+            continue
+        said = tuple([record[name] for name in _SAID])
+        if said in seen:
+            detail = f"this record of kind {record['kind']} says just what another one of its commit says"
+            yield Finding(control, record["sequence"], message(message_id or "?"), detail)
+        seen.add(said)
 
 
 def is_complete(record: Record) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from spark_audit.custody.answers import Answers
 from spark_audit.custody.applications import Applications
 from spark_audit.custody.commands import CONTROL_QUEUE, MQRFH, PLAIN, Command, Lane, command_of, lane_of
-from spark_audit.custody.commit import Commit, is_complete, is_of_packet
+from spark_audit.custody.commit import Commit, is_complete, is_of_packet, told_twice
 from spark_audit.custody.confirmations import ACTS, Confirmations, ranges_of
 from spark_audit.custody.copies import Copies
 from spark_audit.custody.deliveries import Deliveries
@@ -139,6 +139,7 @@ class Replay:
         self._retained.begin(records[0]["at_us"] or 0)
         self._retained_copies.begin(records[0]["at_us"] or 0)
         self._begin(records)
+        yield from told_twice(records)
         for record in records:
             if record["sequence"] != self._sequence + 1:  # within the commit
                 self._lose()

@@ -1,7 +1,8 @@
 """Changes of a true trail by chance: a forger who knows the key, and tries whatever a trail allows.
 
 A change is of one record. It says what was done, to which kind of record and to which field, so that changes that no
-control finds can be gathered by what they have in common.
+control finds can be gathered by what they have in common. Left alone are times (`at_us`: nobody but the gateway says
+them) and the last two commits, behind which a trail may go on.
 """
 
 import base64
@@ -11,7 +12,9 @@ from typing import Any, Final, NamedTuple
 
 Record = dict[str, Any]
 #: What `sealed` gives each record anew, and what says only when it was written.
-_SEALED: Final = frozenset({"version", "sequence", "batch", "gateway", "kind", "prev", "hash"})
+_SEALED: Final = frozenset({"version", "sequence", "batch", "gateway", "kind", "prev", "hash", "at_us"})
+#: Commits at the end that stay as they are.
+_LAST: Final = 2
 #: How far a record is moved, in commits.
 _FAR: Final = 12
 _HEX: Final = "0123456789abcdef"
@@ -35,8 +38,9 @@ class Wrong(NamedTuple):
 
 def changed(records: list[Record], chance: random.Random) -> Wrong:
     """The trail with one change by chance."""
+    end = sum(each["batch"] <= records[-1]["batch"] - _LAST for each in records)
     while True:
-        place = chance.randrange(len(records))
+        place = chance.randrange(end)
         act = chance.choice(tuple(_ACTS))
         for sort, wrong in _ACTS[act](records, place, chance):
             if wrong != records:
@@ -60,7 +64,9 @@ def _moved(records: list[Record], place: int, chance: random.Random) -> _Made:
     others = [
         at
         for at, each in enumerate(records)
-        if 0 < abs(each["batch"] - record["batch"]) <= _FAR and each["kind"] != record["kind"]
+        if 0 < abs(each["batch"] - record["batch"]) <= _FAR
+        and each["kind"] != record["kind"]
+        and each["batch"] <= records[-1]["batch"] - _LAST
     ]
     if others:
         there = chance.choice(others)
