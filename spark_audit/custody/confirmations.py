@@ -45,7 +45,7 @@ class Connection:
 
     is_open: bool = True
     is_closed: bool = False
-    #: The first exchange that began on it; 0 before there is one.
+    #: The first exchange that records say to have begun on it; 0 before there is one.
     first: int = 0
     acted: int = 0
     confirmed: int = 0
@@ -120,6 +120,8 @@ class Confirmations:
         """A PUBLISH was accepted."""
         if record["qos"]:
             self._expect(record, _PUBREC if record["qos"] == EXACTLY_ONCE else _PUBACK)
+            connection = self._connections[record["client"], record["session_epoch"]]
+            connection.first = connection.first or record["exchange"]
 
     def release(self, record: Record) -> None:
         """A PUBLISH was put; one of QoS 2, because its PUBREL came."""
@@ -131,7 +133,6 @@ class Confirmations:
         connection = self._connections.setdefault(who, Connection())
         self._number += 1
         number, commit, sequence = self._number, record["batch"], record["sequence"]
-        connection.first = connection.first or record["exchange"] or 0
         due = Due(who, packet_type, record["exchange"], number, commit, sequence, connection)
         if due.key not in self._due:
             self._due[due.key] = due

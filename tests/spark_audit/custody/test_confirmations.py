@@ -148,6 +148,16 @@ def _confirmed_twice(qos: int = 1) -> Scene:
     return scene
 
 
+def _confirmed_behind_a_gap() -> Scene:
+    """An earlier exchange is released behind the gap, and so nobody knows which ones began before it."""
+    scene = connected("pump")
+    scene._sequence += 7
+    (put,) = scene.publish("pump", "plant/a", qos=2)
+    scene.commit(put | {"exchange": 1})
+    _confirmed(scene, 2)
+    return scene
+
+
 def _confirmed_unasked() -> Scene:
     scene = connected("pump")
     _accepted(scene, 1)
@@ -157,6 +167,7 @@ def _confirmed_unasked() -> Scene:
 
 
 TRUE: dict[str, Callable[[], Scene]] = {
+    "the PUBLISH of a PUBACK stands in a gap": _confirmed_behind_a_gap,
     "a PUBREC is sent again for a PUBLISH that is repeated": lambda: _confirmed_twice(2),
     "the connection is lost at once": _lost_at_once,
     "a filter is refused at MQTT 3.1": _refused_at_3_1,
