@@ -41,8 +41,8 @@ def changed(records: list[Record], chance: random.Random) -> Wrong:
     end = sum(each["batch"] <= records[-1]["batch"] - _LAST for each in records)
     while True:
         place = chance.randrange(end)
-        act = chance.choice(tuple(_ACTS))
-        for sort, wrong in _ACTS[act](records, place, chance):
+        act = chance.choice(tuple(ACTS))
+        for sort, wrong in ACTS[act](records, place, chance):
             if wrong != records:
                 return Wrong(sort, place, wrong)
 
@@ -105,7 +105,7 @@ def _bent(records: list[Record], place: int, chance: random.Random) -> _Made:
             yield Sort("bend", record["kind"], name), _with(records, place, record | {name: value})
 
 
-_ACTS: Final[Mapping[str, Callable[[list[Record], int, random.Random], _Made]]] = {
+ACTS: Final[Mapping[str, Callable[[list[Record], int, random.Random], _Made]]] = {
     "drop": _dropped,
     "double": _doubled,
     "move": _moved,
