@@ -94,7 +94,8 @@ def connect(binding: Binding, settings: ConnectionSettings) -> Any:
     except library.MQMIError as error:
         # After a warning the connection stands; 2002 means that it belongs to other code.
         if error.comp != MQCC_WARNING or error.reason == ReasonCode.MQRC_ALREADY_CONNECTED:
-            operation = f"connect to {settings.address}"
+            why = getattr(error, "why", "")  # IBM's library has a log of its own for that
+            operation = f"connect to {settings.address}{why and f': {why}'}"
             raise QueueManagerError(error.reason, operation, HINTS.get(error.reason, "")) from error
     del kept
     return queue_manager

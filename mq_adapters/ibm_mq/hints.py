@@ -31,5 +31,6 @@ HINTS: Final[Mapping[int, str]] = {
     ReasonCode.MQRC_HOST_NOT_AVAILABLE: _NETWORK,
     ReasonCode.MQRC_CHANNEL_CONFIG_ERROR: "set channel to a SVRCONN channel with the same TLS settings",
     ReasonCode.MQRC_UNKNOWN_CHANNEL_NAME: "define the channel: DEFINE CHANNEL(...) CHLTYPE(SVRCONN)",
+    ReasonCode.MQRC_PASSWORD_PROTECTION_ERROR: "set cipher: within TLS the password may go as it is",
     ReasonCode.MQRC_HCONN_ERROR: "use a connection only in the thread that made it, and until it is closed",
 }

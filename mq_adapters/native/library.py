@@ -47,10 +47,16 @@ _NATIVE: Final = ByteOrder.LITTLE_ENDIAN if sys.byteorder == "little" else ByteO
 
 
 class MQMIError(Exception):
-    """A call that failed, or took place with a warning. `message` and `original_length` are those of a get."""
+    """A call that failed, or took place with a warning. `message` and `original_length` are those of a get.
 
-    def __init__(self, comp: int, reason: int, message: bytes = b"", original_length: int = 0) -> None:
+    `why` says more than the reason code, where something does.
+    """
+
+    def __init__(
+        self, comp: int, reason: int, message: bytes = b"", original_length: int = 0, *, why: str = ""
+    ) -> None:
         super().__init__(f"MQI completion code {comp}, reason {reason}")
+        self.why = why
         self.comp = comp
         self.reason = reason
         self.message = message
@@ -122,7 +128,7 @@ class QueueManager:
         try:
             self._line = connected(destination)
         except Refusal as error:
-            raise MQMIError(MQCC_FAILED, error.reason_code) from error
+            raise MQMIError(MQCC_FAILED, error.reason_code, why=str(error)) from error
 
     def commit(self) -> None:
         """MQCMIT."""

@@ -113,7 +113,7 @@ def test_each_publish_of_qos_2_reaches_the_hub_once_and_in_order_through_kills_o
     )
     arrived = by_client(hub.payloads(QUEUE))
     assert {each.client: each.payloads for each in publishers} == arrived
-    assert {message.descriptor.user_identifier for message in hub.messages(QUEUE)} != {""}
+    assert "context not granted" not in spoke.log
     pair.check(tmp_path)
     forwarded = spoke.trail("forwarded")
     assert len({record["target_message_id"] for record in forwarded}) == len(forwarded) == scale.messages
