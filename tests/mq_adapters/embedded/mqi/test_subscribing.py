@@ -393,6 +393,18 @@ def test_publications_come_to_a_programs_own_queue(house: House, durable: SubOpt
     assert house.engine.queue("OWN").depth == 0
 
 
+def test_a_regsub_on_the_same_queue_gets_folder_psc(house: House) -> None:
+    house.mqsc("DEFINE SUB('registered') TOPICSTR('plant/#') DEST(OWN)")
+    program = house.connect(get=("OWN",), put=("OWN",))
+    handle = program.open_queue("OWN")
+    opened = program.subscribe("plant/#", SubOption.CREATE, destination=handle)
+    program.publish("plant/1", b"one")
+    found = {got.message.descriptor.correl_id: got.data for got in (program.get(handle), program.get(handle))}
+    own = found.pop(opened.subscription.correl_id)
+    (other,) = found.values()
+    assert (b"<mqps>" in own, b"<psc>" in own, b"<mqps>" in other, b"<psc>" in other) == (True, False, False, True)
+
+
 def test_what_is_not_durable_ends_with_the_queue_manager_too(house: House) -> None:
     program = house.connect(get=("OWN",), put=("OWN",))
     handle = program.open_queue("OWN")
