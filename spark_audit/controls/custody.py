@@ -7,12 +7,13 @@ the table `custody`. Each control tells the findings of its own name in it.
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from spark_audit.controls.control import Control, Rule, Severity, Tested
-from spark_audit.custody.commands import COLUMNS
+from spark_audit.custody.commands import COLUMNS, rows_of
 from spark_audit.custody.findings import Custody, Finding
 from spark_audit.custody.memory import Memory, replayed_from
 from spark_audit.custody.replay import replayed
@@ -42,7 +43,7 @@ def findings_of(
     With memories of earlier records, one by gateway, the next memory of each gateway stands among the findings.
     """
     found: list[dict[str, Any]] = []
-    for gateway, rows in groupby(_rows_of(batches), key=lambda row: row["gateway"]):
+    for gateway, rows in groupby(_rows_of(batches), key=itemgetter("gateway")):
         for each in replayed(rows) if memories is None else replayed_from(memories.get(gateway, Memory()), rows):
             found.append({"gateway": gateway} | _row_of(each))
             if len(found) >= _ROWS:
@@ -59,8 +60,10 @@ def _row_of(each: Finding | Memory) -> dict[str, Any]:
 
 def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     for batch in batches:
-        for values in zip(*(batch.column(name).to_pylist() for name in COLUMNS), strict=True):
-            yield dict(zip(COLUMNS, values, strict=True))
+        columns = {name: batch.column(name) for name in COLUMNS}
+        yield from rows_of(
+            {name: column.to_pylist() for name, column in columns.items() if column.null_count < len(column)}
+        )
 
 
 def replay(engine: "Engine", audit_input: "AuditInput") -> None:

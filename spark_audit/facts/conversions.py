@@ -6,6 +6,7 @@ no header carries. So what was right once is known again without it: on real tra
 
 import base64
 import binascii
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from spark_audit.facts.lines import Record
@@ -17,6 +18,10 @@ from spark_audit.reperform.own_bytes import COMPARED, differences_from_bytes
 from spark_audit.reperform.performance import reperform
 from spark_audit.reperform.rules import broken_rules
 
+#: All that a conversion is judged by.
+Key = tuple[Any, ...]
+#: The values of a field, one for each record.
+Values = Sequence[Any]
 #: Conversions that a reader remembers.
 _REMEMBERED: Final = 20_000
 _TEXTS: Final = (
@@ -48,7 +53,7 @@ _LISTS: Final = ("topic_filters", "dropped_fields")
 _IDENTIFIER: Final = "packet_identifier"
 _ASKED: Final = (*_TEXTS, *_NUMBERS, "is_retained", *[name for name in COMPARED if name != _IDENTIFIER])
 #: Commands that may make the CorrelId a part of a client's identity.
-_WITH_IDENTITY: Final = ("RegSub", "ReqUpdate", "DeregSub")
+_WITH_IDENTITY: Final = frozenset(("RegSub", "ReqUpdate", "DeregSub"))
 WITHOUT_KEY: Final = "the headers are encrypted: name the key with --personal-key"
 _CLOSED: Final = (
     "the headers are encrypted: with another key, or with this one and changed, or they do not hold a name of which the"
@@ -78,14 +83,22 @@ class Conversions:
 
     def __init__(self, *, has_key: bool) -> None:
         self._closed = _CLOSED if has_key else WITHOUT_KEY
-        self._right: dict[tuple[Any, ...], Performed] = {}
+        self._right: dict[Key, Performed] = {}
 
-    def again(self, record: Record) -> Performed:
-        """The judgement of a record's conversion. What a hostile record does to a reader is no error of the audit's."""
+    def known(self, key: Key) -> Performed | None:
+        """The judgement of a conversion that was right before, by its key."""
+        return self._right.get(key)
+
+    def again(self, record: Record, key: Key | None = None) -> Performed:
+        """The judgement of a record's conversion. What a hostile record does to a reader is no error of the audit's.
+
+        `key` is its key, where that is there already.
+        """
         if is_sealed(record.get("input")) or is_sealed(record.get("output")):
             return _not_performed(self._closed)
         try:
-            key = _key(record)
+            if key is None:
+                key = _key(record)
             if (known := self._right.get(key)) is not None:
                 return known
             facts = Facts(**_values(record))
@@ -140,12 +153,59 @@ def _values(record: Record) -> dict[str, Any]:
     values["topic_filters"] = tuple(map(str, get("topic_filters") or ()))
     values["is_retained"] = bool(get("is_retained"))
     values["dropped_fields"] = tuple((str(name), str(reason)) for name, reason in get("dropped_fields") or ())
-    values["input"] = base64.b64decode(get("input") or "", validate=True)
-    values["output"] = base64.b64decode(get("output") or "", validate=True)
+    values["input"] = decoded(get("input") or "")
+    values["output"] = decoded(get("output") or "")
     return values
 
 
-def _key(record: Record) -> tuple[Any, ...]:
+def decoded(text: str) -> bytes:
+    """The bytes for which base64 stands. Raises ValueError (binascii.Error is one)."""
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:  # stricter than what a record is held against; this is the slower way
+        return base64.b64decode(text, validate=True)
+
+
+def keys_of(there: Mapping[str, Values]) -> list[Key] | None:
+    """The keys of records that have the same fields, whose values these are: column by column.
+
+    They tell at least what `_key` tells. None where each record is to be looked at by itself.
+    """
+    conversions = there["conversion"]
+    kind, number = conversions[0], len(conversions)
+    if conversions.count(kind) < number:
+        return None
+    written, made, identifiers = [there.get(name, (None,) * number) for name in ("input", "output", _IDENTIFIER)]
+    try:
+        if kind == ConversionKind.PACKET_TO_HEADER:
+            written, identifiers = _without_identifiers(written, identifiers)
+        elif kind == ConversionKind.HEADER_TO_PACKET:
+            made, identifiers = _without_identifiers(made, identifiers)
+    except ValueError:  # no base64
+        return None
+    asked = _asked_of(there)
+    columns = [there[name] for name in asked]
+    lists = [[repr(each) for each in there[name]] for name in _LISTS if name in there]
+    return list(zip((asked,) * number, *columns, *lists, identifiers, written, made, strict=True))
+
+
+def _asked_of(there: Mapping[str, Values]) -> tuple[str, ...]:
+    """The fields that are looked at as they are."""
+    asked = [name for name in _ASKED if name in there]
+    if "destination" in there:
+        asked += [name for name in ("client", "exchange") if name in there]
+    if "correlation_id" in there and "command" in there and not _WITH_IDENTITY.isdisjoint(there["command"]):
+        asked.append("correlation_id")
+    return tuple(asked)
+
+
+def _without_identifiers(packets: Values, told: Values) -> tuple[Values, Values]:
+    """The same for many. Raises ValueError."""
+    without = [without_identifier(decoded(packet or ""), each) for packet, each in zip(packets, told, strict=True)]
+    return [packet for packet, _ in without], [each for _, each in without]
+
+
+def _key(record: Record) -> Key:
     """Everything that is looked at, with the packet identifier of a PUBLISH made one if record and bytes agree on it.
 
     Raises binascii.Error.
@@ -160,9 +220,9 @@ def _key(record: Record) -> tuple[Any, ...]:
         told.append(get("correlation_id"))
     identifier = get(_IDENTIFIER)
     if conversion == ConversionKind.PACKET_TO_HEADER:
-        return (*told, *without_identifier(base64.b64decode(written, validate=True), identifier), made)
+        return (*told, *without_identifier(decoded(written), identifier), made)
     if conversion == ConversionKind.HEADER_TO_PACKET:
-        return (*told, written, *without_identifier(base64.b64decode(made, validate=True), identifier))
+        return (*told, written, *without_identifier(decoded(made), identifier))
     return (*told, identifier, written, made)
 
 

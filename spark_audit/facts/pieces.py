@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 import pyarrow.parquet as pq
 
-from spark_audit.facts.lines import Line, hash_of, parsed, shown
+from spark_audit.facts.lines import Line, lines_of
 from spark_audit.location import Location, LocationFailed
 from spark_audit.record import FIELDS
 from spark_audit.remote_location import RemoteLocation
@@ -23,8 +23,6 @@ from spark_audit.verify.source import BLOCK_BYTES, LONGEST_LINE_BYTES
 #: Large enough to pay for a task, small enough to spread a segment of 64 MiB over two.
 PIECE_BYTES: Final = 32 * 1024 * 1024
 _ROWS: Final = 2_000
-#: What a record takes of memory, at least.
-_LEAST_BYTES: Final = 800
 _FIELD_NAMES: Final = tuple(field.name for field in FIELDS)
 _PLACED: Final = ("trail", "segment", "block", "place", "is_record", "actual_hash", "line")
 #: Files of an earlier version have no numbers of lines: there each record was a line.
@@ -50,17 +48,7 @@ class SegmentPiece:
 
     def lines(self) -> Iterator[Line]:
         """See Piece."""
-        trail, segment, start, place = self.trail, self.path.name, self.start, 0
-        for number, data in enumerate(self._raw()):
-            records, actual_hash = parsed(data), hash_of(data)
-            if records is None:
-                yield Line(trail, segment, start, place, number, None, actual_hash, shown(data), len(data))
-                place += 1
-                continue
-            size_bytes = max(len(data) // len(records), _LEAST_BYTES)
-            for record in records:
-                yield Line(trail, segment, start, place, number, record, actual_hash, None, size_bytes)
-                place += 1
+        return lines_of(self._raw(), self.trail, self.path.name, self.start)
 
     def last_line(self) -> bytes:
         """The bytes of the last line, b"" if there is none. Raises OSError."""

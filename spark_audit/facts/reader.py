@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from spark_audit.decrypted_headers import in_clear
-from spark_audit.facts.conversions import Conversions, Performed, printable, size_of
+from spark_audit.facts.conversions import Conversions, Key, Performed, keys_of, printable, size_of
 from spark_audit.facts.lines import Line, Record
 from spark_audit.facts.reading import Reading
 from spark_audit.facts.record_columns import Assembly, Fields, RecordColumns
@@ -42,6 +42,7 @@ CONTROLS_OF_STATUS: Final = {
 #: Far more than any clock says, and near enough that the difference of two of them is a number.
 _LATEST_US: Final = 2**62
 _CONFIRMED: Final = str(Kind.CONFIRMED)
+_MATCH: Final = str(Status.MATCH)
 _NAMES: Final = tuple([row.name for row in FIELDS])
 _PLACE: Final = ("trail", "segment", "block", "place", "line_number")
 _OF_BATCH: Final = (*_PLACE, "at_us", "is_counted")
@@ -60,7 +61,7 @@ class _Taken:
         self.times_us: list[int | None] = []
         self.are_counted: list[bool] = []
         #: Places of the records of one kind with the same fields.
-        self.groups: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+        self.groups: dict[tuple[str, int], list[int]] = {}
         #: Rows of findings and evidence, with the place of their record.
         self.found: list[tuple[int, _Row]] = []
         self.evidence: list[tuple[int, _Row]] = []
@@ -133,7 +134,7 @@ class FactReader:
         taken.runs.append(self._runs.take(line, record, at_us, is_counted=is_counted))
         taken.times_us.append(at_us)
         taken.are_counted.append(is_counted)
-        key = kind, tuple(record)
+        key = kind, id(line.names)
         places = taken.groups.get(key)
         if places is None:
             taken.groups[key] = [place]
@@ -184,8 +185,11 @@ class FactReader:
         arrays = assembly.columns(_OF_RECORDS)
         types = TABLES["records"]
         lines = taken.lines
-        for at, name in enumerate(_PLACE):
-            arrays[name] = pa.array([line[at] for line in lines], types[name])
+        arrays["trail"] = pa.array([line.trail for line in lines], types["trail"])
+        arrays["segment"] = pa.array([line.segment for line in lines], types["segment"])
+        arrays["block"] = pa.array([line.block for line in lines], types["block"])
+        arrays["place"] = pa.array([line.place for line in lines], types["place"])
+        arrays["line_number"] = pa.array([line.line_number for line in lines], types["line_number"])
         arrays["at_us"] = pa.array(taken.times_us, types["at_us"])
         arrays["is_counted"] = pa.array(taken.are_counted, types["is_counted"])
         return pa.RecordBatch.from_arrays([arrays[name] for name in types], schema=_SCHEMAS["records"])
@@ -211,24 +215,30 @@ class FactReader:
         statuses: list[str | None] = []
         same_bytes: list[bool | None] = []
         conversions = fields.there["conversion"]
-        for place, record, conversion in zip(places, fields.records, conversions, strict=True):
+        keys: Sequence[Key | None] = keys_of(fields.there) or (None,) * fields.number
+        for place, record, conversion, key in zip(places, fields.records, conversions, keys, strict=True):
             if conversion is None or not taken.are_counted[place]:
                 statuses.append(None)
                 same_bytes.append(None)
                 continue
-            performed = self._perform(taken, place, record)
+            known = None if key is None else self._conversions.known(key)
+            if known is not None:
+                statuses.append(_MATCH)
+                same_bytes.append(known.comparison.same_bytes)
+                continue
+            performed = self._perform(taken, place, record, key)
             statuses.append(performed.comparison.status.value)
             same_bytes.append(performed.comparison.same_bytes)
         return statuses, same_bytes
 
-    def _perform(self, taken: _Taken, place: int, record: Record) -> Performed:
+    def _perform(self, taken: _Taken, place: int, record: Record, key: Key | None) -> Performed:
         clear = record
         if is_sealed(record.get("input")) or is_sealed(record.get("output")):
             if self._key is not None:
-                clear = {**record, **in_clear({name: record.get(name) for name in _NAMES}, self._key)}
+                clear, key = {**record, **in_clear({name: record.get(name) for name in _NAMES}, self._key)}, None
             else:
                 taken.runs[place].sealed += 1
-        performed = self._conversions.again(clear)
+        performed = self._conversions.again(clear, key)
         if not performed.is_right:
             _show(taken, place, clear, performed)
             comparison = performed.comparison

@@ -20,8 +20,10 @@ Values = Sequence[Any]
 #: Multiplied by different lengths, any odd number gives different numbers of 63 bits.
 _ODD: Final = 0x5851F42D4C957F2D
 _LARGEST: Final = 2**63 - 1
-#: Numbers, and topics, that are remembered with the values for which they stand.
+#: Numbers, those of payloads, and topics that are remembered with the values for which they stand. The records of a
+#: payload stand near each other.
 _NUMBERS_KEPT: Final = 50_000
+_PAYLOADS_KEPT: Final = 10_000
 _TOPICS_KEPT: Final = 5_000
 _ENDS: Final = frozenset(map(str, (Kind.DELIVERED, Kind.DROPPED, Kind.DEAD_LETTERED)))
 _SENT: Final = frozenset(map(str, (Kind.DELIVERED, Kind.ACKNOWLEDGED)))
@@ -56,10 +58,11 @@ class RecordColumns:
     """Makes columns; remembers numbers and topics from one batch to the next."""
 
     def __init__(self, salt: bytes, scope: PolicyScope) -> None:
-        self._salt = salt
+        self._keyed = hashlib.blake2b(digest_size=8, key=salt)
         self._scope = scope
         self._topics: dict[str, bool] = {}
         self._numbers: dict[Any, int] = {}
+        self._payloads: dict[str, int] = {}
 
     def of(self, fields: Fields) -> dict[str, Values]:
         """The columns that come from fields. One that is missing has no value."""
@@ -80,8 +83,7 @@ class RecordColumns:
         found: dict[str, Values] = {}
         sums = there.get("payload_sha256")
         if sums is not None:
-            number = self._number
-            numbers = [None if each is None else number(each) for each in sums]
+            numbers = [None if each is None else self._of_payload(each) for each in sums]
             found["payload_sum"] = numbers
             found["payload"] = [
                 None if each is None else (each + _ODD * (0 if size is None else size + 1)) & _LARGEST
@@ -142,8 +144,18 @@ class RecordColumns:
 
     def _number(self, text: str) -> int:
         """A number that stands for a text within this audit."""
-        digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=8, key=self._salt).digest()
-        return int.from_bytes(digest, "big") >> 1
+        digest = self._keyed.copy()  # in less time than a new one
+        digest.update(text.encode(errors="replace"))
+        return int.from_bytes(digest.digest(), "big") >> 1
+
+    def _of_payload(self, digest: str) -> int:
+        """A number that stands for the SHA-256 of a payload."""
+        number = self._payloads.get(digest)
+        if number is None:
+            if len(self._payloads) >= _PAYLOADS_KEPT:
+                self._payloads.clear()
+            number = self._payloads[digest] = self._number(digest)
+        return number
 
     def _asks_for(self, topic: str) -> bool:
         asked = self._topics.get(topic)
@@ -176,15 +188,25 @@ class Assembly:
         """Columns of all rows, in the order of their places."""
         number = len(self._places)
         order = pa.array(sorted(range(number), key=self._places.__getitem__))
+        orders: dict[tuple[bool, ...], pa.Array] = {}
         found: dict[str, pa.Array] = {}
         for name in names:
             kind = _TYPES[name]
-            if not any(name in columns for _, columns in self._parts):
+            are_there = tuple([name in columns for _, columns in self._parts])
+            parts = [pa.array(columns[name], kind) for _, columns in self._parts if name in columns]
+            if not parts:
                 found[name] = pa.nulls(number, kind)
                 continue
-            parts = [
-                pa.array(columns[name], kind) if name in columns else pa.nulls(size, kind)
-                for size, columns in self._parts
-            ]
-            found[name] = pa.concat_arrays(parts).take(order) if len(parts) > 1 else parts[0]
+            if are_there not in orders:
+                orders[are_there] = self._order_among(are_there).take(order)
+            found[name] = pa.concat_arrays(parts).take(orders[are_there])
         return found
+
+    def _order_among(self, are_there: Sequence[bool]) -> pa.Array:
+        """For each row, as they were added, its number among those of some groups; null for one of another group."""
+        number = 0
+        numbers: list[int | None] = []
+        for (size, _), is_there in zip(self._parts, are_there, strict=True):
+            numbers += range(number, number + size) if is_there else [None] * size
+            number += size if is_there else 0
+        return pa.array(numbers, pa.int64())

@@ -12,7 +12,14 @@ of values and the reference of the record format read them. Nothing here needs S
 
 from spark_audit.record.fields import FIELDS, ConversionKind, Field, Form, HashedBy, LoginProof, StreamRules
 from spark_audit.record.kinds import EVENTS, KINDS, Kind, RecordKind
-from spark_audit.record.line import HASH_SUFFIX_BYTES, RECORD_VERSION, ZERO_HASH, line_hashes, parsed_record
+from spark_audit.record.line import (
+    HASH_SUFFIX_BYTES,
+    RECORD_VERSION,
+    ZERO_HASH,
+    hash_of_body,
+    line_hashes,
+    parsed_record,
+)
 
 __all__ = [
     "EVENTS",
@@ -29,6 +36,7 @@ __all__ = [
     "LoginProof",
     "RecordKind",
     "StreamRules",
+    "hash_of_body",
     "line_hashes",
     "parsed_record",
 ]

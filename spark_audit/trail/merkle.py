@@ -14,16 +14,22 @@ from typing import Final
 HASH_BYTES: Final = 32
 _LEAF: Final = b"\x00"
 _NODE: Final = b"\x01"
+#: What every hash begins with: a copy takes less time than a new one.
+_BEGUN_LEAF, _BEGUN_NODE = hashlib.sha256(_LEAF), hashlib.sha256(_NODE)
 
 
 def leaf_hash(leaf: bytes) -> bytes:
     """The hash of one leaf."""
-    return hashlib.sha256(_LEAF + leaf).digest()
+    begun = _BEGUN_LEAF.copy()
+    begun.update(leaf)
+    return begun.digest()
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
     """The hash of two hashes side by side."""
-    return hashlib.sha256(_NODE + left + right).digest()
+    begun = _BEGUN_NODE.copy()
+    begun.update(left + right)
+    return begun.digest()
 
 
 class MerkleTree:
@@ -38,10 +44,10 @@ class MerkleTree:
 
     def add(self, leaf: bytes) -> None:
         """Adds a leaf at the end."""
-        sha256, peaks = hashlib.sha256, self._peaks
-        node, size = sha256(_LEAF + leaf).digest(), self.size
+        peaks, size = self._peaks, self.size
+        node = leaf_hash(leaf)
         while size & 1:
-            node = sha256(_NODE + peaks.pop() + node).digest()
+            node = node_hash(peaks.pop(), node)
             size >>= 1
         peaks.append(node)
         self.size += 1
