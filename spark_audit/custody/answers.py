@@ -15,7 +15,7 @@ answers about targets, which may come later, only the table of codes. Sources: M
 import json
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -300,7 +300,7 @@ class Answers:
             detail = f"a copy of exchange {exchange}, and its PUBREC said that nobody subscribes"
             yield Finding(Custody.CODES, copy["sequence"], message(copy["message_id"]), detail)
 
-    def confirm(self, record: Record, ranges: Iterator[tuple[int, int]]) -> Iterator[Finding]:
+    def confirm(self, record: Record, ranges: Iterable[tuple[int, int]]) -> Iterator[Finding]:
         """Acknowledgements were sent."""
         who, packet_type, told = _who(record), record["packet_type"], record["codes"]
         name = _NAMES.get(packet_type, "?")

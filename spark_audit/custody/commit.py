@@ -11,6 +11,7 @@ from spark_audit.record import KINDS, Kind
 from spark_audit.reperform.mqtt import PUBLISH
 
 Record = Mapping[str, Any]
+_REFUSED, _SESSION, _STOCK = map(str, (Kind.REFUSED, Kind.SESSION, Kind.STOCK))
 _NEEDED: Final = {row.kind.value: tuple(name for name in row.required if name in FIELDS_READ) for row in KINDS}
 #: Records of acts, and the control that is told of one that is there twice. Others are compared by sums.
 _TOLD_ONCE: Final = {
@@ -44,11 +45,12 @@ class Commit:
     def of(cls, records: list[Record]) -> "Commit":
         commit = cls(records[0]["batch"], {}, {}, has_stock=False)
         for record in records:
-            if record["kind"] == Kind.REFUSED and record["message_id"]:
+            kind = record["kind"]
+            if kind == _REFUSED and record["message_id"]:
                 commit.refused[record["message_id"]] = record["reason_code"] or 0
-            elif record["kind"] == Kind.STOCK:
+            elif kind == _STOCK:
                 commit.has_stock = True
-            elif record["kind"] == Kind.SESSION:
+            elif kind == _SESSION:
                 who = record["client"], record["session_epoch"]
                 commit.events.setdefault(who, set()).add(record["event"])
         return commit
@@ -76,7 +78,7 @@ def told_twice(records: list[Record]) -> Iterator[Finding]:
 
 def is_complete(record: Record) -> bool:
     """Whether a record has all fields of its kind. If not, another control reports it."""
-    return all(record[name] is not None for name in _NEEDED.get(record["kind"], ()))
+    return None not in [record[name] for name in _NEEDED.get(record["kind"], ())]
 
 
 def is_of_packet(record: Record) -> bool:

@@ -12,12 +12,13 @@ QoS 1 begins an exchange. PUBREC and PUBCOMP come again if the client repeats it
 Source: MQTT 3.1.1 sections 4.3 and 4.6; spark_audit/record/kinds.py.
 """
 
-import json
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+import orjson
 
 from spark_audit.custody.findings import Custody, Finding, session
 from spark_audit.record import Kind
@@ -29,11 +30,13 @@ _Who = tuple[Any, Any]
 _NAMES: Final = {4: "PUBACK", 5: "PUBREC", 7: "PUBCOMP"}
 _PUBACK, _PUBREC, _PUBCOMP = _NAMES
 #: Records of acts of a client, which it can do only while it is connected.
-ACTS: Final = frozenset({Kind.ACCEPTED, Kind.ACKNOWLEDGED, Kind.REPEATED})
+ACTS: Final = frozenset(map(str, (Kind.ACCEPTED, Kind.ACKNOWLEDGED, Kind.REPEATED)))
 #: Acts that are noted so many commits later were done after the commit.
 _LATER_COMMITS: Final = 2
 #: Notes come several times a second, so no more exchanges can wait for theirs.
 _MOST_WAITING: Final = 1_000_000
+#: First and last exchange of a range.
+_ENDS: Final = 2
 
 
 @dataclass(slots=True, eq=False)
@@ -139,10 +142,10 @@ class Confirmations:
             insort(self._exchanges.setdefault((who, packet_type), []), due.exchange)
             self._in_order.append(due)
 
-    def confirm(self, record: Record) -> Iterator[Finding]:
-        """Acknowledgements were sent."""
+    def confirm(self, record: Record, ranges: Iterable[tuple[int, int]]) -> Iterator[Finding]:
+        """Acknowledgements were sent, of ranges of exchanges."""
         who, undue = (record["client"], record["session_epoch"]), 0
-        for first, last in ranges_of(record["listed"]):
+        for first, last in ranges:
             there = self._within(who, record["packet_type"], first, last)
             if not there and not undue and record["packet_type"] == _PUBACK and self._is_known(who, first):
                 undue = first
@@ -205,6 +208,8 @@ class Confirmations:
 
 def ranges_of(listed: str | None) -> Iterator[tuple[int, int]]:
     """The ranges of a record. Another control reports a malformed range."""
-    for pair in json.loads(listed or "[]"):
-        if isinstance(pair, list) and len(pair) == len(("first", "last")) and all(isinstance(n, int) for n in pair):
-            yield pair[0], pair[1]
+    for pair in orjson.loads(listed or "[]"):
+        if isinstance(pair, list) and len(pair) == _ENDS:
+            first, last = pair
+            if isinstance(first, int) and isinstance(last, int):
+                yield first, last

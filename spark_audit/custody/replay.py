@@ -10,6 +10,7 @@ and in the trail of an earlier version, the replay judges only sessions and mess
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 from spark_audit.custody.answers import Answers
@@ -41,6 +42,7 @@ Record = Mapping[str, Any]
 _TOO_MANY_COPIES: Final = 2056
 #: Kinds of records in the first commit of a whole trail.
 _FIRST_KINDS: Final = frozenset({Kind.STARTED, Kind.STOCK})
+_PUT, _STOCK = map(str, (Kind.PUT, Kind.STOCK))
 _SUBSCRIPTIONS: Final = " SUB"
 _TOPIC_STRINGS: Final = "TOPICSTR"
 
@@ -48,7 +50,7 @@ _TOPIC_STRINGS: Final = "TOPICSTR"
 def replayed(records: Iterable[Record]) -> Iterator[Finding]:
     """What is wrong with the records of one gateway, as rows (commands.py) in the order of their sequence."""
     replay = Replay()
-    for _, commit in groupby(records, key=lambda record: record["batch"]):
+    for _, commit in groupby(records, key=itemgetter("batch")):
         yield from replay.take(list(commit))
     yield from replay.end()
 
@@ -99,7 +101,7 @@ class Replay:
         #: Findings that hold if the commit is whole.
         self._doubted: list[Finding] = []
         self._last_put: dict[str, str] = {}
-        self._takes: dict[str, Callable[[Record], Iterable[Finding] | None]] = {
+        takes: dict[str, Callable[[Record], Iterable[Finding] | None]] = {
             Kind.PUT: self._put,
             Kind.ACCEPTED: self._confirmations.accept,
             Kind.CONFIRMED: self._confirmed,
@@ -120,12 +122,13 @@ class Replay:
             Kind.RECEIVED: self._deliveries.received,
             Kind.REDRIVEN: self._redriven,
             Kind.OPERATED: self._operated,
-            Kind.RESTORED: self._restored,
+            Kind.RESTORED: lambda _record: self._lose(),
             Kind.STOCK: self._stock_taken,
             Kind.MQPUT: self._put_by_application,
             Kind.MQGET: self._got,
             Kind.INVENTORY: self._inventory.take,
         }
+        self._takes = {str(kind): take for kind, take in takes.items()}
 
     def take(self, records: list[Record]) -> Iterator[Finding]:
         """Takes the records of one commit. Missing records are reported when the next begins: the trail may end."""
@@ -144,7 +147,7 @@ class Replay:
             if record["sequence"] != self._sequence + 1:  # within the commit
                 self._lose()
             self._sequence = record["sequence"]
-            if self._stock.is_under_way and record["kind"] != Kind.STOCK:
+            if self._stock.is_under_way and record["kind"] != _STOCK:
                 yield from self._stock.judged(self._lanes, self._queues)
             if not is_complete(record):
                 continue
@@ -205,8 +208,7 @@ class Replay:
     def _acted(self, record: Record) -> Iterator[Finding]:
         """Whether a client that did something, or was sent something, was there."""
         client = record["client"]
-        is_put = record["kind"] == Kind.PUT
-        if client is None or (is_put and (not is_of_packet(record) or self._is_of_group(record))):
+        if client is None or (record["kind"] == _PUT and (not is_of_packet(record) or self._is_of_group(record))):
             return
         if wrong := self._sessions.wrong_act(record):
             what = f"{record['kind']}, and {wrong}"
@@ -445,8 +447,9 @@ class Replay:
         return self._answers.answer(record)
 
     def _confirmed(self, record: Record) -> Iterator[Finding]:
-        yield from self._confirmations.confirm(record)
-        yield from self._answers.confirm(record, ranges_of(record["listed"]))
+        ranges = list(ranges_of(record["listed"]))
+        yield from self._confirmations.confirm(record, ranges)
+        yield from self._answers.confirm(record, ranges)
 
     # -- the gateway itself --------------------------------------------------------------------------------------------
 
@@ -479,9 +482,6 @@ class Replay:
             self._copies.doubt_all()
         if _TOPIC_STRINGS in command:
             self._retained.doubt()
-
-    def _restored(self, _record: Record) -> None:
-        self._lose()
 
     def _stock_taken(self, record: Record) -> None:
         self._copies.tells_all = True

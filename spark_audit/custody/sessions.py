@@ -23,6 +23,9 @@ from spark_audit.reperform.mqtt import EXACTLY_ONCE, FIRST_LEVEL_WITH_PROPERTIES
 _CONNECTS: Final = frozenset({"opened", "resumed"})
 _PARTS: Final = frozenset({"taken_over", "disconnected", "lost"})
 _ENDED: Final = "ended"
+_PUT: Final = str(Kind.PUT)
+#: Kinds of records of packets that came or went on a client's connection.
+_ON_CONNECTION: Final = frozenset(map(str, (Kind.ACCEPTED, Kind.DELIVERED, Kind.ACKNOWLEDGED, Kind.REPEATED)))
 #: Packets that a client sends on its connection: PUBLISH, SUBSCRIBE, UNSUBSCRIBE.
 _OF_CONNECTION: Final = frozenset({3, 8, 10})
 #: With one of these in the same commit a will is due.
@@ -141,7 +144,7 @@ def _wrong_level(record: Mapping[str, Any], level: int | None) -> str:
 
     A PUBLISH of QoS 2 may have come on an earlier connection than the PUBREL for which it is put.
     """
-    is_put = record["kind"] == Kind.PUT
+    is_put = record["kind"] == _PUT
     if level is None or record["packet_type"] != PUBLISH or (is_put and record["qos"] == EXACTLY_ONCE):
         return ""
     told, wanted = record["protocol_level"], level if level >= FIRST_LEVEL_WITH_PROPERTIES else None
@@ -156,6 +159,6 @@ def is_on_connection(record: Mapping[str, Any]) -> bool:
     A QoS 2 message is put when PUBREL comes, on the connection too.
     """
     kind = record["kind"]
-    if kind in (Kind.ACCEPTED, Kind.DELIVERED, Kind.ACKNOWLEDGED, Kind.REPEATED):
+    if kind in _ON_CONNECTION:
         return True
-    return kind == Kind.PUT and record["direction"] == "in" and record["packet_type"] in _OF_CONNECTION
+    return kind == _PUT and record["direction"] == "in" and record["packet_type"] in _OF_CONNECTION

@@ -1,6 +1,5 @@
 """An acknowledgement that was due and has no record is found; one that may never have been sent is not."""
 
-import json
 from collections.abc import Callable
 
 import pytest
@@ -214,10 +213,10 @@ def test_long_ranges_that_confirm_nothing_cost_little_however_much_is_due() -> N
     confirmations = Confirmations()
     for exchange in range(1, many + 1):
         confirmations.accept(who | {"qos": 1, "exchange": exchange, "batch": exchange, "sequence": exchange})
-    ranges = json.dumps([[many + 1, 2 * many]] * many + [[1, many]])
-    assert len(list(confirmations.confirm(who | {"packet_type": 4, "listed": ranges, "sequence": 7}))) == 1
+    ranges = [(many + 1, 2 * many)] * many + [(1, many)]
+    assert len(list(confirmations.confirm(who | {"packet_type": 4, "sequence": 7}, ranges))) == 1
     assert list(confirmations.judged()) == []
     confirmations.accept(who | {"qos": 1, "exchange": 1, "batch": many + 1, "sequence": many + 1})
     confirmations.accept(who | {"qos": 1, "exchange": 2, "batch": many + 2, "sequence": many + 2})
-    list(confirmations.confirm(who | {"packet_type": 4, "listed": "[[2, 2]]", "sequence": 8}))
+    list(confirmations.confirm(who | {"packet_type": 4, "sequence": 8}, [(2, 2)]))
     assert [each.sequence for each in confirmations.judged()] == [many + 1], "nothing of before is due any more"
