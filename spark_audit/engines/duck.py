@@ -20,6 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from spark_audit.engines.engine import Columns, MakeTable, Row, write_partitioned
+from spark_audit.engines.files_in_order import files_in_order
 from spark_audit.facts.files import ARROW, write_arrow
 from spark_audit.facts.pieces import Piece
 from spark_audit.facts.reading import Reading
@@ -32,6 +33,9 @@ _UNITS: Final = {"k": 1_000, "m": 1_000**2, "g": 1_000**3, "t": 1_000**4}
 #: Memory for each byte of text for which tables stand there: they take 1.5 bytes, and queries need room beside them.
 _MEMORY_OF_A_BYTE: Final = 2
 _IN_MEMORY: Final = ":memory:"
+_RECORDS: Final = "records"
+#: A gateway writes its records in this order.
+_ORDER: Final = ("gateway", "sequence")
 
 
 class DuckEngine:
@@ -45,6 +49,8 @@ class DuckEngine:
     def __init__(self, scratch: Path, memory: str, text_bytes: int = 0) -> None:
         self._scratch = scratch
         number, unit = int(memory[:-1]), memory[-1].lower()
+        #: Tables of facts whose rows stand in the order of these columns.
+        self._orders: dict[str, tuple[str, str]] = {}
         self._is_in_memory = text_bytes * _MEMORY_OF_A_BYTE <= number * _UNITS[unit]
         self._database = duckdb.connect(
             _IN_MEMORY if self._is_in_memory else str(scratch / "facts.duckdb"),
@@ -79,10 +85,13 @@ class DuckEngine:
         for table in TABLES:
             files = sorted((folder / table).glob(f"*{ARROW}"))
             self._make(table, pa.RecordBatchReader.from_batches(schema_of(table), _batches_of(files)))
+            if table == _RECORDS and _are_in_order(files):
+                self._orders[table] = _ORDER
         self._database.execute("RESET threads")
         shutil.rmtree(folder)
 
     def _make(self, name: str, rows: object) -> None:
+        self._orders.pop(name, None)
         self._database.register("given", rows)
         self._database.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM given")
         self._database.unregister("given")
@@ -100,7 +109,9 @@ class DuckEngine:
     ) -> None:
         """See Engine. One process makes the table, a batch at a time."""
         query = asked.query if isinstance(asked, Columns) else asked
-        rows = self._database.cursor().sql(f"{query} ORDER BY {', '.join(by)}").to_arrow_reader(_ROWS)
+        is_in_order = isinstance(asked, Columns) and self._orders.get(asked.table) == by
+        order = "" if is_in_order else f" ORDER BY {', '.join(by)}"
+        rows = self._database.cursor().sql(query + order).to_arrow_reader(_ROWS)
         self._make(name, pa.Table.from_batches(make(rows), schema=schema))
 
     def give(self, name: str, table: pa.Table) -> None:
@@ -110,6 +121,7 @@ class DuckEngine:
     def add(self, name: str, table: pa.Table) -> None:
         """See Engine."""
         self._database.register("given", table)
+        self._orders.pop(name, None)
         self._database.execute(f"INSERT INTO {name} BY NAME SELECT * FROM given")
         self._database.unregister("given")
 
@@ -133,6 +145,17 @@ class DuckEngine:
     def close(self) -> None:
         """See Engine."""
         self._database.close()
+
+
+def _are_in_order(files: Sequence[Path]) -> bool:
+    """Whether the rows of files, read one after the other, stand in the order of records."""
+    groups = files_in_order(files, _ORDER, _columns_of)
+    return groups is not None and [file for group in groups for file in group] == list(files)
+
+
+def _columns_of(file: Path, columns: Sequence[str]) -> pa.Table:
+    schema = schema_of(_RECORDS)
+    return pa.Table.from_batches(_batches_of([file]), schema).select(list(columns))
 
 
 def _batches_of(files: Iterable[Path]) -> Iterator[pa.RecordBatch]:

@@ -4,7 +4,7 @@ A gateway writes its records in their order, and each file of facts has those of
 be sorted only where lines were moved, or where a file has records of several gateways.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,14 +22,23 @@ class _Range(NamedTuple):
     file: Path
 
 
-def files_in_order(files: Iterable[Path], by: tuple[str, str]) -> list[tuple[Path, ...]] | None:
-    """Files of Parquet for each value of the first column, in the order of the second; None where rows are in no order.
+def read_parquet(file: Path, columns: Sequence[str]) -> pa.Table:
+    """Columns of a file of Parquet."""
+    return pq.read_table(file, columns=list(columns))
 
-    `by` are a column of texts and one of numbers. No two rows may have the same number.
+
+def files_in_order(
+    files: Iterable[Path],
+    by: tuple[str, str],
+    read: Callable[[Path, Sequence[str]], pa.Table] = read_parquet,
+) -> list[tuple[Path, ...]] | None:
+    """Files for each value of the first column, in the order of the second; None where rows are in no order.
+
+    `by` are a column of texts and one of numbers. No two rows may have the same number. `read` reads such columns.
     """
     ranges: list[_Range] = []
     for file in files:
-        found = _range_of(file, by)
+        found = _range_of(file, read(file, by), by)
         if found is None:
             return None
         ranges.append(found)
@@ -43,8 +52,7 @@ def files_in_order(files: Iterable[Path], by: tuple[str, str]) -> list[tuple[Pat
     return [tuple(each.file for each in group) for group in groups.values()]
 
 
-def _range_of(file: Path, by: tuple[str, str]) -> _Range | None:
-    rows = pq.read_table(file, columns=list(by))
+def _range_of(file: Path, rows: pa.Table, by: tuple[str, str]) -> _Range | None:
     groups, numbers = rows.column(by[0]), rows.column(by[1])
     if not len(numbers) or groups.null_count or numbers.null_count or len(pc.unique(groups)) != 1:
         return None
