@@ -44,8 +44,10 @@ _FEW_TASKS: Final = {
 #: Whether each call of a DataFrame's method looks for its line in the program, which only an error would name.
 _LINES_OF_CALLS: Final = "spark.sql.dataFrameQueryContext.enabled"
 _PYTHON_LINES_OF_CALLS: Final = "spark.python.sql.dataFrameDebugging.enabled"
-#: For so little data Java's second compiler and its collector's threads never pay (measured on two busy cores: an audit
-#: of 0.2 MB in 80 and 106 s, and in 121 and 227 s without these options). The first compiler gets enough room.
+#: Below this size Java's second compiler and its collector's threads never pay. Measured on two busy cores: an audit of
+#: 0.2 MB in 80 and 106 s, and in 121 and 227 s without these options. Java's part of one of 850 MB took 54 and 57 s of
+#: CPU, 93 s with the second compiler, and 101 and 105 s with both. The first compiler gets enough room.
+_LONG_LIVED_FROM_BYTES: Final = 2 * 1024 * 1024 * 1024
 _SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m -XX:+UseSerialGC"
 #: Bytes of trail for each shuffle partition.
 _PARTITION_BYTES: Final = 32 * 1024 * 1024
@@ -148,7 +150,7 @@ def _options_of_plans(trail_bytes: int) -> dict[str, str]:
 
 
 def _java_options(trail_bytes: int, said: str) -> str:
-    sized = _SHORT_LIVED if trail_bytes < _COMPILED_FROM_BYTES else ""
+    sized = _SHORT_LIVED if trail_bytes < _LONG_LIVED_FROM_BYTES else ""
     has_archive = archive_is_there() and os.environ["SPARK_CONF_DIR"] == str(EMPTY_FOLDER)
     return f"{sized} {said or (options_of_archive() if has_archive else '')}".strip()
 

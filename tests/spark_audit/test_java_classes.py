@@ -47,7 +47,7 @@ def test_an_archive_that_java_cannot_use_is_passed_over_without_a_word(tmp_path:
 
 @pytest.mark.usefixtures("archive")
 def test_java_is_told_of_the_archive_beside_other_options() -> None:
-    small, large = spark_session._java_options(0, ""), spark_session._java_options(10**9, "")
+    small, large = spark_session._java_options(10**9, ""), spark_session._java_options(10**10, "")
     assert "-XX:SharedArchiveFile=" in small
     assert "-XX:SharedArchiveFile=" in large
     assert "-XX:+UseSerialGC" in small
