@@ -11,9 +11,8 @@ Source: IBM MQ, "Report options and message flags", "MQMD - Message descriptor" 
 
 from dataclasses import replace
 from enum import IntFlag
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from mappings.headers.chain import HeaderPlace, announces_header, skip_headers
 from mq_adapters.message import (
     MQAT_QMGR,
     MQEI_UNLIMITED,
@@ -25,6 +24,9 @@ from mq_adapters.message import (
     Message,
     MessageDescriptor,
 )
+
+if TYPE_CHECKING:
+    from mappings.headers.chain import HeaderPlace
 
 MQRO_PASS_DISCARD_AND_EXPIRY: Final = 0x4000
 MQRO_DISCARD_MSG: Final = 0x0800_0000
@@ -105,11 +107,13 @@ def report_on(
     return Message(descriptor, data, message.origin)
 
 
-def _reported(message: Message, option: ReportOption) -> tuple[bytes, HeaderPlace]:
+def _reported(message: Message, option: ReportOption) -> "tuple[bytes, HeaderPlace]":
     """The data of a report, and what they are. Headers come beside the first bytes of the body.
 
     Without data nothing announces a header: the report is described as the body behind the headers is.
     """
+    from mappings.headers.chain import HeaderPlace, announces_header, skip_headers  # a channel makes no reports
+
     descriptor, asked = message.descriptor, message.descriptor.report
     whole = HeaderPlace(
         offset=0,

@@ -40,6 +40,7 @@ from mappings.headers.chain import (
     DeadLetterHeader,
     HeaderChain,
     HeaderPlace,
+    TransmissionHeader,
     read_header_chain,
 )
 from mappings.headers.detection import Announcement, announcement_of
@@ -141,6 +142,7 @@ __all__ = [
     "StoreError",
     "SubscribedQueue",
     "SubscriptionOption",
+    "TransmissionHeader",
     "connect",
     "convert",
     "detect",

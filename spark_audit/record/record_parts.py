@@ -168,7 +168,7 @@ class RecordParts:
     def _message_ids(self, numbers: Sequence[int]) -> list[str]:
         return [self._message_id(number) for number in numbers]
 
-    def _depths(self, rows: Sequence[tuple[bytes, int, int]]) -> list[list[str]]:
+    def _depths(self, rows: Sequence[Sequence[Any]]) -> list[list[str]]:
         """Rows of numbers that stand as texts, for a column of lists has one type."""
         return [[self._shown.identifier(correl_id), str(messages), str(at_us)] for correl_id, messages, at_us in rows]
 

@@ -299,18 +299,18 @@ def scope(engine: Engine, *, size_bytes: int, torn_files: tuple[str, ...]) -> Sc
     """The lines, segments and gateways that were read."""
     (sums,) = engine.rows(
         """SELECT sum(lines) AS lines, sum(records) AS records,
+        sum(CASE WHEN is_record THEN 0 ELSE lines END) AS foreign_lines,
         min(lowest_at_us) AS first_us, max(highest_at_us) AS last_us,
         count(DISTINCT trail || '/' || segment) AS segments, count(DISTINCT gateway) AS gateways
         FROM runs WHERE is_fresh"""
     )
-    lines, records = sums["lines"] or 0, sums["records"] or 0
     return Scope(
         segments=segments(engine),
         segment_count=sums["segments"],
         bytes=size_bytes,
-        lines=lines,
-        records=records,
-        lines_set_aside=lines - records,
+        lines=sums["lines"] or 0,
+        records=sums["records"] or 0,
+        lines_set_aside=sums["foreign_lines"] or 0,
         torn_files=torn_files,
         coverage=coverage(engine),
         gateway_count=sums["gateways"],

@@ -60,7 +60,8 @@ def _without_psc(message: Message, header: Mqrfh2, topic: str, user_data: str) -
         coded_char_set_id=UTF_8,
         encoding=ENCODING_REVERSED,
     )
-    return copy_of(message, made + data, coded_char_set_id=UTF_8, encoding=ENCODING_REVERSED)
+    changes = {"coded_char_set_id": UTF_8, "encoding": ENCODING_REVERSED, "appl_origin_data": ""}
+    return copy_of(message, made + data, **changes)
 
 
 def _is_text(header: Mqrfh2, data: bytes) -> bool:
