@@ -121,7 +121,7 @@ _JMS: Final = (
     ("Topics: publish, subscribe, retained publications", "yes", "the `publish` and `subscribe` of the application"),
     ("Durable subscriptions, `unsubscribe`", "yes", "2429 (JMSWMQ0025, JMSWMQ0026) while another consumer has it"),
     ("Shared subscriptions, durable or not", "yes", "each message reaches one of the consumers"),
-    ("Subscriptions with `noLocal`", "no", "no error: they get nothing of any JMS program"),
+    ("Subscriptions with `noLocal`", "yes", "the client leaves out what its own connection publishes"),
     ("Temporary topics", "yes", "with `TEMP/#` among `publish` and `subscribe`"),
     (
         "Selectors: receive, browse, listen, subscribe",

@@ -84,11 +84,22 @@ class ApiHeader:
 _LENGTH: Final = struct.Struct(">I")
 
 
+#: MQ_CONN_TAG_LENGTH.
+CONNECTION_TAG_BYTES: Final = 128
+_TAG: Final = slice(12, 140)
+_TAGS_END: Final = 268
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mqconn(Record):
     """MQCONN both ways. A name that is blank or begins with * stands for any queue manager.
 
     `tail` is FCNO, with the connection tag, as it came. A reply returns it, and it may be left out of a refusal.
+
+        offset  length  field of FCNO
+        0       12      identifier, version, capability
+        12      128     connection tag: that of the first connection of a JMS Connection, for its others
+        140     128     the connection tag of the reply, from version 3 on
     """
 
     q_mgr_name: str = text(48)
@@ -107,6 +118,17 @@ class Mqconn(Record):
 
     def write(self, byte_order: ByteOrder) -> bytes:
         return super(Mqconn, self).write(byte_order) + self.tail
+
+    def tagged(self, tag: bytes) -> "Mqconn":
+        """The same with a connection tag (24 bytes), unless it has one.
+
+        JMS takes its first 24 bytes for the identifier of the connection, writes them into each publication, and leaves
+        out those with its own where a subscriber says noLocal.
+        """
+        if len(self.tail) < _TAGS_END or any(self.tail[_TAG]):
+            return self
+        tags = tag.ljust(CONNECTION_TAG_BYTES, b"\0") * 2
+        return replace(self, tail=self.tail[: _TAG.start] + tags + self.tail[_TAGS_END:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

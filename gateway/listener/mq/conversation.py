@@ -5,6 +5,7 @@ with the conversation. A client sends its next call when the last one is answere
 its order all the same, up to a number.
 """
 
+import secrets
 from collections import deque
 from collections.abc import Callable
 from itertools import count
@@ -30,6 +31,9 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 #: Calls of one conversation that wait for their turn. A client waits for each answer, so that it never has many.
 MAXIMUM_WAITING_CALLS: Final = 16
 
+#: A connection tag that no other program has: 24 bytes.
+_TAG_PREFIX: Final = b"RFHB"
+_TAG_RANDOM_BYTES: Final = 20
 #: Numbers of programs.
 _PROGRAMS: Final = count(1)
 
@@ -281,4 +285,4 @@ class Conversation:
         )
         self._line.connected()
         self._program, self.application_name, self.user = next(_PROGRAMS), name, admitted.user
-        self._answer(call, Answer(parameters=asked))
+        self._answer(call, Answer(parameters=asked.tagged(_TAG_PREFIX + secrets.token_bytes(_TAG_RANDOM_BYTES))))

@@ -161,6 +161,10 @@ def test_selectors_of_jms_select(house: House, java: Java) -> None:
     ]
 
 
+def test_a_subscriber_may_leave_out_what_its_own_connection_publishes(house: House, java: Java) -> None:
+    assert java("Jms", *house.as_billing("local")) == ["local: other"]
+
+
 def test_reports_are_messages_of_jms(house: House, java: Java) -> None:
     assert java("Jms", *house.as_billing("reports")) == [
         "reports: 0 false 259 true",

@@ -16,6 +16,7 @@ from mq_adapters.client_channel.structures import Fopa
 from mq_adapters.client_channel.verbs import (
     VERBS,
     ApiHeader,
+    Mqconn,
     read_reply,
     read_request,
     refusal,
@@ -229,3 +230,23 @@ def test_a_call_of_which_only_its_beginning_is_there_is_refused_with_its_structu
     assert refused.write(BIG) == put + bytes(4)
     assert refusal_of_beginning(SegmentType.MQPUT, BodyReader(put[:400], BIG)) is NOTHING
     assert refusal_of_beginning(SegmentType.MQCLOSE, BodyReader(bytes(9), BIG)) is NOTHING
+
+
+@pytest.mark.parametrize(
+    ("tail", "is_tagged"),
+    [
+        (b"FCNO" + bytes(348), True),
+        (b"FCNO" + bytes(8) + b"T" * 128 + bytes(212), False),
+        (b"FCNO" + bytes(200), False),
+        (b"", False),
+    ],
+)
+def test_a_first_connection_gets_a_tag_and_the_others_keep_theirs(tail: bytes, is_tagged: bool) -> None:
+    asked = Mqconn(tail=tail)
+    told = asked.tagged(b"R" * 24)
+    assert len(told.tail) == len(tail)
+    assert (told == asked) is not is_tagged
+    if is_tagged:
+        assert told.tail[12:36] == told.tail[140:164] == b"R" * 24
+        assert told.tail[:12] + told.tail[268:] == tail[:12] + tail[268:]
+        assert not any(told.tail[36:140] + told.tail[164:268])

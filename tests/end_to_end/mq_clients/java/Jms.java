@@ -91,6 +91,7 @@ final class Jms {
             case "selectors" -> selectors(connection);
             case "selected" -> selected(connection);
             case "reports" -> reports(connection);
+            case "local" -> local(connection);
             default -> throw new IllegalArgumentException(scenario);
         }
     }
@@ -406,6 +407,30 @@ final class Jms {
             }
             tell("selectors", "left", left);
         }
+    }
+
+    /** A subscriber that leaves out what its own connection publishes, in whatever session. */
+    private void local(Connection connection) throws Exception {
+        try (Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+                Session own = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+                Connection other = another();
+                Session of = other.createSession(false, Session.AUTO_ACKNOWLEDGE)) {
+            MessageConsumer consumer = session.createConsumer(session.createTopic("topic://plant/#"), null, true);
+            for (Session each : new Session[] {session, own, of}) {
+                String who = each == of ? "other" : "own";
+                each.createProducer(each.createTopic("topic://plant/a")).send(each.createTextMessage(who));
+            }
+            StringBuilder seen = new StringBuilder();
+            for (Message got = consumer.receive(WAIT_MS); got != null; got = consumer.receive(200)) {
+                seen.append(((TextMessage) got).getText()).append(' ');
+            }
+            tell("local", seen.toString().strip());
+        }
+    }
+
+    private Connection another() throws JMSException {
+        factory.setStringProperty(WMQConstants.CLIENT_ID, "another");
+        return connect();
     }
 
     /** Confirmations of arrival without data, with the first of them and with all. */
