@@ -13,6 +13,8 @@ from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE, HELD_QUEUE
 
 #: Every queue, and the objects that belong to no queue. Only the pattern `*` covers this name.
 EVERY_QUEUE: Final = "*"
+#: Names that a general pattern such as `*` does not open to MQ clients.
+_SYSTEM_PREFIXES: Final = ("SYSTEM.", "RFHBRIDGE.")
 
 
 class Right(StrEnum):
@@ -78,6 +80,15 @@ class Rights:
 def covers(pattern: str, queue_name: str) -> bool:
     """Whether a pattern is the name, or its beginning and `*`."""
     return queue_name.startswith(pattern[:-1]) if pattern.endswith("*") else queue_name == pattern
+
+
+def check_system_queue(rights: Rights, right: Right, name: str, operation: str) -> None:
+    """2035 for a queue of the queue manager's own, unless a pattern that covers it names its kind."""
+    prefix = next((each for each in _SYSTEM_PREFIXES if name.startswith(each)), "")
+    patterns: tuple[str, ...] = getattr(rights, right)
+    if prefix and not any(pattern.startswith(prefix) and covers(pattern, name) for pattern in patterns):
+        why = f"{operation}: no pattern of the right {right!s} for {name} begins with {prefix}"
+        raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why)
 
 
 _ALL: Final = (EVERY_QUEUE,)

@@ -24,7 +24,7 @@ from mq_adapters.command_header import DIALECT_OF_FORMAT, chain_of
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.publish_subscribe import RegisteredSubscription
-from mq_adapters.embedded.rights import Right, TopicRights
+from mq_adapters.embedded.rights import Right, TopicRights, check_system_queue
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.system_queues import DEFAULT_STREAM
@@ -60,8 +60,15 @@ class CommandRights:
             self._check_subscriber(command, message, operation, is_of_characters=is_of_characters)
 
     def _check_answers(self, queue_name: str, operation: str) -> None:
-        if not self._application.rights.has(Right.PUT, queue_name):
-            self._application.check(Right.GET, queue_name, f"{operation}: answers")
+        try:
+            self._check_queue(Right.PUT, queue_name, operation)
+        except QueueManagerError:
+            self._check_queue(Right.GET, queue_name, f"{operation}: answers")
+
+    def _check_queue(self, right: Right, queue_name: str, operation: str) -> None:
+        """2035 as at MQOPEN of that queue."""
+        self._application.check(right, queue_name, operation)
+        check_system_queue(self._application.rights, right, queue_name, operation)
 
     def _check_subscriber(
         self, command: SubscriberCommand, message: Message, operation: str, *, is_of_characters: bool
@@ -76,7 +83,7 @@ class CommandRights:
                 raise _refusal(f"{operation}: no right to subscribe to {topic!r}")
         queue_name = command.queue_name or message.descriptor.reply_to_q.rstrip()
         if queue_name:
-            self._application.check(Right.GET, queue_name, operation)
+            self._check_queue(Right.GET, queue_name, operation)
 
     def _may_subscribe(self, topic: str, *, is_of_characters: bool) -> bool:
         try:

@@ -42,7 +42,7 @@ from mq_adapters.embedded.mqi.subscribing import Subscription, Subscriptions
 from mq_adapters.embedded.mqi.subscription_request import SubscriptionRequest
 from mq_adapters.embedded.mqi.topics import Topics
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.rights import NO_TOPICS, Right, TopicRights, covers
+from mq_adapters.embedded.rights import NO_TOPICS, Right, TopicRights, check_system_queue
 from mq_adapters.message import (
     IDENTIFIER_BYTES,
     MQAT_UNIX,
@@ -60,8 +60,6 @@ from mq_adapters.system_queues import DEFAULT_STREAM
 _FIRST_HANDLE: Final = 2
 _US_OF_A_MS: Final = 1_000
 _DEFAULT_DYNAMIC_NAME: Final = "AMQ.*"
-#: Names that a general pattern such as `*` does not open to programs from outside.
-_SYSTEM_PREFIXES: Final = ("SYSTEM.", "RFHBRIDGE.")
 _RIGHTS: Final = (
     (INPUT, Right.GET),
     (OpenOption.BROWSE, Right.BROWSE),
@@ -105,7 +103,14 @@ class Connection:
         self._application = application
         self._getter = Getter(engine, application, later)
         self._topics = Topics(engine, topics, stream=stream)
-        self._subscribing = Subscriptions(engine, application, topics, self._topics.topic_of, stream=stream)
+        self._subscribing = Subscriptions(
+            engine,
+            application,
+            topics,
+            self._topics.topic_of,
+            check_queue=self._check_system_queue,
+            stream=stream,
+        )
         self._subscriptions: dict[int, Subscription] = {}
         self._deferred = DeferredPuts(engine, application)
         self._command_rights = CommandRights(engine, application, topics)
@@ -214,11 +219,7 @@ class Connection:
 
     def _check_system_queue(self, right: Right, name: str, operation: str) -> None:
         """2035 for a queue of the queue manager's own, unless a pattern that covers it names its kind."""
-        prefix = next((each for each in _SYSTEM_PREFIXES if name.startswith(each)), "")
-        patterns: tuple[str, ...] = getattr(self._application.rights, right)
-        if prefix and not any(pattern.startswith(prefix) and covers(pattern, name) for pattern in patterns):
-            why = f"{operation}: no pattern of the right {right!s} for {name} begins with {prefix}"
-            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why)
+        check_system_queue(self._application.rights, right, name, operation)
 
     def _check_not_held(self, found: OpenObject, operation: str) -> None:
         queue = found.queue

@@ -55,6 +55,8 @@ _ALTERABLE: Final = RegistrationOption.PUBLISH_ON_REQUEST_ONLY | RegistrationOpt
 
 FindTopic = Callable[[str, str, str], str]
 """The whole topic string of a topic object and a string, for an operation."""
+CheckQueue = Callable[[Right, str, str], None]
+"""Refuses a queue that the program's right does not open, for an operation; the right itself is checked before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,12 +93,14 @@ class Subscriptions:
         rights: TopicRights,
         find_topic: FindTopic,
         *,
+        check_queue: CheckQueue,
         stream: str = DEFAULT_STREAM,
     ) -> None:
         self._engine = engine
         self._application = application
         self._rights = rights
         self._find_topic = find_topic
+        self._check_queue = check_queue
         self._stream = stream
         self._commands = BrokerCommands(engine, application)
 
@@ -271,6 +275,7 @@ class Subscriptions:
             raise QueueManagerError(ReasonCode.MQRC_ALTER_SUB_ERROR, f"{request.operation}: its queue stays")
         if own_queue is None and not is_managed(existing):
             self._application.check(Right.GET, queue.name, request.operation)
+            self._check_queue(Right.GET, queue.name, request.operation)
         return queue
 
     def _check_user(self, request: SubscriptionRequest, existing: RegisteredSubscription) -> None:
@@ -283,6 +288,7 @@ class Subscriptions:
         if RegistrationOption.VARIABLE_USER_ID not in existing.options:
             raise QueueManagerError(ReasonCode.MQRC_IDENTITY_MISMATCH, request.operation)
         self._application.rights.check(Right.GET, existing.identity.queue_name, request.operation)
+        self._check_queue(Right.GET, existing.identity.queue_name, request.operation)
 
     def _owns(self, existing: RegisteredSubscription) -> bool:
         return existing.user_identifier == self._application.user

@@ -13,7 +13,7 @@ from mq_adapters.embedded.mqi.options import SubOption
 from mq_adapters.embedded.mqi.subscribing import Subscription, Subscriptions
 from mq_adapters.embedded.mqi.subscription_request import SubscriptionRequest
 from mq_adapters.embedded.mqi.topics import Topics
-from mq_adapters.embedded.rights import TopicRights
+from mq_adapters.embedded.rights import Right, TopicRights
 from mq_adapters.embedded.socket.frames import FrameFields, Verb, name_field, u32
 from mq_adapters.message import MQEI_UNLIMITED
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
@@ -32,7 +32,8 @@ class SocketSubscriptions:
 
     def __init__(self, engine: Engine, application: Application, rights: TopicRights) -> None:
         self._application = application
-        self._subscribing = Subscriptions(engine, application, rights, Topics(engine, rights).topic_of)
+        find_topic = Topics(engine, rights).topic_of
+        self._subscribing = Subscriptions(engine, application, rights, find_topic, check_queue=_any_queue)
         self._open: dict[int, Subscription] = {}
         self._next_number = 1
 
@@ -110,3 +111,7 @@ class SocketSubscriptions:
         if number not in self._open:
             raise QueueManagerError(ReasonCode.MQRC_HOBJ_ERROR, f"subscription number {number}")
         return self._open[number]
+
+
+def _any_queue(_right: Right, _queue_name: str, _operation: str) -> None:
+    """A pattern such as `*` opens every queue on the socket, also with GET."""

@@ -122,6 +122,39 @@ def test_a_subscription_of_another_application_is_not_touched(house: House) -> N
     assert topics(house) == ["plant/2"]
 
 
+def test_a_general_pattern_leads_no_command_to_anothers_managed_queue(house: House) -> None:
+    evil = house.connect("evil", put=(CONTROL_QUEUE, DEFAULT_STREAM), get=("*",), browse=("*",))
+    opened = house.connect("victim", get=("OWN",)).subscribe("plant/1", DURABLE, name="kept")
+    name = opened.subscription.queue.name
+    register = RegisterSubscriber(topics=("plant/evil",), queue_name=name)
+    for command, reply_queue in (
+        (register, ""),
+        (RegisterSubscriber(topics=("plant/evil",)), name),
+        (RequestUpdate(topics=("plant/evil",), queue_name=name), ""),
+        (RegisterSubscriber(topics=("plant/evil",), queue_name="RFHBRIDGE.ERRORS"), ""),
+    ):
+        assert refused(lambda asked=command, to=reply_queue: put(evil, asked, reply_to_q=to)) == (  # type: ignore[misc]
+            ReasonCode.MQRC_NOT_AUTHORIZED
+        )
+    evil.publish("plant/evil", b"one")
+    assert (topics(house), opened.subscription.queue.depth) == (["plant/1"], 0)
+    put(house.connect("jms", put=RIGHTS["put"], get=("SYSTEM.MANAGED.*",)), register)
+    assert topics(house) == ["plant/1", "plant/evil"]
+
+
+def test_a_general_pattern_sends_no_answers_to_system_queues(house: House) -> None:
+    command = RegisterSubscriber(topics=("plant/1",), queue_name="OWN")
+    house.engine.define("SYSTEM.JMS.REPORT.QUEUE")
+    asked = {"msg_type": MQMT_REQUEST, "reply_to_q": "SYSTEM.JMS.REPORT.QUEUE"}
+    to_the_broker = RIGHTS["put"]
+    for patterns in ({"put": ("*", *to_the_broker), "get": ("*",)}, {"put": to_the_broker, "get": ("S*", "OWN")}):
+        evil = house.connect("evil", **patterns)
+        assert refused(lambda each=evil: put(each, command, **asked)) == ReasonCode.MQRC_NOT_AUTHORIZED  # type: ignore[misc]
+    assert topics(house) == []
+    put(house.connect(put=("*", *to_the_broker), get=("OWN", "SYSTEM.JMS.*")), command, **asked)
+    assert house.engine.queue("SYSTEM.JMS.REPORT.QUEUE").depth == 1
+
+
 def test_jms_takes_hold_of_its_own_subscription_without_its_topic(house: House) -> None:
     program = house.connect(**RIGHTS)
     options = CORRELATED | BY_NAME

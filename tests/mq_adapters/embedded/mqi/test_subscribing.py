@@ -496,6 +496,33 @@ def test_with_any_user_one_that_may_read_the_queue_resumes_and_changes_nothing(h
     assert subscriptions(house) == ["kept"]
 
 
+@pytest.mark.parametrize("pattern", ["*", "S*", "SYSTEM*"])
+def test_a_general_pattern_opens_no_managed_queue_of_another_application(house: House, pattern: str) -> None:
+    victim = house.connect("victim", get=(pattern,))
+    victim.close(victim.subscribe("plant/#", DURABLE | SubOption.ANY_USERID, name="JMS:v"))
+    victim.publish("plant/1", b"one")
+    evil = house.connect("evil", get=(pattern,), browse=(pattern,), put=(pattern,))
+    for options in (RESUMED | SubOption.ANY_USERID, DURABLE | SubOption.RESUME | SubOption.ANY_USERID):
+        assert refused(lambda asked=options: evil.subscribe("plant/#", asked, name="JMS:v")) == (  # type: ignore[misc]
+            ReasonCode.MQRC_NOT_AUTHORIZED
+        )
+    assert victim.all(victim.subscribe("", RESUMED, name="JMS:v").handle) == [b"one"]
+
+
+@pytest.mark.parametrize("user", ["victim", "evil"])
+def test_a_general_pattern_takes_up_no_subscription_on_a_system_queue(house: House, user: str) -> None:
+    house.engine.define("SYSTEM.JMS.QUEUE")
+    victim = house.connect("victim", get=("SYSTEM.JMS.*",), put=("SYSTEM.JMS.*",))
+    handle = victim.open_queue("SYSTEM.JMS.QUEUE")
+    options = SubOption.DURABLE | SubOption.ANY_USERID
+    victim.close(victim.subscribe("plant/#", SubOption.CREATE | options, name="kept", destination=handle))
+    other = house.connect(user, get=("*",), browse=("*",))
+    assert refused(lambda: other.subscribe("", SubOption.RESUME | options, name="kept")) == (
+        ReasonCode.MQRC_NOT_AUTHORIZED
+    )
+    victim.subscribe("", SubOption.RESUME | options, name="kept")
+
+
 def test_a_subscription_of_an_operator_is_not_taken_up(house: House) -> None:
     house.mqsc("DEFINE SUB('kept') TOPICSTR('plant/#') DEST(OWN) SUBUSER('billing')")
     program = house.connect(get=("OWN",), put=("OWN",))

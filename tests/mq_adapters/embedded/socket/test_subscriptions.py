@@ -108,6 +108,23 @@ def test_an_application_has_its_topics_and_the_queues_of_its_subscriptions(
         assert refused(lambda: client.get(name)) == ReasonCode.MQRC_NOT_AUTHORIZED
 
 
+def test_a_general_pattern_opens_managed_queues_on_the_socket_as_it_does_to_gets(
+    gateway: Any, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    role = AdmittedApplication(
+        user="monitor", operator="monitor", rights=Rights(get=("*",)), role="monitor", topics=PlantAlone()
+    )
+    with SocketClient(gateway.data_dir) as client:
+        client.subscribe("plant/#", options=DURABLE | SubOption.ANY_USERID, name="kept").close()
+        publish(client, "plant/1", b"one")
+    monkeypatch.setattr(Applications, "admitted", lambda *_: role)
+    with SocketClient(gateway.data_dir) as monitor:
+        resumed = monitor.subscribe("", options=RESUMED | SubOption.ANY_USERID, name="kept")
+        assert resumed.get().body.endswith(b"one")
+        resumed.close()
+        assert refused(lambda: monitor.get(resumed.name)) == ReasonCode.MQRC_NO_MSG_AVAILABLE
+
+
 def test_a_program_has_so_many_subscriptions_and_no_others(
     gateway: Any, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
