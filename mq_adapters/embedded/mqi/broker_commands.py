@@ -60,9 +60,11 @@ class BrokerCommands:
         self._engine = engine
         self._application = application
         self._getter = Getter(engine, application)
+        self._is_closed = False
 
     def close(self) -> None:
         """The connection is gone: nobody is answered any more."""
+        self._is_closed = True
         self._getter.close()
 
     def ask(self, command: Command, descriptor: MessageDescriptor, operation: str, ended: Ended) -> None:
@@ -124,6 +126,8 @@ class BrokerCommands:
         def got(result: Got | QueueManagerError) -> None:
             answered(result if isinstance(result, QueueManagerError) else _refusal(result.message, operation))
 
+        if self._is_closed:  # while the command was committed
+            return
         try:
             self._getter.get(opened, request, got)
         except QueueManagerError as error:

@@ -8,6 +8,7 @@ subscribe to is a right of its own (`TopicRights`); a right to get from a queue 
 
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,7 +31,7 @@ from mq_adapters.embedded.mqsc.publish_subscribe import PublishSubscribe, Regist
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.rights import Right, TopicRights
 from mq_adapters.message import IDENTIFIER_BYTES, IDENTIFIER_TAG, MQEI_UNLIMITED, MessageDescriptor
-from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 from mq_adapters.subscription_mark import MqsubMark, marked_command
 from mq_adapters.system_queues import (
     DEFAULT_MODEL_QUEUE,
@@ -103,10 +104,18 @@ class Subscriptions:
         self._check_queue = check_queue
         self._stream = stream
         self._commands = BrokerCommands(engine, application)
+        #: Those that the broker is asked for.
+        self._asked: set[Subscription] = set()
 
     def end(self) -> None:
-        """The connection is gone: nobody is answered any more."""
+        """The connection is gone: nobody is answered any more, and nobody has what was asked for."""
         self._commands.close()
+        asked, self._asked = self._asked, set()
+        for subscription in asked:
+            with suppress(QueueManagerError, StoreError):  # else it ends when the broker finds its queue gone
+                self.close(subscription)
+            if not subscription.is_durable:
+                self.end_queue(subscription)
 
     # -- MQSUB ---------------------------------------------------------------------------------------------------------
 
@@ -163,18 +172,35 @@ class Subscriptions:
             filter=request.filter,
         )
         self._open(subscription, request)
-
-        def answered(error: QueueManagerError | None) -> None:
-            if error is not None:
-                self._forget(subscription)
-            subscribed(subscription if error is None else error)
-
         try:
             self._check_place(subscription, request.operation)
-            command = self._registration(subscription, _options(request, queue))
-            self._commands.ask(command, self._descriptor(subscription, request), request.operation, answered)
+            self._ask(subscription, request, _options(request, queue), subscribed, self._forget)
         except QueueManagerError:
             self._forget(subscription)
+            raise
+
+    def _ask(
+        self,
+        subscription: Subscription,
+        request: SubscriptionRequest,
+        options: RegistrationOption,
+        subscribed: Subscribed,
+        give_up: Callable[[Subscription], None],
+    ) -> None:
+        """Has the broker register a subscription that is open. `give_up` is called if it refuses later."""
+
+        def answered(error: QueueManagerError | None) -> None:
+            self._asked.discard(subscription)
+            if error is not None:
+                give_up(subscription)
+            subscribed(subscription if error is None else error)
+
+        command, descriptor = self._registration(subscription, options), self._descriptor(subscription, request)
+        self._asked.add(subscription)
+        try:
+            self._commands.ask(command, descriptor, request.operation, answered)
+        except QueueManagerError:
+            self._asked.discard(subscription)
             raise
 
     def _check_number(self, operation: str) -> None:
@@ -251,17 +277,10 @@ class Subscriptions:
         if not is_altered:
             subscribed(subscription)
             return
-
-        def answered(error: QueueManagerError | None) -> None:
-            if error is not None:
-                self._closed(subscription)
-            subscribed(subscription if error is None else error)
-
         # What is retained came when the subscription was made.
         options = _options(request, queue) | RegistrationOption.NEW_PUBLICATIONS_ONLY
         try:
-            command = self._registration(subscription, options)
-            self._commands.ask(command, self._descriptor(subscription, request), request.operation, answered)
+            self._ask(subscription, request, options, subscribed, self._closed)
         except QueueManagerError:
             self._closed(subscription)
             raise

@@ -1,5 +1,6 @@
 """A program with rights on topics, which publishes and subscribes at an engine with a broker."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,20 +37,25 @@ class PlantAlone:
 
 
 class House:
-    """An engine with a broker, and programs that are connected to it. It can be opened again."""
+    """An engine with a broker, and programs that are connected to it. It can be opened again.
 
-    def __init__(self, folder: Path) -> None:
+    With `call_soon` of an event loop it commits and sends retained publications in later turns.
+    """
+
+    def __init__(self, folder: Path, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
         self.folder = folder
+        self.call_soon = call_soon
         self.listener = RecordingListener()
         self.programs: list[Subscriber] = []
         self.now_us = 1_800_000_000_000_000
         self.open()
 
     def open(self) -> None:
-        self.engine = Engine.open(self.folder, name="RFHB", now_us=lambda: self.now_us)
+        self.engine = Engine.open(self.folder, name="RFHB", now_us=lambda: self.now_us, call_soon=self.call_soon)
         if self.engine.objects.find_queue(DEFAULT_MODEL_QUEUE) is None:
             self.engine.objects.define(Definition(object_type=ObjectType.QMODEL, name=DEFAULT_MODEL_QUEUE))
-        self.broker = Broker(self.engine, listener=self.listener, rules=BrokerRules(input_queues=(DEFAULT_STREAM,)))
+        rules = BrokerRules(input_queues=(DEFAULT_STREAM,))
+        self.broker = Broker(self.engine, listener=self.listener, rules=rules, call_soon=self.call_soon)
         self.broker.attach()
 
     def connect(

@@ -1,8 +1,10 @@
 """MQSUB, MQSUBRQ and the ends of subscriptions, with a broker."""
 
 import asyncio
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -127,6 +129,92 @@ def test_a_program_that_goes_while_the_broker_is_asked_leaves_nothing(data_folde
         engine.close()
 
     asyncio.run(story())
+
+
+# -- programs that die while the broker is asked -----------------------------------------------------------------------
+
+RETAINED = 20
+
+
+class SlowHouse(House):
+    """A house with 20 retained publications. It does what it does in later turns, when it is told to."""
+
+    def __init__(self, folder: Path) -> None:
+        prepared = House(folder)
+        prepared.engine.define("OWN")
+        owner = prepared.connect()
+        for number in range(RETAINED):
+            owner.publish(f"plant/{number}", b"old", PutOption.RETAIN)
+        owner.subscribe("plant/kept", DURABLE, name="old")
+        prepared.close()
+        self.begun: deque[Callable[[], None]] = deque()
+        super().__init__(folder, self.begun.append)
+        self.go_on()
+
+    def go_on(self, turns: int = 10_000) -> None:
+        while turns and self.begun:
+            turns -= 1
+            self.begun.popleft()()
+
+    def dies_while_asked(self, turns: int, options: int, **said: Any) -> None:
+        """A program asks for a subscription, and dies so many turns later, before it has an answer."""
+        program, ends = self.connect(get=("OWN",), put=("OWN",)), list[object]()
+        if not options & SubOption.MANAGED:
+            said["destination"] = program.open_queue("OWN")
+        asked = SubscriptionRequest(**{"options": options, "object_name": "", "topic": "plant/#", **said})
+        program.connection.subscribe(asked, ends.append, ends.append)
+        self.go_on(turns)
+        assert ends == []
+        program.connection.end()
+        self.go_on()
+        assert ends == []
+
+
+def story_of(folder: Path, tell: Callable[[SlowHouse], None]) -> None:
+    async def story() -> None:
+        house = SlowHouse(folder)
+        tell(house)
+        house.close()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 3, 4, 6])
+def test_a_program_that_dies_in_mqsub_leaves_its_durable_subscription_to_the_next(
+    data_folder: Path, turns: int
+) -> None:
+    def tell(house: SlowHouse) -> None:
+        house.dies_while_asked(turns, DURABLE, name="kept")
+        program = house.connect()
+        resumed = program.subscribe("", RESUMED, name="kept")
+        assert resumed.subscription.queue.depth == RETAINED
+        assert list(house.engine.objects.users) == [program.application]
+
+    story_of(data_folder, tell)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 3, 4, 6])
+@pytest.mark.parametrize("options", [SubOption.CREATE, MANAGED])
+@pytest.mark.parametrize("name", ["", "short"])
+def test_a_program_that_dies_in_mqsub_takes_a_subscription_with_it_that_is_not_durable(
+    data_folder: Path, turns: int, options: SubOption, name: str
+) -> None:
+    def tell(house: SlowHouse) -> None:
+        house.dies_while_asked(turns, options, name=name)
+        assert subscriptions(house) == ["old"]
+        assert [each for each in house.queues() if "NDURABLE" in each or "ANSWER" in each] == []
+        assert house.engine.objects.open_subscriptions.others(name, None) == []
+
+    story_of(data_folder, tell)
+
+
+def test_a_program_that_dies_in_an_alteration_leaves_the_subscription_to_the_next(data_folder: Path) -> None:
+    def tell(house: SlowHouse) -> None:
+        house.dies_while_asked(0, DURABLE | SubOption.ALTER, topic="plant/kept", name="old", user_data="new")
+        resumed = house.connect().subscribe("", RESUMED, name="old")
+        assert resumed.subscription.user_data == "new"
+
+    story_of(data_folder, tell)
 
 
 HIGH = "JMSPriority > 4 OR JMSDestination = 'topic://plant/7/bar'"
