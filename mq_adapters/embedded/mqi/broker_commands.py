@@ -53,22 +53,29 @@ Command = RegisterSubscriber | DeregisterSubscriber | RequestUpdate
 Ended = Callable[[QueueManagerError | None], None]
 
 
+class NoAnswer(QueueManagerError):
+    """The broker's answer did not come in time, or cannot be read. The command may be carried out all the same."""
+
+
 class BrokerCommands:
-    """The commands of one connection, one after another."""
+    """The commands of one connection. A program on the socket may send one before another is answered."""
 
     def __init__(self, engine: Engine, application: Application) -> None:
         self._engine = engine
         self._application = application
-        self._getter = Getter(engine, application)
+        #: One for each command that is not answered.
+        self._getters: set[Getter] = set()
         self._is_closed = False
 
     def close(self) -> None:
         """The connection is gone: nobody is answered any more."""
         self._is_closed = True
-        self._getter.close()
+        for getter in self._getters:
+            getter.close()
+        self._getters.clear()
 
     def ask(self, command: Command, descriptor: MessageDescriptor, operation: str, ended: Ended) -> None:
-        """Puts a command; `ended` is called once, when its answer has come. `descriptor` is what its MQMD says.
+        """Puts a command; `ended` is called once, with NoAnswer if none came. `descriptor` is what its MQMD says.
 
         Raises QueueManagerError where it cannot be put: 2425, 2531 and others.
         """
@@ -76,7 +83,8 @@ class BrokerCommands:
 
         def answered(error: QueueManagerError | None) -> None:
             self._application.end_dynamic(replies)
-            ended(error)
+            if not self._is_closed:  # while the answer was taken
+                ended(error)
 
         try:
             asked = descriptor.replace(msg_type=MQMT_REQUEST, reply_to_q=replies.name)
@@ -124,14 +132,20 @@ class BrokerCommands:
         )
 
         def got(result: Got | QueueManagerError) -> None:
-            answered(result if isinstance(result, QueueManagerError) else _refusal(result.message, operation))
+            self._getters.discard(getter)
+            if isinstance(result, QueueManagerError):
+                answered(NoAnswer(result.reason_code, operation))
+            else:
+                answered(_refusal(result.message, operation))
 
         if self._is_closed:  # while the command was committed
             return
+        getter = Getter(self._engine, self._application)
+        self._getters.add(getter)
         try:
-            self._getter.get(opened, request, got)
+            getter.get(opened, request, got)
         except QueueManagerError as error:
-            answered(error)
+            got(error)
 
 
 def _refusal(answer: Message, operation: str) -> QueueManagerError | None:
@@ -146,7 +160,7 @@ def _refusal(answer: Message, operation: str) -> QueueManagerError | None:
         )
         response = read_response(chain)
     except MappingError as error:  # another program of the same user has put it there
-        return QueueManagerError(ReasonCode.MQRC_UNEXPECTED_ERROR, f"{operation}: {error}")
+        return NoAnswer(ReasonCode.MQRC_UNEXPECTED_ERROR, f"{operation}: {error}")
     if response.completion is not Completion.FAILED:
         return None
     code = response.reasons[0].reason_code if response.reasons else ReasonCode.MQRC_UNEXPECTED_ERROR

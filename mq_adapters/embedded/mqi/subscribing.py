@@ -17,7 +17,7 @@ from mappings.commands.options import RegistrationOption
 from mq_adapters.attributes import ObjectType
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.mqi.broker_commands import BrokerCommands, Ended
+from mq_adapters.embedded.mqi.broker_commands import BrokerCommands, Ended, NoAnswer
 from mq_adapters.embedded.mqi.options import CloseOption, SubOption
 from mq_adapters.embedded.mqi.subscription_request import (
     MQPRI_PRIORITY_AS_Q_DEF,
@@ -174,7 +174,7 @@ class Subscriptions:
         self._open(subscription, request)
         try:
             self._check_place(subscription, request.operation)
-            self._ask(subscription, request, _options(request, queue), subscribed, self._forget)
+            self._ask(subscription, request, _options(request, queue), subscribed, self._take_back)
         except QueueManagerError:
             self._forget(subscription)
             raise
@@ -185,14 +185,14 @@ class Subscriptions:
         request: SubscriptionRequest,
         options: RegistrationOption,
         subscribed: Subscribed,
-        give_up: Callable[[Subscription], None],
+        give_up: Callable[[Subscription, QueueManagerError], None],
     ) -> None:
         """Has the broker register a subscription that is open. `give_up` is called if it refuses later."""
 
         def answered(error: QueueManagerError | None) -> None:
             self._asked.discard(subscription)
             if error is not None:
-                give_up(subscription)
+                give_up(subscription, error)
             subscribed(subscription if error is None else error)
 
         command, descriptor = self._registration(subscription, options), self._descriptor(subscription, request)
@@ -238,6 +238,13 @@ class Subscriptions:
         self._closed(subscription)
         self.end_queue(subscription)
 
+    def _take_back(self, subscription: Subscription, error: QueueManagerError) -> None:
+        """Ends a new subscription that the program does not get, though the broker may have it."""
+        if isinstance(error, NoAnswer):
+            with suppress(QueueManagerError, StoreError):  # else it ends when the broker finds its queue gone
+                self._deregister(subscription)
+        self._forget(subscription)
+
     # -- one that is there ---------------------------------------------------------------------------------------------
 
     def _take_up(
@@ -280,7 +287,7 @@ class Subscriptions:
         # What is retained came when the subscription was made.
         options = _options(request, queue) | RegistrationOption.NEW_PUBLICATIONS_ONLY
         try:
-            self._ask(subscription, request, options, subscribed, self._closed)
+            self._ask(subscription, request, options, subscribed, lambda each, _error: self._closed(each))
         except QueueManagerError:
             self._closed(subscription)
             raise

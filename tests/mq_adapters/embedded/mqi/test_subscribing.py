@@ -10,7 +10,8 @@ import pytest
 
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.mqi import subscribing
+from mq_adapters.embedded.mqi import broker_commands, subscribing
+from mq_adapters.embedded.mqi.connection import OpenedSubscription
 from mq_adapters.embedded.mqi.options import CloseOption, PutOption, SubOption
 from mq_adapters.embedded.mqi.subscription_request import SubscriptionRequest
 from mq_adapters.reasons import QueueManagerError, ReasonCode
@@ -215,6 +216,58 @@ def test_a_program_that_dies_in_an_alteration_leaves_the_subscription_to_the_nex
         assert resumed.subscription.user_data == "new"
 
     story_of(data_folder, tell)
+
+
+# -- programs that the broker answers late -----------------------------------------------------------------------------
+
+
+def test_a_program_that_asks_twice_at_once_is_answered_twice(data_folder: Path) -> None:
+    def tell(house: SlowHouse) -> None:
+        program = house.connect()
+        made, errors = list[OpenedSubscription](), list[QueueManagerError]()
+        for name in ("one", "two"):
+            asked = SubscriptionRequest(options=DURABLE, object_name="", topic="plant/#", name=name)
+            program.connection.subscribe(asked, made.append, errors.append)
+        house.go_on()
+        assert errors == []
+        assert [each.subscription.queue.depth for each in made] == [RETAINED, RETAINED]
+        assert subscriptions(house) == ["old", "one", "two"]
+
+    story_of(data_folder, tell)
+
+
+@pytest.mark.parametrize("options", [DURABLE, MANAGED, SubOption.CREATE, SubOption.CREATE | SubOption.DURABLE])
+def test_a_program_that_gets_no_answer_gets_no_subscription(
+    data_folder: Path, options: SubOption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker_commands, "_ANSWER_WAIT_MS", 1)
+
+    async def story() -> None:
+        house = SlowHouse(data_folder)
+        program = house.connect(get=("OWN",), put=("OWN",))
+        destination = 0 if options & SubOption.MANAGED else program.open_queue("OWN")
+        asked = SubscriptionRequest(
+            options=options, object_name="", topic="plant/#", name="late", destination=destination
+        )
+        ends: list[object] = []
+        program.connection.subscribe(asked, ends.append, ends.append)
+        house.go_on(2)
+        assert subscriptions(house) == ["late", "old"]
+        while not ends:
+            await asyncio.sleep(0)
+        house.go_on()
+        (error,) = ends
+        assert isinstance(error, QueueManagerError)
+        assert error.reason_code == ReasonCode.MQRC_NO_MSG_AVAILABLE
+        assert subscriptions(house) == ["old"]
+        for _ in range(2):
+            house.broker.tend()
+            house.go_on()
+        assert len(house.queues()) == 1
+        assert refused(lambda: program.subscribe("", RESUMED, name="late")) == ReasonCode.MQRC_NO_SUBSCRIPTION
+        house.close()
+
+    asyncio.run(story())
 
 
 HIGH = "JMSPriority > 4 OR JMSDestination = 'topic://plant/7/bar'"
