@@ -103,10 +103,10 @@ def _header(message: Message) -> Mqrfh2 | None:
     if descriptor.format != _FORMAT_MQRFH2:
         return None
     at = MQRFH2.offsets["StrucLength"]
-    length = int.from_bytes(body[at : at + 4], "big" if is_big_endian(descriptor.encoding) else "little")
-    if length > MAXIMUM_HEADER_BYTES:
-        raise ContentError(f"the header has {length} bytes; up to {MAXIMUM_HEADER_BYTES} are read for a selector")
     try:
+        length = int.from_bytes(body[at : at + 4], "big" if is_big_endian(descriptor.encoding) else "little")
+        if length > MAXIMUM_HEADER_BYTES:
+            raise ContentError(f"the header has {length} bytes; up to {MAXIMUM_HEADER_BYTES} are read for a selector")
         return read_mqrfh2(body, coded_char_set_id=descriptor.coded_char_set_id or UTF_8, encoding=descriptor.encoding)
     except MappingError as error:
         raise ContentError(f"the header cannot be read: {error}") from None

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from mappings.headers.charset import ENCODING_NORMAL
 from mappings.headers.mqrfh2 import write_mqrfh2
 from mq_adapters.message import MQCI_NONE, Message, MessageDescriptor
+from mq_adapters.mqmd import ATTRIBUTES
 from mq_adapters.selection.conditions import ContentError, FilterError, UnavailableFilterError, accepts
-from mq_adapters.selection.message_content import MessageContent
+from mq_adapters.selection.message_content import HEADERS, MessageContent
 from mq_adapters.selection.selectors import parse_selector
 
 IDENTIFIER = bytes(range(24))
@@ -221,6 +222,45 @@ def test_properties_that_cannot_be_read_or_are_too_long_are_an_error(body: bytes
     damaged.body = body
     with pytest.raises(ContentError):
         selects("a = 'x'", damaged)
+    assert selects("JMSPriority = 4", damaged)
+
+
+#: One for each way to a value, so that each is asked of hostile messages.
+ASKING = (
+    "a.b * 3 / raw > 1 OR NOT whole OR colour LIKE '%e'",
+    *(
+        f"{name} IS NULL OR {name} IN (1, 'x', TRUE)"
+        for name in (*HEADERS, *(f"JMS_IBM_MQMD_{each}" for each in ATTRIBUTES))
+    ),
+    *(f"Root.MQMD.{each} > 0" for each in ATTRIBUTES),
+)
+
+
+@given(st.data())
+def test_no_message_raises_another_error(data: st.DataObject) -> None:
+    hostile = message(USR, JMS, MCD)
+    body = bytearray(hostile.body)
+    for at in data.draw(st.lists(st.integers(0, len(body) - 1), max_size=4)):
+        body[at] = data.draw(st.integers(0, 255))
+    hostile.body = bytes(body[: data.draw(st.integers(0, len(body)))]) if data.draw(st.booleans()) else bytes(body)
+    hostile.descriptor = hostile.descriptor.replace(
+        encoding=data.draw(st.sampled_from((0, 1, 2, 3, 273, 546, -1, 1 << 31))),
+        coded_char_set_id=data.draw(st.sampled_from((0, -1, -2, 37, 500, 819, 1200, 1208, 99_999))),
+        persistence=data.draw(st.sampled_from((0, 1))),
+        expiry=data.draw(st.sampled_from((-1, 1))),
+        put_appl_type=-(1 << 31),
+    )
+    for selector in ASKING:
+        try:
+            assert selects(selector, hostile) in (True, False)
+        except ContentError:
+            continue
+
+
+def test_a_header_in_no_byte_order_is_an_error_of_content() -> None:
+    damaged = message(USR, encoding=0)
+    with pytest.raises(ContentError, match="names no integer byte order"):
+        selects("colour = 'blue'", damaged)
     assert selects("JMSPriority = 4", damaged)
 
 

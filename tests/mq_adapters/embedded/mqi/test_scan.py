@@ -10,6 +10,7 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.selection.conditions import Content, Truth
 from mq_adapters.selection.message_content import MessageContent
+from mq_adapters.selection.selectors import parse_selector
 
 ANY = (None, None, None)
 
@@ -69,6 +70,15 @@ def test_messages_that_match_come_in_order_and_each_is_looked_at_once(plant: Pla
     plant.put(b"no", b"yes 3")
     assert [plant.found() for _ in range(2)] == [b"yes 3", Progress.NOTHING]
     assert plant.condition.looks == 7
+
+
+def test_a_message_of_which_nobody_can_tell_is_passed_by(engine: Engine) -> None:
+    plant = Plant(engine)
+    selecting = Scan(engine, plant.queue, parse_selector("colour = 'blue' OR JMSPriority = 9"), now_s=lambda: 0.0)
+    plant.put(b"RFH ", format=b"MQHRF2  ", encoding=0)
+    plant.put(b"yes", priority=9)
+    found = [selecting.next(ANY) for _ in range(2)]
+    assert [each.body if isinstance(each, Message) else each for each in found] == [b"yes", Progress.NOTHING]
 
 
 def test_a_share_ends_after_so_many_messages(plant: Plant) -> None:
