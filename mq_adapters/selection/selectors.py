@@ -64,7 +64,6 @@ _TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 _RESERVED: Final = frozenset({"AND", "OR", "NOT", "LIKE", "ESCAPE", "IN", "BETWEEN", "IS", "NULL"})
-_NO_SYNTAX: Final = UnavailableFilterError("only a broker with another language can evaluate it")
 _IDENTIFIER: Final = re.compile(r"ID:[0-9A-Fa-f]*\Z")
 
 _Value = Literal | Reference | Arithmetic
@@ -85,7 +84,7 @@ def parse_selector(text: str) -> Condition:
         if len(text) > _LONGEST_READ_AGAIN:
             raise
         parse_filter(text)  # which raises one of the two errors itself
-        raise _NO_SYNTAX from None
+        raise UnavailableFilterError("only a broker with another language can evaluate it") from None
 
 
 class _Parser(TokenReader):

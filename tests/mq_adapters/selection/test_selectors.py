@@ -264,6 +264,15 @@ def test_a_header_in_no_byte_order_is_an_error_of_content() -> None:
     assert selects("JMSPriority = 4", damaged)
 
 
+def test_a_refusal_keeps_nothing_of_an_earlier_one() -> None:
+    refusals = []
+    for _ in range(2):
+        with pytest.raises(UnavailableFilterError) as refused:
+            parse_selector("a != 1")
+        refusals.append(refused.value)
+    assert refusals[0] is not refusals[1]
+
+
 @given(st.text(st.sampled_from("ab'\"0x1.()=<>!%_ANDORNTLIKEIS,+-*/$é \t"), max_size=60))
 @example("a\x00b")
 def test_every_text_ends_as_a_condition_or_in_one_of_two_errors(text: str) -> None:
