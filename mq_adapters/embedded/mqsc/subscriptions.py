@@ -290,6 +290,7 @@ def _define(engine: Engine, name: str, said: Mapping[str, Value], act: Operators
 def _alter(engine: Engine, row: SubscriptionShown, changes: Mapping[str, Value], act: OperatorsAct) -> None:
     """Alters the attributes. The point, the other options and the joint identities of the subscription stay."""
     existing = row.subscription
+    _check_queue_of_program(row, changes)
     wanted = {**row.said, **changes}
     _check(wanted, wanted)
     expiry = changes.get("EXPIRY")
@@ -312,6 +313,14 @@ def _alter(engine: Engine, row: SubscriptionShown, changes: Mapping[str, Value],
         raise MqscRefused(f"The subscription is refused: {refusal}.") from None
     tell(engine, unit, replace(act, subject=str(row.said["TOPICSTR"]), reason=_told(row.name, changes)))
     engine.submit(unit)
+
+
+def _check_queue_of_program(row: SubscriptionShown, changes: Mapping[str, Value]) -> None:
+    """Refuses another queue or CorrelId for a subscription of MQSUB: the program would get from a queue that ends."""
+    changed = [each for each in ("DEST", "DESTCORL") if each in changes and changes[each] != row.said[each]]
+    if changed and row.subscription.is_of_mqsub:
+        does = "its program gets from that queue. DELETE SUB ends it, and DEFINE SUB makes one for another queue."
+        raise syntax_error(f"{', '.join(changed)} of a subscription of MQSUB cannot be altered: {does}")
 
 
 def _told(name: str, said: Mapping[str, Value]) -> str:

@@ -749,3 +749,27 @@ def test_operators_see_whose_it_is_and_where_it_goes(house: House) -> None:
     assert house.mqsc("ALTER SUB('kept') USERDATA('altered')") == ["The subscription was changed."]
     program.publish("plant/1", b"one")
     assert b"<Sud>altered</Sud>" in program.get(opened.handle).data
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ALTER SUB('kept') DEST(OWN)",
+        f"ALTER SUB('kept') DESTCORL('{'AB' * 24}')",
+        f"DEFINE SUB('kept') TOPICSTR('plant/#') DEST(OWN) DESTCORL('{'AB' * 24}') REPLACE",
+    ],
+)
+def test_operators_do_not_take_the_queue_of_a_program_away(house: House, command: str) -> None:
+    program = house.connect()
+    opened = program.subscribe("plant/#", DURABLE, name="kept")
+    program.publish("plant/1", b"one")
+    program.close(opened)
+    before = house.mqsc("DISPLAY SUB('kept')")
+    (complaint,) = house.mqsc(command)
+    assert "of a subscription of MQSUB cannot be altered" in complaint
+    assert "DELETE SUB" in complaint
+    house.broker.tend()
+    assert house.mqsc("DISPLAY SUB('kept')") == before
+    assert program.all(program.subscribe("", RESUMED, name="kept").handle) == [b"one"]
+    place = f"DEST({opened.subscription.queue.name}) DESTCORL('{opened.subscription.correl_id.hex()}')"
+    assert house.mqsc(f"ALTER SUB('kept') {place} USERDATA('same place')") == ["The subscription was changed."]
