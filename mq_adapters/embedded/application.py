@@ -176,14 +176,11 @@ class Application:
         """Puts a message that this process has made for the application, whatever its rights on queues are."""
         message.written = None  # the broker must read an application's header, whatever the application says of it
         message.payload_sha256 = b""
-        target = self._engine.objects.putting(queue_name)
-        self._complete_descriptor(message, target, f"put on {queue_name}")
-        self._check_reply_queue(message)
+        target = self.complete(queue_name, message)
         self._check_limit(len(message.body), f"put on {queue_name}")
         if target.queue.lacks_space:
             raise QueueManagerError(ReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE, f"put on {queue_name}")
-        is_closed = target.queue.is_put_inhibited or target.queue.is_paused
-        if is_closed or is_closed_to_applications(target.queue.name):
+        if target.queue.is_put_inhibited or target.queue.is_paused:
             raise QueueManagerError(ReasonCode.MQRC_PUT_INHIBITED, f"put on {queue_name}")
         if self._has_held_letters and target.queue.handler is not None:
             self._check_held_letters(f"put on {queue_name}")
@@ -196,6 +193,15 @@ class Application:
             done()
         else:
             self._submit(unit, done)
+
+    def complete(self, queue_name: str, message: Message) -> PutTarget:
+        """Completes a message for the queue that it reaches. 2027, 2031, 2035, 2051 or 2061 if no wait helps."""
+        target, operation = self._engine.objects.putting(queue_name), f"put on {queue_name}"
+        self._complete_descriptor(message, target, operation)
+        self._check_reply_queue(message)
+        if is_closed_to_applications(target.queue.name):
+            raise QueueManagerError(ReasonCode.MQRC_PUT_INHIBITED, operation)
+        return target
 
     def getting(self, queue_name: str) -> Queue:
         """The queue to get from. 2035 without the right to get."""

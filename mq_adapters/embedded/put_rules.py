@@ -21,12 +21,7 @@ def check_put(queue: Queue, message: Message, *, uncommitted: int) -> None:
     operation = f"put on {queue.name}"
     if queue.is_deleted:
         raise QueueManagerError(ReasonCode.MQRC_Q_DELETED, operation)
-    format_name = message.descriptor.format
-    if len(format_name) != FORMAT_BYTES:
-        complaint = f"Format {format_name!r:.40} has not {FORMAT_BYTES} bytes; pad it with blanks"
-        raise QueueManagerError(ReasonCode.MQRC_MD_ERROR, f"{operation}: {complaint}")
-    if len(message.body) > queue.maximum_message_bytes:
-        raise QueueManagerError(ReasonCode.MQRC_MSG_TOO_BIG_FOR_Q, operation)
+    check_form(queue, message)
     if queue.is_put_inhibited and not queue.is_gateways:
         raise QueueManagerError(ReasonCode.MQRC_PUT_INHIBITED, operation)
     if queue.is_temporary and message.is_persistent:
@@ -34,6 +29,16 @@ def check_put(queue: Queue, message: Message, *, uncommitted: int) -> None:
     is_watched = queue.is_temporary or queue.is_put_inhibited  # then `maximum_depth` is 0 only to get this check made
     if queue.depth + uncommitted >= (queue.definition.number("MAXDEPTH") if is_watched else queue.maximum_depth):
         raise QueueManagerError(ReasonCode.MQRC_Q_FULL, operation)
+
+
+def check_form(queue: Queue, message: Message) -> None:
+    """Checks what is wrong with a message at any time: 2026 for its Format, 2030 for its length."""
+    operation, format_name = f"put on {queue.name}", message.descriptor.format
+    if len(format_name) != FORMAT_BYTES:
+        complaint = f"Format {format_name!r:.40} has not {FORMAT_BYTES} bytes; pad it with blanks"
+        raise QueueManagerError(ReasonCode.MQRC_MD_ERROR, f"{operation}: {complaint}")
+    if len(message.body) > queue.maximum_message_bytes:
+        raise QueueManagerError(ReasonCode.MQRC_MSG_TOO_BIG_FOR_Q, operation)
 
 
 def resolved_persistence(descriptor: MessageDescriptor, queue: Queue) -> MessageDescriptor:

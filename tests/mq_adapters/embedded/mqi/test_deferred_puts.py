@@ -9,8 +9,9 @@ from mq_adapters.embedded.mqi import deferred_puts
 from mq_adapters.embedded.mqi.deferred_puts import release_what_was_left
 from mq_adapters.embedded.mqi.options import OpenOption, PutOption
 from mq_adapters.embedded.unit_of_work import StateKind
-from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.message import MQMT_REQUEST, Message, MessageDescriptor
 from mq_adapters.reasons import ReasonCode, StoreError
+from mq_adapters.reports import ReportOption
 from tests.mq_adapters.embedded.mqi.program import refused
 from tests.mq_adapters.embedded.mqi.subscriber import House, Subscriber
 
@@ -23,9 +24,11 @@ def house(data_folder: Path) -> Iterator[House]:
     made.close()
 
 
-def defer(program: Subscriber, body: bytes = b"later", options: int = PutOption.NO_SYNCPOINT) -> bytes:
+def defer(
+    program: Subscriber, body: bytes = b"later", options: int = PutOption.NO_SYNCPOINT, **fields: object
+) -> bytes:
     """The MsgId of a deferred message for OWN."""
-    message = Message(MessageDescriptor(persistence=1), body)
+    message = Message(MessageDescriptor(persistence=1).replace(**fields), body)
     ends: list[str] = []
     handle = program.open_queue("OWN", OpenOption.OUTPUT)
     program.connection.put_deferred(handle, message, options, lambda: ends.append("put"))
@@ -105,6 +108,62 @@ def test_a_queue_that_takes_nothing_now_gets_it_later_and_one_that_is_gone_never
     other.connection.end()
     release_what_was_left(house.engine)
     assert rows(house) == 0
+
+
+def test_what_could_never_be_released_is_refused_when_it_is_put(house: House) -> None:
+    house.mqsc("ALTER QLOCAL(OWN) MAXMSGL(100)")
+    program = house.connect(put=("OWN",))
+    asked = {"report": int(ReportOption.CONFIRM_ON_ARRIVAL), "reply_to_q": "OTHERS"}
+    assert refused(lambda: defer(program, msg_type=MQMT_REQUEST)) == ReasonCode.MQRC_MISSING_REPLY_TO_Q
+    assert refused(lambda: defer(program, b"x" * 101)) == ReasonCode.MQRC_MSG_TOO_BIG_FOR_Q
+    assert refused(lambda: defer(program, format=b"MQSTR")) == ReasonCode.MQRC_MD_ERROR
+    assert refused(lambda: defer(program, **asked)) == ReasonCode.MQRC_NOT_AUTHORIZED
+    assert rows(house) == 0
+    defer(program, b"x" * 100)
+    program.connection.end()
+    assert (bodies(house), rows(house)) == ([b"x" * 100], 0)
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_report_comes_to_a_queue_that_the_putter_could_use(house: House, dies: bool) -> None:
+    house.engine.define("REPORTS")
+    program = house.connect(put=("OWN",), get=("REPORTS",))
+    defer(program, report=int(ReportOption.CONFIRM_ON_ARRIVAL), reply_to_q="REPORTS")
+    if dies:
+        house.restart()
+        release_what_was_left(house.engine)
+    else:
+        program.connection.end()
+    assert (bodies(house), rows(house)) == ([b"later"], 0)
+    assert house.engine.queue("REPORTS").depth == 1
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_what_no_wait_helps_is_forgotten_and_told(house: House, dies: bool, caplog: pytest.LogCaptureFixture) -> None:
+    program = house.connect(put=("OWN",))
+    defer(program)
+    house.mqsc("ALTER QLOCAL(OWN) MAXMSGL(2)")
+    if dies:
+        house.restart()
+        release_what_was_left(house.engine)
+    else:
+        program.connection.end()
+    assert (bodies(house), rows(house)) == ([], 0)
+    assert caplog.messages == ["deferred message forgotten queue='OWN' user='billing' reason_code=2030"]
+
+
+def test_a_message_for_a_full_queue_stays_with_its_connection(house: House) -> None:
+    program = house.connect(put=("OWN",))
+    key = defer(program)
+    house.mqsc("ALTER QLOCAL(OWN) MAXDEPTH(0)")
+    for _ in range(2):
+        assert refused(lambda: program.connection.activate(key, lambda: None, is_wanted=True)) == (
+            ReasonCode.MQRC_Q_FULL
+        )
+    house.mqsc("ALTER QLOCAL(OWN) MAXDEPTH(5)")
+    program.connection.activate(key, lambda: None, is_wanted=True)
+    program.connection.end()
+    assert (bodies(house), rows(house)) == ([b"later"], 0)
 
 
 def test_a_connection_may_defer_so_much_and_no_more(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
