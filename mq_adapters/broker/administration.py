@@ -17,7 +17,7 @@ from mq_adapters.broker.responses import CommandRefusal
 from mq_adapters.broker.retained import RetainedPublications
 from mq_adapters.broker.subscribers import Done, SubscriberCommands
 from mq_adapters.broker.subscription import Identity, Subscription
-from mq_adapters.broker.subscriptions import SubscriptionRegistry
+from mq_adapters.broker.subscriptions import SpaceSubscriptions, SubscriptionRegistry
 from mq_adapters.broker.topic_spaces import TopicSpaces
 from mq_adapters.broker.updates import Updates
 from mq_adapters.embedded.engine import Engine
@@ -60,12 +60,15 @@ class Administration:
 
     def named(self, stream_name: str, name: str) -> Subscription | None:
         """The subscription with that SubName on a stream, if it has not expired."""
-        found = self._registry.space(self._spaces.space(stream_name)).named(name)
+        space = self._known_space(stream_name)
+        found = space.named(name) if space is not None else None
         return found if found is not None and not self._has_expired(found) else None
 
     def of(self, stream_name: str, queue_name: str, correl_id: bytes | None) -> tuple[Subscription, ...]:
         """The subscriptions on a stream whose publications come to a queue with that CorrelId, or with the broker's."""
-        space = self._registry.space(self._spaces.space(stream_name))
+        space = self._known_space(stream_name)
+        if space is None:
+            return ()
         identity = Identity(queue_manager_name=self._engine.name, queue_name=queue_name, correl_id=correl_id)
         return tuple(found for found in space.of(identity) if not self._has_expired(found))
 
@@ -134,6 +137,10 @@ class Administration:
                 for topic in self._retained.matching(space, point, pattern, Scheme.TOPIC, now_us):
                     if not self._spaces.spans_streams(pattern, topic):
                         self._retained.delete(unit, space, point, topic)
+
+    def _known_space(self, stream_name: str) -> SpaceSubscriptions | None:
+        """The subscriptions on a stream; None for an unknown one, which gets no topic space because of a question."""
+        return self._registry.space(self._spaces.space(stream_name)) if self._spaces.knows(stream_name) else None
 
     def _has_expired(self, subscription: Subscription) -> bool:
         return 0 < subscription.expires_us <= self._engine.now_us()

@@ -60,9 +60,13 @@ class TopicSpaces:
     def stream_of_command(self, named: str | None) -> str:
         """The stream of a command on the control queue; 3082."""
         name = named or DEFAULT_STREAM
-        if self.dialect is BrokerDialect.MQ6 and name not in self.stream_names:
+        if not self.knows(name):
             raise CommandRefusal(Reason.MQRCCF_UNKNOWN_STREAM, ("StreamName", name))
         return name
+
+    def knows(self, stream_name: str) -> bool:
+        """Whether commands may name that stream."""
+        return self.dialect is not BrokerDialect.MQ6 or stream_name in self.stream_names
 
     def space(self, stream_name: str) -> str:
         """The topic space of a stream."""

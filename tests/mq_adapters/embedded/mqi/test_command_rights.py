@@ -164,6 +164,18 @@ def test_jms_takes_hold_of_its_own_subscription_without_its_topic(house: House) 
     assert topics(house) == ["plant/1"]
 
 
+def test_a_stream_that_is_not_known_leaves_nothing_behind(house: House) -> None:
+    program = house.connect(**RIGHTS)
+    spaces = house.broker._registry._spaces
+    before = set(spaces)
+    for number in range(3):
+        asked = {"stream_name": f"STREAM.{number}", "subscription_name": "kept", "queue_name": "OWN"}
+        put(program, RegisterSubscriber(topics=("plant/1",), **asked), to=Dialect.MQRFH)
+        put(program, DeregisterSubscriber(topics=("plant/1",), **asked), to=Dialect.MQRFH)
+    assert set(spaces) == before
+    assert topics(house) == []
+
+
 def test_what_cannot_be_read_is_the_brokers(house: House) -> None:
     program = house.connect(**RIGHTS)
     for format, body in ((b"MQHRF2  ", b"RFH "), (b"MQSTR   ", b"hello"), (b"MQHRF   ", b"")):
