@@ -16,7 +16,7 @@
                    44  4  CCSID, 48 encoding                   55  n  the name, and zeros up to a multiple of 4
                    52  4  sequence number, 56 offset              364  MQMD
                    60  4  match options                        --- in each segment
-                   64     MsgId, CorrelId, GroupId, token             data
+                   64     MsgId, CorrelId, GroupId, token             data, and zeros up to a multiple of 4
 
 An identifier stands in a selection if its match option is set. Unlike a call, a long ASYNC_MESSAGE has its first 24
 bytes in each of its segments.
@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, Self
 
 from mq_adapters.client_channel.errors import ChannelProtocolError, StatusCode, UsageError
-from mq_adapters.client_channel.fields import BodyReader, Record, byte, integer, octets, padded_length, short
+from mq_adapters.client_channel.fields import BodyReader, Record, byte, integer, octets, short
 from mq_adapters.client_channel.message_descriptors import Mqmd
 from mq_adapters.client_channel.segments import (
     LARGEST_SEGMENT_BYTES,
@@ -36,6 +36,9 @@ from mq_adapters.client_channel.segments import (
     ControlFlags1,
     Segment,
     SegmentType,
+    padded,
+    padded_length,
+    room_of,
 )
 from mq_adapters.client_channel.structures import MQMO_MATCH_CORREL_ID, MQMO_MATCH_MSG_ID, MQMO_MATCH_MSG_TOKEN
 from mq_adapters.mqmd import MQMD_BYTES, MQMD_VERSION_2
@@ -196,7 +199,7 @@ class AsyncMessage:
     def segments(self, segment: Segment, largest_segment_bytes: int = LARGEST_SEGMENT_BYTES) -> Iterator[Segment]:
         """Its segments, each like `segment` but for type, flags and body. UsageError if its beginning does not fit."""
         order, data = segment.byte_order, self.data
-        room = largest_segment_bytes - segment.form.header_bytes - _PREFIX_BYTES
+        room = room_of(segment.form, largest_segment_bytes) - _PREFIX_BYTES
         beginning = self._beginning(order)
         if len(beginning) > room:
             raise UsageError(f"a segment of {largest_segment_bytes} bytes has no room for a message's descriptor")
@@ -205,7 +208,7 @@ class AsyncMessage:
             part = data[start : start + room - len(beginning)]
             start += len(part)
             flags |= ControlFlags1.LAST if start == len(data) else ControlFlags1.NONE
-            body = self._prefix(len(part), index).write(order) + beginning + part
+            body = self._prefix(len(part), index).write(order) + beginning + padded(part)
             yield replace(segment, type=SegmentType.ASYNC_MESSAGE, flags_1=flags, body=body)
             if start == len(data):
                 return

@@ -10,13 +10,13 @@ Source: IBM MQ, "MQCHARV - Variable Length String"; padding: IBM MQ's client as 
 """
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from mq_adapters.client_channel.errors import ChannelProtocolError, StatusCode
-from mq_adapters.client_channel.fields import BodyReader, invalid, padded_length, string_field
-from mq_adapters.client_channel.segments import ISO_8859_1, ByteOrder
+from mq_adapters.client_channel.fields import BodyReader, invalid, string_field
+from mq_adapters.client_channel.segments import ISO_8859_1, ByteOrder, padded, padded_length
 
 UTF_8: Final = 1208
 _CHARV_BYTES: Final = 20
@@ -88,7 +88,7 @@ def place_strings(charvs: Sequence[Charv], area: bytes, fixed: int, byte_order: 
     for charv in charvs:
         written.append(_write(charv, position, byte_order))
         position += padded_length(len(charv.value))
-    return written, b"".join(_padded(charv.value for charv in charvs))
+    return written, b"".join(padded(charv.value) for charv in charvs)
 
 
 def _stands(charv: Charv, area: bytes, fixed: int) -> bool:
@@ -98,7 +98,3 @@ def _stands(charv: Charv, area: bytes, fixed: int) -> bool:
 
 def _write(charv: Charv, offset: int, byte_order: ByteOrder) -> bytes:
     return _LAYOUTS[byte_order].pack(0, offset, charv.buffer_size, len(charv.value), charv.ccsid)
-
-
-def _padded(strings: Iterable[bytes]) -> Iterable[bytes]:
-    return (string.ljust(padded_length(len(string)), b"\0") for string in strings)

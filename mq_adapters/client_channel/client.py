@@ -25,7 +25,7 @@ from mq_adapters.client_channel.client_events import (
 )
 from mq_adapters.client_channel.errors import ChannelProtocolError, StatusCode, UsageError
 from mq_adapters.client_channel.events import HeartbeatAsked, Violated
-from mq_adapters.client_channel.fields import BodyReader, padded_length
+from mq_adapters.client_channel.fields import BodyReader
 from mq_adapters.client_channel.identification import ConAuthInfo, UserIdData
 from mq_adapters.client_channel.initial_data import LOWEST_LEVEL, SMALLEST_TRANSMISSION_SIZE, InitialData
 from mq_adapters.client_channel.joining import OverlongCall, UnfinishedCalls
@@ -38,6 +38,7 @@ from mq_adapters.client_channel.segments import (
     Segment,
     SegmentReader,
     SegmentType,
+    padded,
     reply_type,
     write_call,
     write_segment,
@@ -270,7 +271,7 @@ class ClientConnection:
     ) -> bytes:
         body = content.write(_ORDER)
         if form is Form.TSHM:
-            body = body.ljust(padded_length(len(body)), b"\0")
+            body = padded(body)
         segment = self._segment(segment_type, form, body)
         return write_segment(replace(segment, flags_1=flags, ccsid=ccsid))
 

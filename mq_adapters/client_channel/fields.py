@@ -14,15 +14,8 @@ from typing import Any, ClassVar, Final, NamedTuple, NoReturn, Self
 from mq_adapters.client_channel.errors import ChannelProtocolError, StatusCode, UsageError
 from mq_adapters.client_channel.segments import ByteOrder
 
-#: Strings behind a structure, and the message of a put, are filled up to a multiple of this.
-ALIGNMENT: Final = 4
 _WIRE: Final = "wire"
 _TEXT_ENCODING: Final = "iso-8859-1"
-
-
-def padded_length(length: int) -> int:
-    """The next multiple of four."""
-    return length + -length % ALIGNMENT
 
 
 def invalid(what: str) -> NoReturn:

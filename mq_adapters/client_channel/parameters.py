@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple, Protocol, Self, TypeVar
 
-from mq_adapters.client_channel.fields import BodyReader, padded_length, write_integers
-from mq_adapters.client_channel.segments import ByteOrder
+from mq_adapters.client_channel.fields import BodyReader, write_integers
+from mq_adapters.client_channel.segments import ByteOrder, padded
 
 _PART: Final = "part"
 
@@ -60,7 +60,7 @@ def _read_data(body: BodyReader) -> bytes:
 
 
 def _write_data(data: bytes, byte_order: ByteOrder) -> bytes:
-    return write_integers(byte_order, len(data)) + data.ljust(padded_length(len(data)), b"\0")
+    return write_integers(byte_order, len(data)) + padded(data)
 
 
 _TABLES: Final[dict[type, tuple[tuple[str, _Part], ...]]] = {}

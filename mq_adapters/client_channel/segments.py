@@ -32,6 +32,10 @@ from mq_adapters.client_channel.errors import ChannelProtocolError, StatusCode, 
 
 #: The most bytes of a segment, header and all, before anything is negotiated and after it (7FEC).
 LARGEST_SEGMENT_BYTES: Final = 32_748
+#: Strings behind a structure, the data of a message, and whatever a server sends, are filled up to a multiple of this.
+#: IBM's client reads numbers from places that it counts from the beginning of its buffer. Behind a segment of another
+#: length it reads the next one two bytes too early where both have come at once.
+ALIGNMENT: Final = 4
 #: MQENC_NATIVE of a Java client: integers and floats big-endian.
 MQENC_BIG_ENDIAN: Final = 273
 ISO_8859_1: Final = 819
@@ -278,9 +282,24 @@ def _known_type(segment_type: int) -> int:
     return _TYPES.get(segment_type, segment_type)
 
 
+def padded_length(length: int) -> int:
+    """The next multiple of four."""
+    return length + -length % ALIGNMENT
+
+
+def padded(data: bytes) -> bytes:
+    """The bytes, with zeros up to a multiple of four."""
+    return data.ljust(padded_length(len(data)), b"\0")
+
+
+def room_of(form: Form, largest_segment_bytes: int) -> int:
+    """The bytes of a body for which a segment has room: a multiple of four, see `ALIGNMENT`. It may be negative."""
+    return (largest_segment_bytes - form.header_bytes) // ALIGNMENT * ALIGNMENT
+
+
 def cut(call: Segment, largest_segment_bytes: int = LARGEST_SEGMENT_BYTES) -> Iterator[Segment]:
     """The segments of a call or reply of any length. `largest_segment_bytes` is the negotiated transmission size."""
-    room = largest_segment_bytes - call.form.header_bytes
+    room = room_of(call.form, largest_segment_bytes)
     if room <= 0:
         raise UsageError(f"a segment of {largest_segment_bytes} bytes has no room for a body")
     body = call.body

@@ -44,6 +44,7 @@ from mq_adapters.client_channel.segments import (
     Segment,
     SegmentReader,
     SegmentType,
+    padded,
     reply_type,
     write_call,
     write_segment,
@@ -290,7 +291,7 @@ class ServerConnection:
         """The reply to a call, in as many segments as it needs. Without an `object_handle` it has that of the call."""
         if call.conversation not in self._conversations:
             return b""
-        written = parameters.write(call.byte_order)
+        written = padded(parameters.write(call.byte_order))
         self._move_behind(call.verb, call.conversation, completion_code)
         header = ApiHeader(
             length=self._form.header_bytes + API_HEADER_BYTES + len(written),

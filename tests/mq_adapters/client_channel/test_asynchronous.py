@@ -50,7 +50,7 @@ SENT = (
     + bytes.fromhex("0000 05")
     + b"APP.Q"
     + descriptor(2)
-    + b"ABCDE"
+    + b"ABCDE\0\0\0"
 )
 SEGMENT = Segment(type=SegmentType.ASYNC_MESSAGE, conversation=3, request=1)
 
@@ -115,7 +115,7 @@ def test_a_short_message_is_one_segment() -> None:
 @pytest.mark.parametrize(("name", "place"), [("Q", 1), ("QU", 5), ("APP.Q", 5), ("APP.QU", 9)])
 def test_the_name_of_the_queue_is_filled_up_to_four_bytes(name: str, place: int) -> None:
     (segment,) = replace(MESSAGE, resolved_q_name=name).segments(SEGMENT)
-    assert segment.body[55:] == name.encode().ljust(place, b"\0") + descriptor(2) + b"ABCDE"
+    assert segment.body[55:] == name.encode().ljust(place, b"\0") + descriptor(2) + b"ABCDE\0\0\0"
     assert AsyncMessageReader(5).take(segment) == replace(MESSAGE, resolved_q_name=name)
 
 
@@ -134,6 +134,16 @@ def test_a_long_message_has_its_prefix_in_each_segment(order: ByteOrder) -> None
     assert len(segments[1].body) == 32_748 - 36
     reader = AsyncMessageReader(len(data))
     assert [reader.take(each) for each in segments] == [None, None, message]
+
+
+@pytest.mark.parametrize("data_bytes", [1, 2, 3, 4, 1_997, 4_001])
+def test_every_segment_has_a_multiple_of_four_bytes_whatever_size_was_agreed(data_bytes: int) -> None:
+    message = replace(MESSAGE, data=bytes(data_bytes))
+    for size in range(1_000, 1_004):
+        segments = list(message.segments(SEGMENT, size))
+        assert all(len(each.body) % 4 == 0 for each in segments)
+        reader = AsyncMessageReader(data_bytes)
+        assert [reader.take(each) for each in segments][-1] == message
 
 
 def test_a_message_that_just_fits_is_one_segment() -> None:
@@ -174,7 +184,7 @@ def test_a_message_that_is_too_long_or_whose_lengths_lie_is_refused() -> None:
 
 
 def test_a_message_is_refused_at_every_shorter_length() -> None:
-    for length in range(len(SENT)):
+    for length in range(len(SENT.rstrip(b"\0"))):
         with pytest.raises(ChannelProtocolError):
             AsyncMessageReader(5).take(replace(SEGMENT, body=SENT[:length]))
 

@@ -13,7 +13,6 @@ from mq_adapters.client_channel.fields import (
     integer,
     long,
     octets,
-    padded_length,
     reserved,
     short,
     text,
@@ -104,8 +103,3 @@ def test_integers_are_counted_before_they_are_read() -> None:
     assert (body.left, body.rest()) == (0, b"")
     with pytest.raises(UsageError):
         write_integers(BIG, 2**31)
-
-
-@pytest.mark.parametrize(("length", "padded"), [(0, 0), (1, 4), (4, 4), (5, 8)])
-def test_a_length_is_filled_up_to_four_bytes(length: int, padded: int) -> None:
-    assert padded_length(length) == padded

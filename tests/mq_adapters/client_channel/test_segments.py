@@ -15,6 +15,8 @@ from mq_adapters.client_channel.segments import (
     SegmentReader,
     SegmentType,
     cut,
+    padded,
+    padded_length,
     reply_type,
     write_call,
     write_segment,
@@ -163,3 +165,9 @@ def test_every_call_has_a_reply_of_a_type_of_its_own() -> None:
 
 def test_a_body_is_never_shown() -> None:
     assert "secret" not in repr(Segment(type=SegmentType.CONAUTH_INFO, body=b"secret"))
+
+
+@pytest.mark.parametrize(("length", "filled"), [(0, 0), (1, 4), (4, 4), (5, 8)])
+def test_a_length_is_filled_up_to_four_bytes(length: int, filled: int) -> None:
+    assert padded_length(length) == filled
+    assert padded(b"x" * length) == b"x" * length + bytes(filled - length)

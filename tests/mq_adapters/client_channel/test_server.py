@@ -287,6 +287,20 @@ def test_the_agreed_transmission_size_holds_both_ways() -> None:
     assert violation.error.status_code is StatusCode.PROTOCOL_LENGTH_ERROR
 
 
+def test_every_segment_of_a_reply_has_a_multiple_of_four_bytes_whatever_size_was_agreed() -> None:
+    connection = ServerConnection()
+    connection.receive(tsh(0x01, 0x31, OFFERED))
+    connection.accept(replace(negotiate(OFFER, OURS), transmission_size=1_999))
+    connect(connection, 1)
+    for answered_bytes in range(3_998, 4_002):
+        call = received_call(connection, tshm(SegmentType.MQINQ, api() + laid_out(12, {})))
+        segments = SegmentReader().feed(connection.reply(call, Unknown(data=b"q" * answered_bytes)))
+        assert all(len(each.body) % 4 == 0 for each in segments)
+        body = b"".join(each.body for each in segments)
+        assert body[:16] == api(length=36 + len(body))
+        assert body[16:].rstrip(b"\0") == b"q" * answered_bytes
+
+
 def test_a_conversation_is_refused_by_a_status_with_an_error() -> None:
     connection = opened()
     connection.receive(tshc(SOCKET_ACTION, 0x30, socket_action(3, START)))
@@ -498,7 +512,7 @@ def test_xa_calls_have_their_own_header_and_are_replied_to() -> None:
     call = received_call(connection, tshm(SegmentType.XA_COMMIT, api(handle=3, reason_code=0x40000000) + b"xid"))
     assert (call.verb, call.header.reason_code, call.header.object_handle) == (SegmentType.XA_COMMIT, 0x40000000, 3)
     assert connection.reply(call, call.parameters, reason_code=call.header.reason_code) == tshm(
-        0xB6, api(55, 3, 0, 0x40000000) + b"xid"
+        0xB6, api(56, 3, 0, 0x40000000) + b"xid\0"
     )
 
 
