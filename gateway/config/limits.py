@@ -407,9 +407,10 @@ class Limit(Enum):
         key="trail_byte_rate",
         default=134_217_728,  # nearly 100,000 small publications: some connections gather those of many sensors
         least=0,
-        unit="bytes of the trail a second",
-        meaning="bytes of the audit trail a second that one client causes, by an estimate: a PUBLISH of 5 bytes causes"
-        f" 1,400; an MQ application counts as a user, and is only read more slowly; {SLOWER}",
+        unit="bytes of audit records a second",
+        meaning="bytes of audit records a second that one client causes, as `audit show` prints them, by an estimate: a"
+        f" PUBLISH of 5 bytes causes 1,400, and the trail on the disk takes less than half of that; an MQ application"
+        f" counts as a user, and is only read more slowly; {SLOWER}",
         answers=_TOO_FAST,
         told="the client causes too many audit records: send more slowly",
         where="limits.budgets",

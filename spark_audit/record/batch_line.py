@@ -25,7 +25,7 @@ from typing import Any, Final
 import orjson
 import ormsgpack
 
-from spark_audit.record.expansion import Expander, MalformedBatch
+from spark_audit.record.expansion import LARGEST, Expander, MalformedBatch
 from spark_audit.record.header_contexts import HEADER_CONTEXTS
 from spark_audit.record.line import parsed_record
 from spark_audit.record.notes import BATCH_VERSION, FIELD_PLACES, NOTES
@@ -137,11 +137,16 @@ def packed_batch(line: bytes) -> bytes:
 
 
 def records_of(line: bytes) -> list[Record] | None:
-    """The records of a line; None if it has none, or they are not those that it says."""
+    """The records of a line; None if it has none, they are not those that it says, or JSON cannot tell their values."""
     record = parsed_record(line)
     if record is None:
         return None
-    return records_in(record) if record.get("version") == BATCH_LINE_VERSION else [record]
+    if record.get("version") != BATCH_LINE_VERSION:
+        return [record]
+    records = records_in(record)
+    if records is None or not all(_is_told(value, 2) for each in records for value in each.values()):
+        return None
+    return records
 
 
 def records_in(line: Record) -> list[Record] | None:
@@ -164,6 +169,8 @@ def records_in(line: Record) -> list[Record] | None:
         return None
     if not records:
         return None
+    if not 0 < line["sequence"] <= LARGEST - MOST_RECORDS:
+        return None
     told = [line[name] for name in ("batch", "records", "at_us", "until_us")]
     if told != [batch, len(records), records[0]["at_us"], records[-1]["at_us"]]:
         return None
@@ -173,8 +180,15 @@ def records_in(line: Record) -> list[Record] | None:
     return records
 
 
+def _is_told(value: object, depth: int) -> bool:
+    """Whether a value of a record is a number, a text, a truth value, or a list of these, or a list of such lists."""
+    if isinstance(value, str | int) or value is None:
+        return True
+    return depth > 0 and type(value) is list and all(_is_told(each, depth - 1) for each in value)
+
+
 def text_of(record: Record) -> bytes:
-    """A record as JSON text, its fields in the order of the table."""
+    """A record of a batch as JSON text, its fields in the order of the table."""
     return orjson.dumps({name: record[name] for name in sorted(record, key=_PLACES)})
 
 

@@ -19,7 +19,7 @@ import orjson
 
 from spark_audit.life import MOST_RECORDS, Life, life_of
 from spark_audit.record import line_hashes
-from spark_audit.record.batch_line import records_of, text_of
+from spark_audit.record.batch_line import is_of_batch, records_of, text_of
 from spark_audit.trail.digest import FIRST_VERSION, Digest, DigestKind, MalformedDigest, digest_hash, parse_digest
 from spark_audit.trail.merkle import HASH_BYTES, audit_paths, root_of_path
 from spark_audit.verify.digests import segment_number
@@ -70,7 +70,11 @@ class Proof:
         """The records of the message's life in its lines, as JSON; the line of a batch may have others too."""
         if self.version == _NAMES_ALONE:
             return tuple(each.line for each in self.records)
-        return tuple(text_of(each.record).decode() for each in _life_in(self).records)
+        lines = [each.line for each in self.records]
+        return tuple(
+            text_of(each.record).decode() if is_of_batch(_bytes(lines[each.line - 1])) else lines[each.line - 1]
+            for each in _life_in(self).records
+        )
 
     def to_bytes(self) -> bytes:
         """The bytes of a proof's file."""
@@ -297,7 +301,10 @@ def _record(values: dict[str, Any]) -> ProvenRecord:
     digest, leaf = values["digest"], values["leaf"]
     if type(digest) is not int or type(leaf) is not int:
         raise TypeError("digest and leaf are numbers")
-    return ProvenRecord(digest=digest, leaf=leaf, line=_text(values["line"]), path=path)
+    line = _text(values["line"])
+    if "\n" in line:
+        raise TypeError("a line has no line feed")
+    return ProvenRecord(digest=digest, leaf=leaf, line=line, path=path)
 
 
 def _text(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The payer of the records of each note, and the bytes of the trail that are charged.
+"""The payer of the records of each note, and their bytes that are charged: as an auditor reads them, not as on disk.
 
 The code that carries out work for a client or an MQ application charges the notes of its unit of work by `trail_bytes`:
 for packets and calls, for a connection that begins or ends, for a will and for the end of a session
@@ -63,7 +63,7 @@ _DELIVERED_HEADER: Final = 6
 
 
 def copy_trail_bytes(header_bytes: int) -> int:
-    """About the bytes of the trail that the records of one copy take until it is acknowledged."""
+    """About the bytes of the records of one copy until it is acknowledged."""
     return _COPY_BYTES + _HEADERS_OF_A_COPY * header_bytes
 
 
@@ -186,7 +186,7 @@ _SIZES: Final = {int(kind): charge.size for kind, charge in CHARGES.items() if c
 
 
 def trail_bytes(notes: Iterable[Note]) -> int:
-    """About the bytes of the trail that these notes take, and the later records of their copies."""
+    """About the bytes of the records of these notes, and of the later records of their copies."""
     size = 0
     for note in notes:
         of_kind = _SIZES.get(int(note[0]))  # type: ignore[call-overload]  # the first item of a note is its kind

@@ -100,6 +100,8 @@ def test_the_line_of_one_record_has_a_span_and_no_batch() -> None:
         {"at_us": AT - 1},
         {"until_us": AT},
         {"sequence": "41"},
+        {"sequence": 0},
+        {"sequence": 2**63 - 2},
         {"gateway": "g"},
         {"gateway": None},
         {"kind": "put"},
@@ -128,6 +130,17 @@ def test_a_batch_with_more_records_than_memory_should_hold_has_none(line: bytes)
 def test_what_is_no_line_has_neither_records_nor_span(text: bytes) -> None:
     assert records_of(text) in (None, [{}])
     assert span_of(text) is None
+
+
+@pytest.mark.parametrize("value", [b"\xff", {"a": 1}, 1.5, [[["deep"]]]], ids=["bytes", "map", "fraction", "deep"])
+def test_a_value_that_json_cannot_tell_or_no_record_has_leaves_the_line_without_records(
+    line: bytes, value: object
+) -> None:
+    """A forger who writes the open segment chooses every value of a note."""
+    packed = _unpacked(lambda notes, _contexts: notes[0].__setitem__(3, value))
+    told = orjson.loads(line) | {"packed": base64.b64encode(packed).decode()}
+    del told["hash"]
+    assert records_of(sealed(told)) is None
 
 
 def _unpacked(change: Callable[[list[object], list[list[object]]], None]) -> bytes:

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.trail.made import make_trail
 from spark_audit import life
 from spark_audit.verify import Verdict
 from spark_audit.verify.proof import BrokenSegment, ProofError, prove, verify_proof
 from spark_audit.verify.source import TrailFolder
+from tests.trail_lines import in_batch, trail_records
 
 MESSAGE = "52464842" + "a" * 40
 OTHER = "52464842" + "b" * 40
@@ -157,6 +159,7 @@ def test_a_proof_by_another_key_is_a_violation(told, other_key) -> None:
         {"records": [{}]},
         {"records": 5},
         {"records": [{"digest": "1", "leaf": 0, "line": "", "path": []}]},
+        {"records": [{"digest": 1, "leaf": 0, "line": "{}\n{}", "path": []}]},
         {"digests": ["no digest"]},
         {"digests": [5]},
         {"digests": None},
@@ -375,3 +378,46 @@ def test_a_late_countersignature_pins_nothing_that_is_not_linked_to_it(told_by_t
     result = _check(values, told_by_token.public_key)
     assert result.verdict is Verdict.VIOLATED
     assert any(problem.startswith("digest 1: it is signed by") for problem in result.problems), result.problems
+
+
+# -- lines of batches --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def of_batches(tmp_path: Path) -> Path:
+    """A trail whose lines have whole commits, as a gateway writes it."""
+    make_trail(tmp_path / "trail", 1_500)
+    return tmp_path / "trail"
+
+
+def test_a_proof_with_lines_of_batches_tells_the_records_of_the_message_alone(of_batches: Path) -> None:
+    copy = next(
+        record["message_id"]
+        for record in trail_records(of_batches)
+        if record["kind"] == "delivered" and record["qos"] == 1
+    )
+    proof, not_signed = prove(lambda: TrailFolder(of_batches), copy)
+    result = verify_proof(proof.to_bytes())
+    assert (result.verdict, not_signed) == (Verdict.INTACT, 0)
+    told = [json.loads(text) for text in result.records]
+    assert {record["kind"] for record in told} == {"accepted", "put", "confirmed", "delivered", "acknowledged"}
+    assert {record["client"] for record in told if record["kind"] == "delivered"} == {"dashboard"}
+    assert len([record for record in told if record["kind"] == "delivered"]) == 1
+    assert len(proof.records) < len(told), "records of one commit stand in one line"
+    assert len({record.leaf for record in proof.records}) == len(proof.records)
+
+
+def test_a_batch_that_was_changed_in_a_proof_is_a_violation(of_batches: Path) -> None:
+    copy = next(record["message_id"] for record in trail_records(of_batches) if record["kind"] == "delivered")
+    values = json.loads(prove(lambda: TrailFolder(of_batches), copy)[0].to_bytes())
+    line = values["records"][0]["line"].encode()
+    values["records"][0]["line"] = in_batch(line, b"plant", b"plane").decode()
+    assert verify_proof(json.dumps(values).encode()).verdict is Verdict.VIOLATED
+
+
+def test_a_field_that_nobody_knows_does_not_stop_a_check(told) -> None:
+    """A later version may have it, and anybody may write one into a proof."""
+    values = _prove(told)
+    line = values["records"][0]["line"]
+    values["records"][0]["line"] = line.replace('"topic"', '"unknown"')
+    assert _check(values).verdict is Verdict.VIOLATED
