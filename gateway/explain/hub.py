@@ -16,6 +16,8 @@ _ONLY_IBM: Final = " DEFSOPT(EXCL) NOSHARE"
 #: Rights of an [[application]], by the words of AUTHADD.
 _RIGHTS: Final[Mapping[str, str]] = {"PUT": "put", "GET": "get", "BROWSE": "browse"}
 _HEARTBEAT_S: Final = 30
+#: The application of a target that names no user.
+_NOBODY: Final = "rfhbridge"
 
 
 def set_up_of_hub(
@@ -57,7 +59,8 @@ def set_up_of(
 def _channel(target: TargetSettings) -> str:
     security = f" SSLCIPH({_version(target.cipher)}) SSLCAUTH(OPTIONAL)" if target.cipher else ""
     name = f"DEFINE CHANNEL({target.channel}) CHLTYPE(SVRCONN) DESCR('rfhbridge')"
-    return f"{name} SHARECNV(1) HBINT({_HEARTBEAT_S}){security} REPLACE"
+    user = "" if target.user else f" MCAUSER('{_NOBODY}')"
+    return f"{name} SHARECNV(1) HBINT({_HEARTBEAT_S}){security}{user} REPLACE"
 
 
 def _version(cipher: str) -> str:
@@ -69,7 +72,9 @@ def _version(cipher: str) -> str:
 def _application(target: TargetSettings, routes: tuple[RouteSettings, ...], digest_queue: str) -> Iterable[str]:
     queues = {**authorities(target, routes, digest_queue), DEAD_LETTER_QUEUE: "PUT"}
     yield "[[application]]"
-    yield f'name = "{target.user or "rfhbridge"}"'
+    if not target.user:
+        yield "# the target names no user, so the channel lets in everybody who reaches it, as this application"
+    yield f"name = {json.dumps(target.user or _NOBODY, ensure_ascii=False)}"
     for word, right in _RIGHTS.items():
         names = [name for name, granted in queues.items() if word in granted.split(",")]
         yield _list(right, names)

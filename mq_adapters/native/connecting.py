@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from mq_adapters.client_channel.client import ClientConnection
 from mq_adapters.client_channel.client_events import ClientEvent, InitialDataAnswered, Replied
+from mq_adapters.client_channel.errors import UsageError
 from mq_adapters.client_channel.identification import ConAuthInfo, UserIdData
 from mq_adapters.client_channel.initial_data import (
     CLEAR_PASSWORD_LEVEL,
@@ -105,10 +106,14 @@ def _connected(destination: Destination, address: str, tls: Tls | None) -> Line:
     if destination.user and tls is None and not _is_this_machine(made):
         made.close()
         why = f"a password would go to {address} in clear: set cipher, so that the connection has TLS"
-        raise Refusal(ReasonCode.MQRC_CHANNEL_CONFIG_ERROR, why)
+        raise Refusal(ReasonCode.MQRC_PASSWORD_PROTECTION_ERROR, why)
     line = Line(made, ClientConnection(_offer(destination, has_tls=tls is not None)))
     try:
-        _begin(line, destination)
+        try:
+            _begin(line, destination)
+        except UsageError:
+            line.take_what_came()  # the end came right behind an answer
+            raise
     except BaseException as error:
         line.close()
         if isinstance(error, Refusal) and error.reason_code == ReasonCode.MQRC_CONNECTION_BROKEN:
@@ -127,7 +132,7 @@ def _socket(host: str, port: int, tls: Tls | None) -> socket.socket:
         except BaseException:
             made.close()
             raise
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # UnicodeError: a name that no host can have
         raise Refusal(ReasonCode.MQRC_HOST_NOT_AVAILABLE, str(error)) from error
 
 
@@ -168,11 +173,11 @@ def _begin(line: Line, destination: Destination) -> None:
 
 
 def _show(line: Line, destination: Destination) -> None:
-    """Sends user and password. 2594 where the queue manager wants them in a way that is not published."""
+    """Sends user and password. 2539 where the queue manager wants them in a way that is not published."""
     answer = line.protocol.answer
     if answer.level > CLEAR_PASSWORD_LEVEL and answer.password_protection != CLEAR_PASSWORDS:
         why = "the queue manager wants the password protected by an algorithm that is not published"
-        raise Refusal(ReasonCode.MQRC_PASSWORD_PROTECTION_ERROR, why)
+        raise Refusal(ReasonCode.MQRC_CHANNEL_CONFIG_ERROR, why)
     shown = ConAuthInfo(user=destination.user.encode(), password=destination.password.encode())
     line.ask(line.protocol.authenticate(shown, UTF_8), limit_s=_STEP_S)
 

@@ -27,6 +27,7 @@ from mq_adapters.client_channel.verbs import (
     MqputReply,
     MqputRequest,
 )
+from mq_adapters.mqmd import MQMD_VERSION_2
 from mq_adapters.native.connecting import Destination, connected
 from mq_adapters.native.line import Line
 from mq_adapters.native.refusal import Refusal
@@ -78,7 +79,8 @@ class MD:
         self.descriptor = Mqmd.read(BodyReader(packed, _NATIVE)).in_iso_8859_1()
 
     def pack(self) -> bytes:
-        return self.descriptor.in_utf_8().write(_NATIVE)
+        """Of version 2, also where the queue manager gave version 1: the fields that it lacks have their defaults."""
+        return Mqmd(MQMD_VERSION_2, self.descriptor.in_utf_8().values).write(_NATIVE)
 
     def set(self, **fields: bytes) -> None:
         self.descriptor = self.descriptor.changed(**fields)
@@ -131,12 +133,12 @@ class QueueManager:
             raise MQMIError(MQCC_FAILED, error.reason_code, why=str(error)) from error
 
     def commit(self) -> None:
-        """MQCMIT."""
-        self.call(SegmentType.MQCMIT)
+        """MQCMIT. A warning is an error too: with 2003 the unit of work was backed out."""
+        _check_whole(self.call(SegmentType.MQCMIT))
 
     def backout(self) -> None:
         """MQBACK."""
-        self.call(SegmentType.MQBACK)
+        _check_whole(self.call(SegmentType.MQBACK))
 
     def disconnect(self) -> None:
         """MQDISC. It closes the socket, whatever the queue manager says."""
@@ -164,6 +166,12 @@ class QueueManager:
         if replied.header.completion_code == MQCC_FAILED:
             raise MQMIError(MQCC_FAILED, replied.header.reason_code)
         return replied
+
+
+def _check_whole(replied: Replied) -> None:
+    """Raises MQMIError for a call that was carried out with a warning."""
+    if replied.header.completion_code != MQCC_OK:
+        raise MQMIError(replied.header.completion_code, replied.header.reason_code)
 
 
 def _unusable(line: Line, error: UsageError) -> Exception:
@@ -203,8 +211,10 @@ class Queue:
         """MQPUT; `mqmd` has the message's descriptor then."""
         options = Mqpmo(version=pmo.Version, options=pmo.Options | _SYNC_RESPONSE)
         asked = MqputRequest(message_descriptor=mqmd.descriptor, put_message_options=options, data=body)
-        reply: MqputReply = self._call(SegmentType.MQPUT, asked).parameters
+        replied = self._call(SegmentType.MQPUT, asked)
+        reply: MqputReply = replied.parameters
         mqmd.descriptor = reply.message_descriptor
+        _check_whole(replied)
 
     def get(self, buffer_bytes: int, mqmd: MD, gmo: GMO) -> bytes:
         """MQGET: the body, as much as there is room for. MQMIError with completion code 1 for a longer message."""
@@ -232,8 +242,7 @@ class Queue:
         length = _LENGTHS.get(selector, _NAME_BYTES) if is_text else 0
         asked = MqinqRequest(selectors=(selector,), int_attr_count=int(not is_text), char_attr_length=length)
         replied = self._call(SegmentType.MQINQ, asked)
-        if replied.header.completion_code != MQCC_OK:
-            raise MQMIError(replied.header.completion_code, replied.header.reason_code)
+        _check_whole(replied)
         found: Attributes = replied.parameters
         if is_text:
             return found.char_attrs

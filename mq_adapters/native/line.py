@@ -77,6 +77,12 @@ class Line:
             self._lock.release()
         return not self._why_lost
 
+    def take_what_came(self) -> None:
+        """Goes through what came behind the last answer. Raises Refusal if the queue manager has ended the line."""
+        with self._lock:
+            while self._events:
+                self._next_event(monotonic())
+
     def close(self, goodbye: bytes = b"") -> None:
         """Says goodbye, if the line still stands, and closes it."""
         if self._pulse is not None:
@@ -119,11 +125,13 @@ class Line:
     def _exchange_heartbeats(self) -> None:
         self._send(self.protocol.heartbeat())
         deadline = monotonic() + self._patience_s
-        while not any(isinstance(event, HeartbeatAnswered) for event in self._events):
-            if not self._read(deadline - monotonic()):
+        is_answered = False
+        while not is_answered:
+            if not self._events and not self._read(deadline - monotonic()):
                 raise self._lost(_SILENT)
-        for _ in range(len(self._events)):
-            self._next_event(deadline)
+            while self._events:
+                is_answered = is_answered or isinstance(self._events[0], HeartbeatAnswered)
+                self._next_event(deadline)
 
     def _read(self, limit_s: float) -> bool:
         """Reads once; False if nothing came within this time."""

@@ -34,10 +34,8 @@ _CIPHER_SPECS: Final[Mapping[str, _CipherSpec]] = {
     "ECDHE_ECDSA_AES_256_GCM_SHA384": _CipherSpec(_12, _12, "ECDHE-ECDSA-AES256-GCM-SHA384"),
     "ECDHE_RSA_AES_128_GCM_SHA256": _CipherSpec(_12, _12, "ECDHE-RSA-AES128-GCM-SHA256"),
     "ECDHE_RSA_AES_256_GCM_SHA384": _CipherSpec(_12, _12, "ECDHE-RSA-AES256-GCM-SHA384"),
-    **{
-        name: _CipherSpec(_13, _13, name)
-        for name in ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
-    },
+    # The ssl of Python cannot ask for another suite of TLS 1.3: both sides agree on OpenSSL's first one.
+    "TLS_AES_256_GCM_SHA384": _CipherSpec(_13, _13, "TLS_AES_256_GCM_SHA384"),
 }
 #: OpenSSL's names of attributes, as SSLPEER has them.
 _ATTRIBUTES: Final[Mapping[str, str]] = {

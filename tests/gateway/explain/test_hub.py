@@ -56,3 +56,18 @@ def test_without_identity_the_table_gives_no_right_on_context():
 
 def test_a_target_of_ibm_has_the_set_up_for_runmqsc():
     assert "SET AUTHREC" in text_of(TargetSettings(name="PLANT"))
+
+
+def test_without_a_user_the_channel_lets_everybody_in_and_says_so(tmp_path):
+    alone = HUB.model_copy(update={"user": ""})
+    text = text_of(alone)
+    assert "lets in everybody" in text
+    with Direct(tmp_path) as hub:
+        assert all(hub.mqsc(command).succeeded for command in commands_of(text.splitlines()))
+        assert "MCAUSER(rfhbridge)" in " ".join(hub.mqsc("DISPLAY CHANNEL(SPOKE1.SVRCONN) ALL").lines).replace("'", "")
+
+
+def test_a_user_of_any_characters_stands_in_the_table():
+    lines = [line.removeprefix("* ") for line in text_of(HUB.model_copy(update={"user": 'a"b'})).splitlines()]
+    (application,) = tomllib.loads("\n".join(lines[lines.index("[[application]]") :]))["application"]
+    assert application["name"] == 'a"b'

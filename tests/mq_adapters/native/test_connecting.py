@@ -7,7 +7,9 @@ from contextlib import suppress
 
 import pytest
 
-from mq_adapters.client_channel.segments import SegmentType
+from mq_adapters.client_channel.errors import StatusCode
+from mq_adapters.client_channel.segments import ByteOrder, SegmentType
+from mq_adapters.client_channel.status import StatusData
 from mq_adapters.ibm_mq import ConnectionSettings, IbmMq
 from mq_adapters.native import connecting
 from mq_adapters.native.connecting import Destination, connected, host_and_port
@@ -15,6 +17,7 @@ from mq_adapters.native.refusal import Refusal
 from mq_adapters.reasons import QueueManagerError
 from tests.every_case import for_every
 from tests.mq_adapters.client_channel.test_client import answered
+from tests.mq_adapters.client_channel.test_server import tshm
 from tests.mq_adapters.native.conftest import Connect
 from tests.mq_adapters.native.gateway import NativeGateway
 
@@ -53,7 +56,7 @@ def test_a_wrong_password_is_2035(connect: Connect) -> None:
 
 def test_a_password_never_goes_to_another_machine_in_clear(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connecting, "_is_this_machine", lambda _socket: False)
-    with pytest.raises(QueueManagerError, match=r"in clear: set cipher.*2539"):
+    with pytest.raises(QueueManagerError, match=r"in clear: set cipher.*2594"):
         connect(user="tester", password="rfhbridge_wrong")
 
 
@@ -124,6 +127,29 @@ def test_a_server_that_says_nothing_is_given_up(serve: Serve, monkeypatch: pytes
     assert refusal(serve(behave)) == 2059
 
 
+@pytest.mark.parametrize(("code", "reason"), [(StatusCode.QM_TERMINATING, 2059), (StatusCode.NO_CHANNEL, 2540)])
+def test_an_end_right_behind_an_answer_has_its_own_reason(serve: Serve, code: StatusCode, reason: int) -> None:
+    """Both come in one piece, so the client learns of the end before it asks again."""
+
+    def behave(peer: socket.socket) -> None:
+        peer.recv(1_000)
+        status = StatusData(code).write(ByteOrder.BIG_ENDIAN)
+        peer.sendall(answered(level=12) + tshm(SegmentType.STATUS_DATA, flags=0x0A, body=status))
+        while peer.recv(1_000):
+            pass
+
+    assert refusal(serve(behave)) == reason
+
+
+@pytest.mark.parametrize("host", ["mq..example.com", "a" * 64 + ".example.com"])
+def test_a_name_that_no_host_can_have_is_refused_and_the_next_one_tried(
+    connect: Connect, gateway: NativeGateway, host: str
+) -> None:
+    with pytest.raises(QueueManagerError, match="2538"):
+        connect(connections=(f"{host}(1414)",))
+    assert connect(connections=(f"{host}(1414)", f"127.0.0.1({gateway.mq_port})")).name == gateway.engine.name
+
+
 def test_a_password_that_would_have_to_be_protected_is_not_sent(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[bytes] = []
 
@@ -135,7 +161,7 @@ def test_a_password_that_would_have_to_be_protected_is_not_sent(serve: Serve, mo
 
     monkeypatch.setattr(connecting, "CLEAR_PASSWORD_LEVEL", 13 - 1)
     monkeypatch.setattr(connecting, "_offer", lambda *_, **__: _offer_of_13())
-    assert refusal(serve(behave)) == 2594
+    assert refusal(serve(behave)) == 2539
     assert all(data[17] == SegmentType.USERID_DATA for data in taken)
 
 

@@ -106,6 +106,14 @@ def test_between_calls_heartbeats_go_out_and_come_back(peer_and_line: tuple[Peer
     assert peer.took(28) == HEARTBEAT_ASKED
 
 
+def test_a_storm_of_heartbeats_between_calls_is_answered_as_it_comes(peer_and_line: tuple[Peer, Line]) -> None:
+    peer, line = peer_and_line
+    peer.send(HEARTBEAT_ASKED * 50 + HEARTBEAT_ANSWER)
+    assert line.beat()
+    assert peer.took(28 * 51) == HEARTBEAT_ASKED + HEARTBEAT_ANSWER * 50
+    assert not line._events
+
+
 def test_a_heartbeat_between_calls_notices_that_the_queue_manager_has_gone(peer_and_line: tuple[Peer, Line]) -> None:
     peer, line = peer_and_line
     peer.end.close()
