@@ -251,17 +251,19 @@ class _Search:
             if not self._may_concern(block):
                 continue
             for line in block.split(b"\n"):
-                for record in (records_of(line) or ()) if self._may_concern(line) else ():
-                    self._take(record, line, handlers)
+                if self._may_concern(line) and (records := records_of(line)) is not None:
+                    hashes = line_hashes(line)
+                    is_changed = hashes is None or hashes[0] != hashes[1]
+                    for record in records:
+                        self._take(record, handlers, is_changed=is_changed)
 
     def _may_concern(self, text: bytes) -> bool:
         return not self.wanted.clients or self.needles.may_be_in(text)
 
-    def _take(self, record: dict[str, Any], line: bytes, handlers: "_Handlers") -> None:
+    def _take(self, record: dict[str, Any], handlers: "_Handlers", *, is_changed: bool) -> None:
         handle = handlers.get(_text(record, "kind"))
         for fate in handle(self, record) if handle is not None else ():
-            hashes = line_hashes(line)
-            fate.is_changed |= hashes is None or hashes[0] != hashes[1]
+            fate.is_changed |= is_changed
 
     # -- what a record of each kind tells: the messages of which it speaks ---------------------------------------------
 

@@ -218,13 +218,19 @@ def life_of(
 
 
 def _packed_forms(name: bytes) -> Iterator[bytes]:
-    """How notes may have an identifier: as text, as its bytes, and a MsgId of the store as the number that ends it."""
+    """How notes may have an identifier: as text, as its bytes, and a MsgId of the store as the number that ends it.
+
+    The gateway packs a number in the shortest form. A forger may choose a longer one.
+    """
     yield name
     if _HEX.fullmatch(name) is not None:
         data = bytes.fromhex(name.decode())
         yield data
         if data.startswith(_OF_THE_STORE):
             yield ormsgpack.packb(int.from_bytes(data[-8:]))
+            for size, signs in ((8, b"\xcf\xd3"), (4, b"\xce\xd2"), (2, b"\xcd\xd1"), (1, b"\xcc\xd0")):
+                if not any(data[-8:-size]):
+                    yield from (bytes((sign,)) + data[-size:] for sign in signs)
 
 
 def _name_in(record: dict[str, Any], field: str) -> str:

@@ -28,6 +28,7 @@ LINES: Final = pa.schema(
 _FIELD_NAMES: Final = tuple(field.name for field in FIELDS)
 #: Rows that are given at once.
 _BATCH_ROWS: Final = 2_000
+_BATCH_BYTES: Final = 16 * 1024 * 1024
 
 
 def ingested_schema() -> "StructType":
@@ -43,6 +44,7 @@ def ingested_schema() -> "StructType":
 def batches_of(lines: Iterable[Line]) -> Iterator[pa.RecordBatch]:
     """Lines as rows of LINES."""
     rows: list[tuple[Any, ...]] = []
+    size_bytes = 0
     for line in lines:
         record = line.record or {}
         place = (
@@ -56,9 +58,10 @@ def batches_of(lines: Iterable[Line]) -> Iterator[pa.RecordBatch]:
             line.trail,
         )
         rows.append((*map(record.get, _FIELD_NAMES), *place))
-        if len(rows) >= _BATCH_ROWS:
+        size_bytes += line.size_bytes
+        if len(rows) >= _BATCH_ROWS or size_bytes >= _BATCH_BYTES:
             yield _batch(rows)
-            rows = []
+            rows, size_bytes = [], 0
     if rows:
         yield _batch(rows)
 

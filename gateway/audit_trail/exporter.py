@@ -191,23 +191,25 @@ class Exporter:
         try:
             summary = summary_of(packed)
             is_one_line = self._shown is IN_CLEAR and fits_in_one_line(packed, summary)
-            records = [] if is_one_line else expander.expand(packed)[1]
+            if summary.batch <= self._batch:
+                self._check_repeat(expander, packed, summary)
+            if summary.batch < self._batch:
+                return True
+            # an earlier version may have begun to write the batch, with a line for each record
+            is_begun = summary.batch == self._batch and self._written < summary.records
+            records = expander.expand(packed)[1] if is_begun or not is_one_line else []
         except MalformedBatch as error:
             self._set_aside(message, error)
             return True
         batch = summary.batch
-        if batch <= self._batch:
-            self._check_repeat(expander, packed, summary)
-        if batch < self._batch:
-            return True
         written = self._written if batch == self._batch else 0
         chain = self._chain.copy()
         is_late = self._begins_late and batch > 1
         lines = self._late_beginning(chain, summary) if is_late else b""
-        if is_one_line and not written:
+        if batch > self._batch and is_one_line:
             lines += chain.seal_batch(packed, summary, expander.gateway) if summary.records else b""
-        else:  # an earlier version may have begun to write the batch, with a line for each record
-            lines += chain.seal((records or expander.expand(packed)[1])[written:])
+        elif written < summary.records:
+            lines += chain.seal(records[written:])
         if not self._reserve.allows(len(lines)):
             return False
         if lines:
@@ -233,9 +235,11 @@ class Exporter:
         gateway, batch = expander.gateway, summary.batch
         if self._there is None:
             self._there = self._trail.heads_since(gateway, batch)
-        there = self._there.get(batch, [])  # nothing where retention has removed it
+        there = self._there.get(batch, [])
+        if not there:  # retention has removed it
+            return
         chain = Chain(sequence=0, head=ZERO_HASH)
-        if there and b'"kind":"batch"' in there[0]:
+        if b'"kind":"batch"' in there[0]:
             lines = chain.seal_batch(packed, summary, gateway)
         else:
             lines = chain.seal(expander.expand(packed)[1][: len(there)])

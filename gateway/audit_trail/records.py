@@ -7,12 +7,24 @@ keyed, and for a batch beyond the bounds of such a line, each record is a line.
 import hashlib
 from collections.abc import Sequence
 
-from spark_audit.record.batch_line import LARGEST_PACKED_BYTES, MOST_RECORDS, Record, Summary, text_of, text_of_batch
+from spark_audit.record.batch_line import (
+    LARGEST_PACKED_BYTES,
+    MOST_RECORDS,
+    MOST_TOLD_BYTES,
+    Record,
+    Summary,
+    text_of,
+    text_of_batch,
+)
 
 
 def fits_in_one_line(packed: bytes, summary: Summary) -> bool:
     """Whether a batch is within the bounds of a line."""
-    return len(packed) <= LARGEST_PACKED_BYTES and summary.records <= MOST_RECORDS
+    return (
+        len(packed) <= LARGEST_PACKED_BYTES
+        and summary.records <= MOST_RECORDS
+        and summary.told_bytes <= MOST_TOLD_BYTES
+    )
 
 
 class Chain:

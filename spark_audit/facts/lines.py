@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from spark_audit.record import FIELDS, HASH_SUFFIX_BYTES, hash_of_body
-from spark_audit.record.batch_line import BATCH_LINE_VERSION, records_in
+from spark_audit.record.batch_line import records_in
 
 Record = dict[str, Any]
 _REQUIRED: Final = ("version", "sequence", "batch", "gateway", "kind")
@@ -91,8 +91,9 @@ def lines_of(texts: Iterable[bytes], trail: str, segment: str, block: int) -> It
             yield Line(trail, segment, block, place, number, None, actual_hash, shown(data), len(data))
             place += 1
             continue
-        size_bytes = max(len(data) // len(records), _LEAST_BYTES)
+        least = max(len(data) // len(records), _LEAST_BYTES)
         for record, names in records:
+            size_bytes = least + len(record.get("input") or "") + len(record.get("output") or "")
             yield Line(trail, segment, block, place, number, record, actual_hash, None, size_bytes, names)
             place += 1
 
@@ -111,7 +112,7 @@ def _parsed(data: bytes) -> list[tuple[Record, tuple[str, ...]]] | None:
         return None
     if type(line) is not dict:
         return None
-    records = [line] if line.get("version") != BATCH_LINE_VERSION else records_in(line)
+    records = records_in(data, line)
     if records is None:
         return None
     found: list[tuple[Record, tuple[str, ...]]] = []

@@ -143,11 +143,13 @@ class ParquetPiece:
         with parquet_file(self.path) as file:
             there = set(file.schema_arrow.names)
             fields = [name for name in _FIELD_NAMES if name in there]
+            shapes: dict[tuple[str, ...], tuple[str, ...]] = {}
             numbered = [_LINE_NUMBER] if _LINE_NUMBER in there else []
             for batch in file.iter_batches(batch_size=_ROWS, columns=[*fields, *_PLACED, *numbered]):
                 size_bytes = batch.nbytes // max(1, batch.num_rows)
                 for row in batch.to_pylist():
                     if (line := self._line(row, fields, size_bytes)) is not None:
+                        line.names = shapes.setdefault(line.names, line.names)
                         yield line
 
     def _line(self, row: dict[str, object], fields: list[str], size_bytes: int) -> Line | None:

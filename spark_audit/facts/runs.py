@@ -10,6 +10,7 @@ from spark_audit.record import RECORD_VERSION, Kind
 _KEYED_LENGTH: Final = len(NAME_PREFIX) + 32
 _NAMES: Final = tuple(TABLES["runs"])
 _RESTORED: Final = str(Kind.RESTORED)
+_NO_PIECE: Final = ("", "", -1)
 
 
 class Run:
@@ -91,19 +92,22 @@ class Runs:
         self._backwards_us = backwards_us
         self._run: Run | None = None
         self._ended: list[Run] = []
+        #: The piece of the last line and its number there: the records of a line count it once.
+        self._piece = _NO_PIECE
+        self._line_number = -1
 
     def take_foreign(self, line: Line) -> None:
         """Takes a line that is no record. It is a run by itself."""
-        self.end()
-        run = self._run = Run(line, is_cut=line.trail in self._cut)
+        self._end()
+        run = self._run = self._begun(line)
         run.line, run.lines, run.last_line_hash = line.text, 1, line.actual_hash
 
     def take(self, line: Line, record: Record, at_us: int | None, *, is_counted: bool) -> Run:
         """Puts a record into the run that it goes on with, or into a new one. Returns the run."""
         run = self._run
         if run is None or not run.goes_on_with(line, record, at_us, self._backwards_us):
-            self.end()
-            run = self._run = Run(line, is_cut=line.trail in self._cut)
+            self._end()
+            run = self._run = self._begun(line)
             run.begin(record, at_us)
         elif at_us is not None:
             lowest, highest = run.lowest_at_us, run.highest_at_us
@@ -114,7 +118,9 @@ class Runs:
         run.last_sequence, run.last_batch, run.last_at_us = record["sequence"], record["batch"], at_us
         run.last_hash, run.last_line_hash = record.get("hash"), line.actual_hash
         run.records += 1
-        run.lines += record.get("prev") != record.get("hash")  # of a line's records the first alone has another's hash
+        if line.line_number != self._line_number:
+            run.lines += 1
+            self._line_number = line.line_number
         if record["version"] != RECORD_VERSION:
             run.other_versions += 1
         if is_counted:
@@ -128,8 +134,18 @@ class Runs:
                 run.plain += 1
         return run
 
+    def _begun(self, line: Line) -> Run:
+        piece = line.trail, line.segment, line.block
+        if piece != self._piece:
+            self._piece, self._line_number = piece, -1
+        return Run(line, is_cut=line.trail in self._cut)
+
     def end(self) -> None:
-        """The next line begins a new run."""
+        """The next line begins a new run, and is another line than the last one even if it stands in the same place."""
+        self._end()
+        self._piece, self._line_number = _NO_PIECE, -1
+
+    def _end(self) -> None:
         if self._run is not None:
             self._ended.append(self._run)
             self._run = None

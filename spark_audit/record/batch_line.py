@@ -13,7 +13,8 @@
 
 Its records have sequences one after the other from the line's on. The first has the line's `prev`, the others the
 line's own hash in its place, and all have the line's hash as theirs. Each record has a line of its own instead where
-names are keyed, in a batch of more than 8 MiB or 20,000 records, and in trails of earlier versions.
+names are keyed, in trails of earlier versions, and in a batch of more than 8 MiB, 20,000 records, or 32 MiB of header
+contexts, each counted for each of its notes.
 """
 
 import base64
@@ -27,14 +28,15 @@ import ormsgpack
 
 from spark_audit.record.expansion import LARGEST, Expander, MalformedBatch
 from spark_audit.record.header_contexts import HEADER_CONTEXTS
-from spark_audit.record.line import parsed_record
+from spark_audit.record.line import HASH_SUFFIX_BYTES, parsed_record
 from spark_audit.record.notes import BATCH_VERSION, FIELD_PLACES, NOTES
 
 BATCH_LINE_VERSION: Final = 2
 BATCH_KIND: Final = "batch"
-#: An auditor's memory holds the records of a line: some 2 KB each.
+#: An auditor's memory holds the records of a line, and writes out for each what its header context says.
 LARGEST_PACKED_BYTES: Final = 8 * 1024 * 1024
 MOST_RECORDS: Final = 20_000
+MOST_TOLD_BYTES: Final = 32 * 1024 * 1024
 _BEGINNING: Final = b'{"version":%d,' % BATCH_LINE_VERSION
 _GATEWAY: Final = re.compile("[0-9a-f]{24}")
 _NUMBERS: Final = ("sequence", "batch", "at_us", "until_us", "records")
@@ -60,12 +62,16 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the line of a batch says of it: its number, records, and the times of the first and the last of them."""
+    """What the line of a batch says of it: its number, records, and the times of the first and the last of them.
+
+    `told_bytes`: the packed length of the header contexts of all records.
+    """
 
     batch: int
     records: int
     at_us: int
     until_us: int
+    told_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +101,21 @@ def summary_of(packed: bytes) -> Summary:
             if not fewest <= len(facts) <= most:
                 raise MalformedBatch(f"a header context has {len(facts)} items")
         notes = ormsgpack.unpackb(packed_notes)
-        records, at_us, until_us, count = 0, 0, 0, len(contexts)
+        records, at_us, until_us, told_bytes = 0, 0, 0, 0
+        sizes = [len(ormsgpack.packb(facts)) for facts in contexts]
         for note in notes:
             fewest, most, made, place = _SHAPES[note[0]]
             if not fewest <= len(note) <= most:
                 raise MalformedBatch(f"a note has {len(note)} items")
-            if place and not 0 <= note[place] < count:
-                raise MalformedBatch(f"a note names header context {note[place]}, and there are {count}")
+            if place:
+                if not 0 <= note[place] < len(sizes):
+                    raise MalformedBatch(f"a note names header context {note[place]}, and there are {len(sizes)}")
+                told_bytes += sizes[note[place]]
             until_us = note[1]
             if not records:
                 at_us = until_us
             records += made
-        return Summary(int(batch), records, int(at_us), int(until_us))
+        return Summary(int(batch), records, int(at_us), int(until_us), told_bytes)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
         raise MalformedBatch(f"the batch cannot be read ({type(error).__name__}: {error})") from error
 
@@ -138,24 +147,28 @@ def packed_batch(line: bytes) -> bytes:
 
 def records_of(line: bytes) -> list[Record] | None:
     """The records of a line; None if it has none, they are not those that it says, or JSON cannot tell their values."""
-    record = parsed_record(line)
-    if record is None:
-        return None
-    if record.get("version") != BATCH_LINE_VERSION:
-        return [record]
-    records = records_in(record)
-    if records is None or not all(_is_told(value, 2) for each in records for value in each.values()):
-        return None
-    return records
+    records = records_in(line, parsed_record(line))
+    if records is None or not is_of_batch(line):
+        return records
+    return records if all(_is_told(value, 2) for each in records for value in each.values()) else None
 
 
-def records_in(line: Record) -> list[Record] | None:
-    """The records of the parsed line of a batch; None where they are not those that it says."""
+def records_in(text: bytes, line: Record | None) -> list[Record] | None:
+    """The same of a line that is parsed already, without a look at the types of values.
+
+    The line of a batch has one spelling, that of `text_of_batch`. In another one a search would not find it.
+    """
+    if line is None or is_of_batch(text) != (line.get("version") == BATCH_LINE_VERSION):
+        return None
+    return _of_batch(text, line) if is_of_batch(text) else [line]
+
+
+def _of_batch(text: bytes, line: Record) -> list[Record] | None:
     packed, gateway, prev, own = line.get("packed"), line.get("gateway"), line.get("prev"), line.get("hash")
     numbers = [line.get(name) for name in _NUMBERS]
     if (
-        line.get("kind") != BATCH_KIND
-        or type(packed) is not str
+        type(packed) is not str
+        or type(prev) is not str
         or type(gateway) is not str
         or _GATEWAY.fullmatch(gateway) is None
         or len(packed) > LARGEST_PACKED_BYTES // 3 * 4 + 4
@@ -164,15 +177,18 @@ def records_in(line: Record) -> list[Record] | None:
         return None
     try:
         data = base64.b64decode(packed, validate=True)
-        batch, records = _expander(gateway).expand(data, int(line["sequence"]), MOST_RECORDS)
+        batch, records = _expander(gateway).expand(data, int(line["sequence"]), MOST_RECORDS, MOST_TOLD_BYTES)
     except (binascii.Error, ValueError, MalformedBatch):
         return None
     if not records:
         return None
     if not 0 < line["sequence"] <= LARGEST - MOST_RECORDS:
         return None
-    told = [line[name] for name in ("batch", "records", "at_us", "until_us")]
-    if told != [batch, len(records), records[0]["at_us"], records[-1]["at_us"]]:
+    told = [batch, len(records), records[0]["at_us"], records[-1]["at_us"]]
+    if told != [line[name] for name in ("batch", "records", "at_us", "until_us")]:
+        return None
+    summary = Summary(batch, len(records), line["at_us"], line["until_us"])
+    if text_of_batch(data, summary, gateway, line["sequence"], prev) != text[:-HASH_SUFFIX_BYTES]:
         return None
     for record in records:
         record["prev"] = record["hash"] = own

@@ -37,28 +37,35 @@ class Expander:
         self._notes = {int(note.kind): _NoteFields(note, parts) for note in NOTES}
         self._known: dict[bytes, _Told] = {}
 
-    def expand(self, packed: bytes, sequence: int = 1, most_records: int = LARGEST) -> tuple[int, list[Record]]:
+    def expand(
+        self, packed: bytes, sequence: int = 1, most_records: int = LARGEST, most_told_bytes: int = LARGEST
+    ) -> tuple[int, list[Record]]:
         """Number of the batch and its records, without `prev` and `hash`; the first has this sequence.
 
-        Raises MalformedBatch, also for more records than that.
+        Raises MalformedBatch, also for more records than that, or more bytes of header contexts in all records.
         """
         try:
             version, batch, packed_notes, contexts = ormsgpack.unpackb(packed)
             if version != BATCH_VERSION:
                 raise MalformedBatch(f"the batch has version {version!r}, this program reads {BATCH_VERSION}")
-            told = [self._told(facts) for facts in contexts]
+            keys = [ormsgpack.packb(facts) for facts in contexts]
+            told = [self._told(key, facts) for key, facts in zip(keys, contexts, strict=True)]
             records: list[Record] = []
-            notes = self._notes
+            notes, told_bytes = self._notes, 0
             for note in ormsgpack.unpackb(packed_notes):
-                notes[note[0]].expand(note, told, sequence, int(batch), self.gateway, records)
-                if len(records) > most_records:
-                    raise MalformedBatch(f"the batch has more than {most_records} records")
+                fields = notes[note[0]]
+                if fields.context:
+                    told_bytes += len(keys[note[fields.context]])
+                if len(records) > most_records or told_bytes > most_told_bytes:
+                    raise MalformedBatch("the batch has more than a line may have")
+                fields.expand(note, told, sequence, int(batch), self.gateway, records)
+            if len(records) > most_records:
+                raise MalformedBatch("the batch has more than a line may have")
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
             raise MalformedBatch(f"the batch cannot be read ({type(error).__name__}: {error})") from error
         return int(batch), records
 
-    def _told(self, facts: list[Any]) -> _Told:
-        key = ormsgpack.packb(facts)
+    def _told(self, key: bytes, facts: list[Any]) -> _Told:
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= KEPT_ENTRIES:
@@ -106,7 +113,7 @@ class _NoteFields:
         self._length = len(items)
         self._missing = [0] * len(note.optional)
         contexts = [items.index(name) for name in note.items if name in HEADER_CONTEXTS]
-        self._context = contexts[0] if contexts else 0
+        self.context = contexts[0] if contexts else 0
         self._level = items.index("protocol_level") if "protocol_level" in note.optional else 0
         first, *others = note.records
         common = [part for part in first.parts if others and not [each for each in others if part not in each.parts]]
@@ -141,7 +148,7 @@ class _NoteFields:
             if common:
                 record.update(common)
             if has_context:
-                record.update(told[note[self._context]][note[self._level] > 0 if self._level else 1])
+                record.update(told[note[self.context]][note[self._level] > 0 if self._level else 1])
             for setter in setters:
                 setter(note, record)
             records.append(record)

@@ -66,15 +66,27 @@ class Proof:
     records: tuple[ProvenRecord, ...]
     digests: tuple[str, ...]
 
+    def life(self) -> Life:
+        """The life of the message, as these lines tell it."""
+        return life_of(self.message_id, [("", lambda: TrailLines(record.line for record in self.records))])
+
     def texts(self) -> tuple[str, ...]:
-        """The records of the message's life in its lines, as JSON; the line of a batch may have others too."""
-        if self.version == _NAMES_ALONE:
-            return tuple(each.line for each in self.records)
+        """The records of the message as JSON; the line of a batch may have others too.
+
+        Raises ProofError where they take more than a proof may: many records of a batch may share a long header.
+        """
         lines = [each.line for each in self.records]
-        return tuple(
-            text_of(each.record).decode() if is_of_batch(_bytes(lines[each.line - 1])) else lines[each.line - 1]
-            for each in _life_in(self).records
-        )
+        if self.version == _NAMES_ALONE:
+            return tuple(lines)
+        texts: list[str] = []
+        left = LARGEST_PROOF_BYTES
+        for each in self.life().records:
+            line = lines[each.line - 1]
+            texts.append(text_of(each.record).decode() if is_of_batch(_bytes(line)) else line)
+            left -= len(texts[-1])
+            if left < 0:
+                raise ProofError(f"its records have more than {LARGEST_PROOF_BYTES} bytes")
+        return tuple(texts)
 
     def to_bytes(self) -> bytes:
         """The bytes of a proof's file."""
@@ -254,12 +266,17 @@ def verify_proof(data: bytes, public_key: str = "") -> ProofVerification:
     except MalformedProof as error:
         return ProofVerification(verdict=Verdict.NOT_EVALUABLE, reason=f"it is no proof: {error}")
     keys, problems = _check_keys(digests, public_key, {record.digest for record in proof.records})
-    of_life, texts = _lines_of_life(proof), proof.texts()
+    of_life = _lines_of_life(proof)
     for place, record in enumerate(proof.records, start=1):
         if problem := _problem_of(record, digests):
             problems.append(f"record {place}: {problem}")
         elif place not in of_life:
             problems.append(f"record {place}: the line does not speak of message {proof.message_id} or its life")
+    texts: tuple[str, ...] = ()
+    try:
+        texts = () if problems else proof.texts()
+    except ProofError as error:
+        problems.append(str(error))
     if problems:
         verdict, reason = Verdict.VIOLATED, problems[0]
     else:
@@ -271,7 +288,7 @@ def verify_proof(data: bytes, public_key: str = "") -> ProofVerification:
         verdict=verdict,
         reason=reason,
         message_id=proof.message_id,
-        records=() if problems else texts,
+        records=texts,
         public_keys=tuple(keys),
         problems=tuple(problems),
     )
@@ -369,11 +386,7 @@ def _lines_of_life(proof: Proof) -> set[int]:
     lines = [record.line for record in proof.records]
     if proof.version == _NAMES_ALONE:
         return {place for place, line in enumerate(lines, start=1) if proof.message_id in _names_in(_bytes(line))}
-    return {each.line for each in _life_in(proof).records}
-
-
-def _life_in(proof: Proof) -> Life:
-    return life_of(proof.message_id, [("", lambda: TrailLines(record.line for record in proof.records))])
+    return {each.line for each in proof.life().records}
 
 
 def _bytes(line: str) -> bytes:

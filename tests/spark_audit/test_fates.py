@@ -5,8 +5,10 @@ import json
 
 import pytest
 
+from benchmarks.trail.made import make_trail
 from spark_audit import fates as fates_module
 from spark_audit.fates import Fate, Fates, State, Wanted, fates_of
+from spark_audit.record import line_hashes
 from spark_audit.verify.source import TrailFolder
 
 PUMP = {"direction": "in", "client": "pump", "session_epoch": 1}
@@ -292,3 +294,12 @@ def test_hostile_records_stop_no_search(plant, trail) -> None:
     trail.add("confirmed", exchanges=[[1, 7]], packet_type=4, **PUMP)
     fates = [fate for fate in _found(trail).messages if fate.message_id == _id(7)]
     assert [fate.confirmed_us > 0 for fate in fates] == [True]
+
+
+def test_the_hash_of_a_line_is_made_once_for_all_records_of_its_batch(tmp_path, monkeypatch) -> None:
+    make_trail(tmp_path / "trail", 2_000)
+    hashed: list[bytes] = []
+    monkeypatch.setattr(fates_module, "line_hashes", lambda line: hashed.append(line) or line_hashes(line))
+    found = fates_of(Wanted(), [TrailFolder(tmp_path / "trail")])
+    assert len(found.messages) > 10 * len(hashed)
+    assert len(set(hashed)) == len(hashed) == found.lines

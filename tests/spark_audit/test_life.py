@@ -192,6 +192,14 @@ def test_lines_of_batches_without_the_name_are_not_made_into_records(batches: Pa
     assert life_of("c3" * 24, [("", lambda: TrailFolder(batches))]).records == ()
 
 
+@pytest.mark.parametrize("form", [b"\xcf" + (7).to_bytes(8), b"\xd2" + (7).to_bytes(4), b"\xcd\0\x07", b"\x07"])
+def test_a_number_is_found_however_it_is_packed(form: bytes) -> None:
+    summary = summary_of(PACKED)
+    line = Chain(sequence=0, head="0" * 64).seal_batch(b"\xff" + form + b"\xff", summary, "0a" * 12)[:-1]
+    name = b"52464842" + b"0a" * 12 + (7).to_bytes(8).hex().encode()
+    assert Needles(names={name}).may_be_in(line)
+
+
 @pytest.mark.parametrize("name", [b"no hex", b"\xff", b"5246484200"])
 def test_a_name_that_is_no_identifier_is_looked_for_as_it_is(name: bytes) -> None:
     line = Chain(sequence=0, head="0" * 64).seal_batch(PACKED, summary_of(PACKED), "0a" * 12)

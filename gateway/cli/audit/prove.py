@@ -64,7 +64,7 @@ def prove(
         write_output(proof.to_bytes())
     else:
         write_whole(out, proof.to_bytes())
-    told = f"proved {counted(len(proof.texts()), 'record')}"
+    told = f"proved {counted(len(proof.life().records), 'record')}"
     if not_signed:
         told += f"; {counted(not_signed, 'line')} more have no digest yet (prove again when their file is closed)"
     typer.echo(told, err=True)

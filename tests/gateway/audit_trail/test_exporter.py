@@ -20,7 +20,7 @@ from gateway.audit_trail.trail_head import EMPTY_HEAD
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
-from spark_audit.record.batch_line import is_of_batch
+from spark_audit.record.batch_line import is_of_batch, records_of
 from spark_audit.record.expansion import Expander
 from spark_audit.verify import Verdict, verify
 from tests.gateway.audit_trail.conftest import NOTE_TAKER
@@ -167,6 +167,19 @@ def test_a_batch_that_an_earlier_version_began_is_completed(store, written: int,
     assert _clients(store) == ["a", "b", "c", "d"]
     assert len(list(store.trail.glob("*.torn"))) == has_head, "what the store does not know is written anew"
     assert verify(store.trail).verdict is Verdict.INTACT
+
+
+def test_a_batch_that_no_reader_can_expand_stops_no_exporter(store) -> None:
+    """Only a fault of the gateway makes one. It comes again after a crash, and the batches behind it go on."""
+    store.commit((NoteKind.ACCEPTED, AT, "c", 1, 1, b"", 0, b""))
+    power = Power(store.queue_manager)
+    with pytest.raises(QueueManagerError):
+        export_pending(power, store.trail, close_segment=False)
+    power.is_on = True
+    store.commit(_session("b"))
+    export_pending(power, store.trail, close_segment=True)
+    assert [records_of(line) is None for line in trail_lines(store.trail)] == [True, False]
+    assert store.queue_manager.depth(AUDIT_QUEUE) == 0
 
 
 def test_a_batch_beyond_the_bounds_of_a_line_has_a_line_for_each_record(store, monkeypatch) -> None:

@@ -1,6 +1,7 @@
 """The line of a whole batch: its records, what it says of them, and lines that say something else."""
 
 import base64
+import dataclasses
 import hashlib
 from collections.abc import Callable
 
@@ -9,11 +10,13 @@ import ormsgpack
 import pytest
 
 from gateway.audit_trail.notes.notes import NoteKind, Translation, pack_batch
-from gateway.audit_trail.records import Chain
+from gateway.audit_trail.records import Chain, fits_in_one_line
+from spark_audit.facts.lines import parsed
 from spark_audit.record import line_hashes
 from spark_audit.record.batch_line import (
     LARGEST_PACKED_BYTES,
     MOST_RECORDS,
+    MOST_TOLD_BYTES,
     Span,
     Summary,
     is_of_batch,
@@ -126,6 +129,40 @@ def test_a_batch_with_more_records_than_memory_should_hold_has_none(line: bytes)
     assert records_of(sealed(told | {"at_us": AT + 7})) is None
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'{"version":2,', b'{"version": 2,'),
+        (b'{"version":2,', b'{"version":2.0,'),
+        (b'{"version":2,', b'{"version":1,"version":2,'),
+        (b',"packed":', b',"packed":"AAAA","packed":'),
+        (b',"records":', b' ,"records":'),
+        (b'","prev"', b'","more":1,"prev"'),
+    ],
+)
+def test_the_line_of_a_batch_has_one_spelling(line: bytes, old: bytes, new: bytes) -> None:
+    """A search looks at bytes: in another spelling it would not find what the audit reads."""
+    assert line.count(old) == 1
+    body = line[:-75].replace(old, new) + b"}"
+    other = body[:-1] + b',"hash":"' + hashlib.sha256(body).hexdigest().encode() + b'"}'
+    assert line_hashes(other)[0] == line_hashes(other)[1]
+    assert records_of(other) is None
+    assert parsed(other) is None
+
+
+def test_a_long_header_of_many_notes_does_not_fill_the_memory() -> None:
+    wide = dataclasses.replace(TRANSLATION, header=bytes(100_000))
+    notes = [(*PUBLISHED[:-1], wide)] * 400
+    packed = pack_batch(7, notes)
+    summary = summary_of(packed)
+    assert (len(packed) < 200_000, summary.told_bytes > MOST_TOLD_BYTES) == (True, True)
+    assert not fits_in_one_line(packed, summary)
+    line = Chain(sequence=0, head=HEAD).seal_batch(packed, summary, GATEWAY)[:-1]
+    assert records_of(line) is None
+    few = pack_batch(7, notes[:300])
+    assert len(records_of(Chain(sequence=0, head=HEAD).seal_batch(few, summary_of(few), GATEWAY)[:-1])) == 600
+
+
 @pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"version":2}', b'{"version":2,"batch":1', b"\xff"])
 def test_what_is_no_line_has_neither_records_nor_span(text: bytes) -> None:
     assert records_of(text) in (None, [{}])
@@ -179,5 +216,6 @@ def test_what_is_no_batch_is_named_as_such(packed: bytes) -> None:
 
 
 def test_the_summary_counts_records_and_takes_the_times_of_the_first_and_the_last() -> None:
-    assert summary_of(PACKED) == Summary(7, 3, AT, AT + 7)
+    told_bytes = len(ormsgpack.packb(ormsgpack.unpackb(PACKED)[3][0]))
+    assert summary_of(PACKED) == Summary(7, 3, AT, AT + 7, told_bytes)
     assert summary_of(pack_batch(8, [])) == Summary(8, 0, 0, 0)
