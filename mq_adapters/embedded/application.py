@@ -60,7 +60,7 @@ class Application:
         self._held_queues: list[Queue] = []
         #: The broker made dead letters of the application's messages, and they found no room.
         self._has_held_letters = False
-        #: The queue at which a get of this application waits.
+        #: The queue at which a get without a handle waits. The socket has one such get at a time.
         self.awaited_queue: Queue | None = None
         #: The queues that the application reads, by an object that tells one reading from another.
         self.read_queues: dict[int, Queue] = {}

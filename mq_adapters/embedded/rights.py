@@ -9,12 +9,12 @@ from enum import IntEnum, StrEnum
 from typing import Final, Protocol
 
 from mq_adapters.reasons import QueueManagerError, ReasonCode
-from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE, HELD_QUEUE, is_closed_to_applications
+from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE, HELD_QUEUE, MANAGED, is_closed_to_applications
 
 #: Every queue, and the objects that belong to no queue. Only the pattern `*` covers this name.
 EVERY_QUEUE: Final = "*"
-#: Names that a general pattern such as `*` does not open to MQ clients.
-_SYSTEM_PREFIXES: Final = ("SYSTEM.", "RFHBRIDGE.")
+#: Names that a general pattern such as `*` does not open to MQ clients. The first prefix of a name is its kind.
+_SYSTEM_PREFIXES: Final = (MANAGED, "SYSTEM.RFHBRIDGE.", "SYSTEM.", "RFHBRIDGE.")
 
 
 class Right(StrEnum):

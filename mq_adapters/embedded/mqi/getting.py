@@ -296,8 +296,6 @@ class Getter:
         msg_id, correl_id, _number = _wanted(request)
         waiting = WaitingGet(0, queue, correl_id, msg_id, self._again)
         self._waiting = waiting, call
-        if not call.is_browse:
-            self._application.awaited_queue = queue
         if request.wait_ms != WAIT_FOR_EVER_MS:
             loop = asyncio.get_running_loop()
             waiting.timer = loop.call_later(request.wait_ms / 1000, self._wait_is_over)
@@ -319,7 +317,6 @@ class Getter:
         self._scanning = None
         if waiting is not None:
             waiting[0].end()
-            self._application.awaited_queue = None
 
 
 def _check(call: _Call) -> None:

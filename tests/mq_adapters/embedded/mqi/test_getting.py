@@ -216,3 +216,27 @@ def test_very_many_gets_that_wait_without_room_are_answered_each(data_folder: Pa
 
     _with_loop(data_folder, story)
     assert {each.reason_code for each in answers} == {ReasonCode.MQRC_TRUNCATED_MSG_FAILED}
+
+
+def test_a_queue_stays_in_use_for_one_get_while_the_wait_of_another_ends(connect: Connect) -> None:
+    async def scenario() -> tuple[tuple[int, ...], tuple[int, ...]]:
+        first, second = connect(), connect()
+        waiting = first.open("ORDERS", OpenOption.INPUT_SHARED | OpenOption.INQUIRE)
+        first.connection.get(waiting, request(GetOption.WAIT, wait_ms=-1), lambda _result: None)
+        listening = first.connection.listen(
+            waiting,
+            request(GetOption.WAIT, wait_ms=1),
+            may_get=lambda: True,
+            wake=lambda: None,
+            deliver=lambda _got: None,
+            failed=lambda _error: None,
+        )
+        listening.start()
+        await asyncio.sleep(0.05)
+        listening.close()
+        in_use = first.connection.inquire(waiting, [17]).integers
+        assert refused(lambda: second.open("ORDERS", OpenOption.INPUT_EXCLUSIVE)) == ReasonCode.MQRC_OBJECT_IN_USE
+        first.connection.end_wait(ReasonCode.MQRC_CONNECTION_QUIESCING)
+        return in_use, first.connection.inquire(waiting, [17]).integers
+
+    assert asyncio.run(scenario()) == ((1,), (1,))

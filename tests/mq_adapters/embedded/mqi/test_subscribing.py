@@ -12,7 +12,7 @@ from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqi import broker_commands, subscribing
 from mq_adapters.embedded.mqi.connection import OpenedSubscription
-from mq_adapters.embedded.mqi.options import CloseOption, PutOption, SubOption
+from mq_adapters.embedded.mqi.options import CloseOption, OpenOption, PutOption, SubOption
 from mq_adapters.embedded.mqi.subscription_request import SubscriptionRequest
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.system_queues import DEFAULT_MODEL_QUEUE
@@ -637,7 +637,7 @@ def test_with_any_user_one_that_may_read_the_queue_resumes_and_changes_nothing(h
     assert subscriptions(house) == ["kept"]
 
 
-@pytest.mark.parametrize("pattern", ["*", "S*", "SYSTEM*"])
+@pytest.mark.parametrize("pattern", ["*", "S*", "SYSTEM*", "SYSTEM.*", "SYSTEM.MANAGED*"])
 def test_a_general_pattern_opens_no_managed_queue_of_another_application(house: House, pattern: str) -> None:
     victim = house.connect("victim", get=(pattern,))
     victim.close(victim.subscribe("plant/#", DURABLE | SubOption.ANY_USERID, name="JMS:v"))
@@ -773,3 +773,15 @@ def test_operators_do_not_take_the_queue_of_a_program_away(house: House, command
     assert program.all(program.subscribe("", RESUMED, name="kept").handle) == [b"one"]
     place = f"DEST({opened.subscription.queue.name}) DESTCORL('{opened.subscription.correl_id.hex()}')"
     assert house.mqsc(f"ALTER SUB('kept') {place} USERDATA('same place')") == ["The subscription was changed."]
+
+
+def test_the_pattern_of_all_system_queues_opens_no_queue_of_anothers_subscription(house: House) -> None:
+    victim = house.connect("victim")
+    opened = victim.subscribe("plant/#", DURABLE, name="kept")
+    name = opened.subscription.queue.name
+    everything = ("SYSTEM.*",)
+    evil = house.connect("evil", get=everything, browse=everything, put=everything)
+    for options in (OpenOption.INPUT_SHARED, OpenOption.BROWSE, OpenOption.OUTPUT):
+        assert refused(lambda asked=options: evil.open_queue(name, asked)) == ReasonCode.MQRC_NOT_AUTHORIZED  # type: ignore[misc]
+    named = house.connect("named", get=("SYSTEM.MANAGED.*",))
+    assert named.open_queue(name)
