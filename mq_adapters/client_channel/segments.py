@@ -34,7 +34,8 @@ from mq_adapters.client_channel.errors import ChannelProtocolError, StatusCode, 
 LARGEST_SEGMENT_BYTES: Final = 32_748
 #: Strings behind a structure, the data of a message, and whatever a server sends, are filled up to a multiple of this.
 #: IBM's client reads numbers from places that it counts from the beginning of its buffer. Behind a segment of another
-#: length it reads the next one two bytes too early where both have come at once.
+#: length it reads the next one two bytes too early where both have come at once. A TSH has one answer at a time, which
+#: is not filled up.
 ALIGNMENT: Final = 4
 #: MQENC_NATIVE of a Java client: integers and floats big-endian.
 MQENC_BIG_ENDIAN: Final = 273

@@ -291,7 +291,9 @@ class ServerConnection:
         """The reply to a call, in as many segments as it needs. Without an `object_handle` it has that of the call."""
         if call.conversation not in self._conversations:
             return b""
-        written = padded(parameters.write(call.byte_order))
+        written = parameters.write(call.byte_order)
+        if self._form is Form.TSHM:  # on a TSH socket IBM's client takes what fills a message up for data
+            written = padded(written)
         self._move_behind(call.verb, call.conversation, completion_code)
         header = ApiHeader(
             length=self._form.header_bytes + API_HEADER_BYTES + len(written),

@@ -164,6 +164,13 @@ def test_without_numbers_every_segment_is_tsh() -> None:
     assert connection.is_closed
 
 
+def test_without_numbers_no_reply_is_filled_up() -> None:
+    """IBM's client of provider version 6 gives up a message behind which it gets a byte more (2195)."""
+    connection = opened(conversations=0)
+    call = received_call(connection, tsh(SegmentType.MQINQ, 0x30, api() + laid_out(12, {})))
+    assert connection.reply(call, Unknown(data=b"qqq")) == tsh(0x99, 0x30, api(length=47) + b"qqq")
+
+
 def test_heartbeats_are_answered_in_any_phase_of_a_conversation() -> None:
     connection = opened(connected=False)
     for data in (tshm(USERID, ASSERTED), tshm(SegmentType.MQCONN, MQCONN)):
