@@ -97,15 +97,8 @@ class Gateway:
                 self.folder.joinpath(name).chmod(0o600)
             write_certificate(self.folder / "certificate.pem", self.folder / "key.pem")
             command += ["--config", str(file)]
-        with self._log.open("w") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, text=True)
-        self.process_id = self._process.pid
-        try:
-            self.port = self._announced_port()
-        except BaseException:
-            self.stop()
-            self.remove()
-            raise
+        self._command = command
+        self._begin()
 
     def __enter__(self) -> Self:
         return self
@@ -129,6 +122,13 @@ class Gateway:
             raise BenchmarkError(f"the gateway has no listener {listener}")
         return int(found[1])
 
+    def restart(self) -> float:
+        """Stops it and starts it again with its data, on another port. Seconds from the start until it listens."""
+        self.stop()
+        began_s = time.monotonic()
+        self._begin()
+        return time.monotonic() - began_s
+
     def stop(self) -> None:
         """SIGTERM, and waits until it has drained; kills it only if that takes very long."""
         if self._process.poll() is None:
@@ -146,6 +146,17 @@ class Gateway:
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _begin(self) -> None:
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=subprocess.STDOUT, text=True)
+        self.process_id = self._process.pid
+        try:
+            self.port = self._announced_port()
+        except BaseException:
+            self.stop()
+            self.remove()
+            raise
 
     def _announced_port(self) -> int:
         deadline = time.monotonic() + _START_WAIT_S

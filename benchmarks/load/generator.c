@@ -27,7 +27,7 @@
 
 static struct task task = {
     .peer = {.level = 4, .wait_ms = 30000},
-    .connections = 1, .window = 1, .payload_bytes = 64, .qos = 1, .count = 1, .clean = 1,
+    .connections = 1, .window = 1, .payload_bytes = 64, .qos = 1, .count = 1, .clean = 1, .retained = 1,
     .seconds = 1, .topic = "bench/sensor",
 };
 static unsigned port;
@@ -48,6 +48,8 @@ static const struct {
     {"rate", &task.rate, 0, 100000000},
     {"count", &task.count, 1, 100000000},
     {"clean", &task.clean, 0, 1},
+    {"retained", &task.retained, 0, 1},
+    {"first", &task.first, 0, 100000000},
     {"spin_us", &task.spin_us, 0, 1000},
 };
 
@@ -143,7 +145,7 @@ int main(int count, char **arguments)
         if (!take_argument(arguments[place]))
             return usage(arguments[place]);
     }
-    if (task.subscribers > 0 && task.subscribers != task.connections)
+    if (task.subscribers > 0 && task.subscribers != task.connections && task.connections != 1)
         return usage("a number of subscribers other than 0 or that of connections");
     task.peer.port = (uint16_t)port;
     for (size_t place = 0; count > 1 && place < sizeof verbs / sizeof verbs[0]; place++) {

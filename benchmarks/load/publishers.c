@@ -11,10 +11,18 @@
 #include "failure.h"
 #include "run.h"
 
-/* Messages that have left the window. */
+/* Messages that have left the window: acknowledged, and with several subscribers delivered to each, too. Otherwise the
+ * publisher would run away from them. */
 static uint64_t left_window(const struct run *run, const struct publisher *publisher)
 {
-    return run->task->qos == 0 ? publisher->subscriber->delivered : publisher->finished;
+    if (run->task->qos > 0 && publisher->subscribers_count < 2)
+        return publisher->finished;
+    uint64_t least = run->task->qos > 0 ? publisher->finished : UINT64_MAX;
+    for (unsigned place = 0; place < publisher->subscribers_count; place++) {
+        if (publisher->subscribers[place].delivered < least)
+            least = publisher->subscribers[place].delivered;
+    }
+    return least;
 }
 
 static void append_message(struct run *run, struct publisher *publisher, uint64_t due_ns)
@@ -26,7 +34,7 @@ static void append_message(struct run *run, struct publisher *publisher, uint64_
         packet[publisher->identifier_at] = (uint8_t)((place + 1) >> 8);
         packet[publisher->identifier_at + 1] = (uint8_t)(place + 1);
     }
-    if (publisher->subscriber != NULL) {
+    if (publisher->subscribers_count > 0) {
         struct stamp stamp = {.number = publisher->sent, .due_ns = due_ns};
         memcpy(packet + publisher->payload_at, &stamp, sizeof stamp);
     }

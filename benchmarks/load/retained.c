@@ -15,13 +15,13 @@ static void write_topic(char *topic, const struct task *task, uint64_t number)
         fail("the topic is longer than %u bytes", TOPIC_BYTES - 1);
 }
 
-static void append_retained(struct connection *publisher, const struct task *task, uint64_t number, uint16_t identifier)
+static void append_numbered(struct connection *publisher, const struct task *task, uint64_t number, uint16_t identifier)
 {
     char topic[TOPIC_BYTES];
     size_t identifier_at;
     size_t before = waiting(&publisher->out);
     write_topic(topic, task, number);
-    append_publish(&publisher->out, task->peer.level, topic, 1, true, task->payload_bytes, &identifier_at);
+    append_publish(&publisher->out, task->peer.level, topic, 1, task->retained, task->payload_bytes, &identifier_at);
     uint8_t *at = publisher->out.data + publisher->out.from + before + identifier_at;
     at[0] = (uint8_t)(identifier >> 8);
     at[1] = (uint8_t)identifier;
@@ -31,10 +31,10 @@ void retain(const struct task *task)
 {
     struct connection publisher = {.name = "publisher"};
     open_connection(&publisher, &task->peer, true);
-    uint64_t acknowledged = 0;
+    uint64_t acknowledged = 0, began = now_ns();
     for (uint64_t sent = 0; acknowledged < task->count; acknowledged++) {
         for (; sent < task->count && sent - acknowledged < task->window; sent++)
-            append_retained(&publisher, task, sent, (uint16_t)(sent % task->window + 1));
+            append_numbered(&publisher, task, task->first + sent, (uint16_t)(sent % task->window + 1));
         struct packet packet;
         struct answer answer;
         expect(&publisher, task->peer.wait_ms, PUBACK, &packet);
@@ -42,7 +42,8 @@ void retain(const struct task *task)
             || answer.identifier != acknowledged % task->window + 1)
             fail_on(&publisher, &packet);
     }
-    printf("{\"acknowledged\": %" PRIu64 "}\n", acknowledged);
+    printf("{\"acknowledged\": %" PRIu64 ", \"elapsed_s\": %.6f}\n", acknowledged,
+           (double)(now_ns() - began) / NS_A_SECOND);
     close_connection(&publisher);
 }
 

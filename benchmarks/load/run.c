@@ -57,10 +57,16 @@ static bool waits(const struct run *run, const struct side *side)
            || (run->task->qos == 2 && subscriber->released < subscriber->delivered);
 }
 
-/* Of a publisher and its subscriber: first come the sides of all publishers, then those of all subscribers. */
+/* Of a publisher: first come the sides of all publishers, then those of all subscribers. */
 static struct side *side_of(struct run *run, const struct publisher *publisher)
 {
     return &run->sides[publisher - run->publishers];
+}
+
+/* The place of the first subscriber of this publisher. */
+static size_t first_of(const struct run *run, const struct publisher *publisher)
+{
+    return (size_t)(publisher->subscribers - run->subscribers);
 }
 
 static void begin_to_wait(const struct run *run, struct side *side, uint64_t now)
@@ -73,8 +79,8 @@ static void fill_and_flush(struct run *run, struct publisher *publisher, uint64_
 {
     struct side *side = side_of(run, publisher);
     begin_to_wait(run, side, now);
-    if (publisher->subscriber != NULL)
-        begin_to_wait(run, side + run->task->connections, now);
+    for (unsigned place = 0; place < publisher->subscribers_count; place++)
+        begin_to_wait(run, &run->sides[run->task->connections + first_of(run, publisher) + place], now);
     fill_window(run, publisher, now);
     flush_side(run, side);
 }

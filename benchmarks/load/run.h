@@ -29,7 +29,8 @@ struct publisher {
     uint64_t received; /* at QoS 2: by PUBREC */
     uint64_t finished;
     uint64_t freed_ns; /* when the window had room again last: until then the generator is not late */
-    struct subscriber *subscriber;
+    struct subscriber *subscribers; /* the first of its own, which stand side by side */
+    unsigned subscribers_count;
 };
 
 struct subscriber {

@@ -56,8 +56,9 @@ void open_subscriber(struct run *run, unsigned place)
 {
     struct subscriber *subscriber = &run->subscribers[place];
     struct packet packet;
-    subscriber->publisher = &run->publishers[place];
-    subscriber->publisher->subscriber = subscriber;
+    subscriber->publisher = &run->publishers[run->task->connections == 1 ? 0 : place];
+    if (subscriber->publisher->subscribers_count++ == 0)
+        subscriber->publisher->subscribers = subscriber;
     subscriber->unreleased = zeroed(IDENTIFIERS, sizeof *subscriber->unreleased);
     snprintf(subscriber->connection.name, sizeof subscriber->connection.name, "subscriber-%u", place);
     open_connection(&subscriber->connection, &run->task->peer, true);

@@ -33,9 +33,11 @@ class Verb(StrEnum):
 class Task:
     """What the generator is to do. `rate` is messages a second over all connections; 0: as fast as the window lets.
 
-    `subscribers` is 0, or `connections`: then each publisher has one, on its own topic below `topic`. `level` is that
-    of the protocol, 4 (MQTT 3.1.1) or 5. A server that does not answer for `wait_ms` has failed. `count` and `clean`
-    are of retained messages: their number, and whether the subscriber's session ends with its connection.
+    `subscribers` is 0, or `connections`: then each publisher has one, on its own topic below `topic`. With one
+    publisher it may be any number: all of them get every message, and the window waits for the slowest of them.
+    `level` is that of the protocol, 4 (MQTT 3.1.1) or 5. A server that does not answer for `wait_ms` has failed.
+    `count` is the number of topics that get one message each, `first` the number of the first of them, and `retained`
+    says whether these are retained. `clean`: whether the session of their subscriber ends with its connection.
     """
 
     port: int
@@ -50,10 +52,12 @@ class Task:
     level: int = 4
     wait_ms: int = 30_000
     count: int = 1
+    first: int = 0
+    retained: bool = True
     clean: bool = True
 
     def arguments(self) -> list[str]:
-        values = asdict(self) | {"clean": int(self.clean)}
+        values = asdict(self) | {"clean": int(self.clean), "retained": int(self.retained)}
         return [f"{name}={value}" for name, value in values.items()]
 
 
@@ -128,9 +132,10 @@ def generate(task: Task) -> Outcome:
     )
 
 
-def retain(task: Task) -> None:
-    """Publishes `count` retained messages of QoS 1, one on each topic."""
-    _run(Verb.RETAIN, task)
+def retain(task: Task) -> float:
+    """Publishes `count` messages of QoS 1, one on each topic. Seconds until all were acknowledged."""
+    elapsed_s: float = _run(Verb.RETAIN, task)["elapsed_s"]
+    return elapsed_s
 
 
 def receive_retained(task: Task) -> Arrival:

@@ -1,6 +1,7 @@
 """What attackers and idle connections share: a blocking handshake, and the packets of a client."""
 
 import socket
+from collections.abc import Sequence
 from typing import Final
 
 from gateway.mqtt import packets
@@ -36,10 +37,13 @@ def subscribe(client: socket.socket, topic_filter: str, qos: int) -> None:
         raise BenchmarkError(f"SUBSCRIBE of {topic_filter!r} was answered with {answer.hex()}")
 
 
-def leave_subscription(port: int) -> None:
-    """A session that stays, with a subscription of QoS 1 to everything that benchmarks publish, and no connection."""
-    subscriber = connect(port, "offline-subscriber", clean_session=False)
-    subscribe(subscriber, "bench/#", 1)
+def leave_subscription(
+    port: int, client_identifier: str = "offline-subscriber", topic_filters: Sequence[str] = ("bench/#",)
+) -> None:
+    """A session that stays, with subscriptions of QoS 1 and no connection; the default gets all that load publishes."""
+    subscriber = connect(port, client_identifier, clean_session=False)
+    for topic_filter in topic_filters:
+        subscribe(subscriber, topic_filter, 1)
     disconnect(subscriber)
 
 

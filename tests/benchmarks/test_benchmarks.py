@@ -6,6 +6,7 @@ import platform
 import re
 import subprocess
 import sys
+from contextlib import closing
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,15 @@ from benchmarks import (
     attacks,
     channel,
     channel_ibm_mq,
+    fan_out,
+    growth,
     headers,
     idle,
+    publishes,
     qos1_offline,
     rates,
     retained,
+    sessions,
     sizes,
     subscriptions,
     ways,
@@ -34,6 +39,8 @@ from gateway.bridge.commands.requests import OwnCommands
 from gateway.mqtt.wire import encode_text
 from mappings.table import Dialect
 from mq_adapters.command_header import WrittenCommand
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import StateKind
 from tests.benchmarks.load_generator import needs_generator
 from tests.ibm_mq_stand_in.process import BINDINGS, VARIABLE, Binding, needs_stand_in
 from tests.processes.forked import Forked
@@ -202,6 +209,58 @@ def test_every_retained_message_is_waited_for() -> None:
         rows = list(retained.measure(gateway, 250))
     assert [row.case for row in rows] == ["QoS 0", "QoS 1", "QoS 1, a session that stays"]
     assert all(0 < row.value("SUBACK") < 250 / row.value("rate") * 1e3 for row in rows)
+
+
+@needs_generator
+@pytest.mark.usefixtures("forked_gateways")
+def test_a_fan_out_counts_the_copies_of_all_subscribers() -> None:
+    with Gateway() as gateway:
+        row = fan_out.measure(gateway, 1, 0.1)
+    assert row.case == "QoS 1"
+    assert 0 < row.value("CPU") < 1e3
+    assert row.value("way p50") > 0
+
+
+@needs_generator
+@pytest.mark.usefixtures("forked_gateways")
+@pytest.mark.parametrize(("case", "copies"), [("a new topic each", 1), ("10 copies each", 10)])
+def test_a_publish_that_costs_more_is_kept_for_each_subscriber(case: str, copies: int) -> None:
+    with Gateway() as gateway:
+        row = publishes.measure(gateway, case, 0.02)
+        gateway.stop()
+        with closing(Engine.open(gateway.data)) as engine:
+            kept = engine.queue("RFHBRIDGE.SUBSCRIBER")
+            lanes = [len(lane) for lane in kept.lanes.values()]
+    assert row.value("rate") > 0
+    assert len(lanes) == copies
+    assert len({*lanes}) == 1, "each subscriber has the same messages"
+
+
+@needs_linux
+@pytest.mark.usefixtures("forked_gateways")
+def test_every_session_that_is_made_stays() -> None:
+    with Gateway() as gateway:
+        row = sessions.measure(gateway, 10)
+        gateway.stop()
+        with closing(Engine.open(gateway.data)) as engine:
+            clients = engine.states(StateKind.SESSION)
+    assert row.value("time") > 0
+    assert len(clients) == sessions.FIRST + 10
+
+
+@needs_generator
+@pytest.mark.usefixtures("forked_gateways")
+def test_growth_is_measured_step_by_step_and_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, number in {"SESSIONS": 10, "TOPICS": 30, "RETAINED": 40}.items():
+        monkeypatch.setattr(growth, name, number)
+    with Gateway(growth.CONFIGURATION) as gateway:
+        rows = [*growth.measure(gateway, 0.05, 1), growth.restarted(gateway, 0.05)]
+        gateway.stop()
+        with closing(Engine.open(gateway.data)) as engine:
+            numbers = [len(engine.states(kind)) for kind in (StateKind.SESSION, StateKind.BROKER_RETAINED)]
+    assert [row.case for row in rows][-2:] == ["40 retained messages", "after a restart"]
+    assert numbers == [11, 40]
+    assert rows[-1].value("start") > 0
 
 
 @needs_linux

@@ -156,6 +156,14 @@ def test_each_subscriber_gets_every_message_of_its_publisher_through_the_gateway
             assert 0 < outcome.way.p50_ms <= outcome.way.max_ms
 
 
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_all_subscribers_of_one_publisher_get_every_message(qos: int) -> None:
+    with Gateway() as gateway:
+        outcome = generate(Task(port=gateway.port, seconds=0.1, subscribers=3, window=10, qos=qos))
+    assert outcome.delivered >= 3 * 10
+    assert outcome.delivered == 3 * outcome.acknowledged if qos else outcome.delivered % 3 == 0
+
+
 def test_the_other_server_of_these_tests_delivers() -> None:
     for qos in (0, 1, 2):
         with answering(_deliver) as port:
@@ -323,6 +331,19 @@ def test_retained_messages_are_published_with_more_than_one_window() -> None:
     withheld = Nth(0x33, 24, _withhold, _acknowledge_retained)
     with answering(withheld) as port, pytest.raises(BenchmarkError, match="got a wrong PUBACK"):
         retain(Task(port=port, count=25, window=10, topic="kept", wait_ms=200))
+
+
+def test_topics_without_a_retained_message_begin_where_they_are_told_to() -> None:
+    topics: list[bytes] = []
+
+    def acknowledge(packet: bytes) -> tuple[bytes, bytes]:
+        assert packet[0] == 0x32
+        topics.append(packet[4 : 4 + int.from_bytes(packet[2:4], "big")])
+        return _acknowledge_retained(packet)
+
+    with answering(acknowledge) as port:
+        assert retain(Task(port=port, count=3, first=8, window=2, topic="new", retained=False, wait_ms=200)) > 0
+    assert topics == [b"new/8", b"new/9", b"new/10"]
 
 
 def _acknowledge_retained(packet: bytes) -> tuple[bytes, bytes]:
