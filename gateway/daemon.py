@@ -190,7 +190,9 @@ class Daemon:
             second=application_socket(settings),
             charge=bridge.charge_application,
         )
-        self._listeners = listeners = Listeners(bridge, settings, mq=mq_listeners(settings, bridge, server))
+        mq = mq_listeners(settings, bridge, server, self._access_files.login)
+        self._listeners = listeners = Listeners(bridge, settings, mq=mq)
+        self._access_files.programs = mq
         self._access_files.on_tokens_changed = server.token_changed
         files = DecidingFiles(settings, self._file, engine)
         self._access_files.reloading.on_read = listeners.reloading.on_read = files.read

@@ -43,6 +43,7 @@ def roles_of(settings: Settings) -> tuple[ApplicationRole, ...]:
                 context=ContextRight[application.set_context.upper()],
             ),
             topics=ApplicationTopics(application.publish, application.subscribe),
+            access_users=application.access_users,
             user_ids=frozenset(_user_id(application.name, user) for user in application.users),
         )
         for application in settings.application

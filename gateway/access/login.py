@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 from gateway.access.client_identifiers import Binding, why_refused
 from gateway.access.external_users import TokenCheck, TokenRefused, is_user_name, looks_like_token
@@ -25,6 +25,17 @@ from gateway.config.limits import Limit
 from gateway.limits.addresses import network_of_peer
 from gateway.mqtt.events import ConnectReceived
 from spark_audit.record import LoginProof
+
+
+class Claim(Protocol):
+    """What a client says of itself: a CONNECT, or the credentials of an MQ program, which has no client identifier."""
+
+    @property
+    def user_name(self) -> str | None: ...
+    @property
+    def password(self) -> bytes | None: ...
+    @property
+    def client_identifier(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +140,17 @@ class Login:
 
         self._decide(connect, is_wanted, counted, entrance)
 
+    def prove(
+        self, claim: Claim, is_wanted: Callable[[], bool], decided: Callable[[Decision], None], entrance: Entrance
+    ) -> None:
+        """`decide` for a client that does not speak MQTT. Whoever asks counts its refusals."""
+        self._decide(claim, is_wanted, decided, entrance)
+
+    @property
+    def has_users(self) -> bool:
+        """Whether a password can prove a user, by the password file or as a token."""
+        return self.users is not None or self.tokens is not None
+
     @property
     def waiting(self) -> int:
         """Passwords that wait for their check, or are being checked."""
@@ -140,7 +162,7 @@ class Login:
 
     def count_refusal(self, refusal: LoginRefusal, connect: ConnectReceived, entrance: Entrance) -> None:
         """A client is refused; the bridge says so of clients that were let in and ask for what they may not have."""
-        self.refused.count(refusal, self._class_of(connect, entrance), entrance.peer, self.now_us(), connect.level)
+        self.refused.count(refusal, self.class_of(connect, entrance), entrance.peer, self.now_us(), connect.level)
 
     def replace(self, users: Users, changed: Iterable[str]) -> None:
         """Takes a new state of the password file. `changed`: the users whose lines have changed or gone."""
@@ -155,7 +177,7 @@ class Login:
 
     def _decide(
         self,
-        connect: ConnectReceived,
+        connect: Claim,
         is_wanted: Callable[[], bool],
         decided: Callable[[Decision], None],
         entrance: Entrance,
@@ -172,7 +194,7 @@ class Login:
         else:
             self._check(self.users, connect.user_name, connect, is_wanted, decided, entrance)
 
-    def _unnamed(self, connect: ConnectReceived, entrance: Entrance) -> Decision:
+    def _unnamed(self, connect: Claim, entrance: Entrance) -> Decision:
         """A client without a user: it sends no user name, or the gateway knows no users."""
         is_by_listener = entrance.allows_anonymous is not None
         if not (entrance.allows_anonymous if is_by_listener else self._allows_anonymous):
@@ -181,7 +203,7 @@ class Login:
             return Refused(refusal=LoginRefusal.WRONG_IDENTIFIER, reason=reason)
         return Admitted(user=None, proof=LoginProof.LISTENER if is_by_listener else LoginProof.NONE)
 
-    def _certified(self, entrance: Entrance, connect: ConnectReceived) -> Decision:
+    def _certified(self, entrance: Entrance, connect: Claim) -> Decision:
         """A client whose certificate names the user; its password is ignored."""
         user = entrance.certificate_user
         if not is_user_name(user):
@@ -193,9 +215,7 @@ class Login:
             return Refused(refusal=LoginRefusal.WRONG_CREDENTIALS, reason=reason)
         return self._admit(user, connect, entrance, LoginProof.CERTIFICATE)
 
-    def _let_in_by_token(
-        self, tokens: TokenCheck, token: bytes, connect: ConnectReceived, entrance: Entrance
-    ) -> Decision:
+    def _let_in_by_token(self, tokens: TokenCheck, token: bytes, connect: Claim, entrance: Entrance) -> Decision:
         """A client whose password is a token."""
         try:
             external = tokens.check(token)
@@ -213,7 +233,7 @@ class Login:
         self,
         users: Users,
         user: str,
-        connect: ConnectReceived,
+        connect: Claim,
         is_wanted: Callable[[], bool],
         decided: Callable[[Decision], None],
         entrance: Entrance,
@@ -250,7 +270,7 @@ class Login:
             decided(_BUSY)
 
     def _admit(
-        self, user: str, connect: ConnectReceived, entrance: Entrance, proof: LoginProof = LoginProof.PASSWORD
+        self, user: str, connect: Claim, entrance: Entrance, proof: LoginProof = LoginProof.PASSWORD
     ) -> Decision:
         if reason := why_refused(self._binding, user, connect.client_identifier, self._is_known):
             return Refused(refusal=LoginRefusal.WRONG_IDENTIFIER, reason=reason)
@@ -270,7 +290,8 @@ class Login:
             return True
         return self._knows_users and (self.has_session(user) or self.recent.knows_external(user, self._day()))
 
-    def _class_of(self, connect: ConnectReceived, entrance: Entrance) -> UserClass:
+    def class_of(self, connect: Claim, entrance: Entrance) -> UserClass:
+        """What is known of the user of a client that is refused."""
         is_token = self.tokens is not None and connect.password is not None and looks_like_token(connect.password)
         if entrance.certificate_user or is_token:
             return UserClass.EXTERNAL

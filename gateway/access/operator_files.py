@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Follower(Protocol):
-    """The bridge, which follows a change of the files."""
+class UsersFollower(Protocol):
+    """Whoever has connections of users, and ends them."""
 
     def users_changed(self, users: frozenset[str]) -> None:
         """The lines of these users in the password file have changed or gone."""
@@ -35,6 +35,10 @@ class Follower(Protocol):
     def keys_gone(self, fingerprints: frozenset[str]) -> None:
         """Tokens signed with these keys no longer let anybody in."""
         ...
+
+
+class Follower(UsersFollower, Protocol):
+    """The bridge, which follows a change of the files."""
 
     def access_changed(self) -> None:
         """The rules of the access list have changed."""
@@ -54,6 +58,8 @@ class OperatorFiles:
         token_file: str = "",
     ) -> None:
         self._follower: Follower | None = None
+        #: Listeners of MQ clients, which are told of changed users too.
+        self.programs: UsersFollower | None = None
         self._recent: LoginsFile | None = None
         self._tokens: Tokens | None = None
         self._application_tokens: Mapping[str, TokenHash] = {}
@@ -119,14 +125,18 @@ class OperatorFiles:
         if self._recent is not None:
             self._recent.write()
 
+    @property
+    def _followers(self) -> tuple[UsersFollower, ...]:
+        return tuple(each for each in (self._follower, self.programs) if each is not None)
+
     def _read_users(self, path: Path) -> Callable[[], None]:
         users = Users.read(path)
         changed = users.changed_since(self.login.users) if self.login.users is not None else frozenset()
 
         def take_up() -> None:
             self.login.replace(users, changed)
-            if self._follower is not None:
-                self._follower.users_changed(changed)
+            for each in self._followers:
+                each.users_changed(changed)
 
         return take_up
 
@@ -137,8 +147,8 @@ class OperatorFiles:
         def take_up() -> None:
             gone = tokens.gone_since(self._tokens) if self._tokens is not None else frozenset()
             self._tokens = self.login.tokens = tokens
-            if self._follower is not None:
-                self._follower.keys_gone(gone)
+            for each in self._followers:
+                each.keys_gone(gone)
 
         return take_up
 

@@ -1,17 +1,52 @@
 """Listeners of MQ clients: the addresses that IBM MQ's clients connect to with a server-connection channel."""
 
+import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from gateway.config.listeners import TlsSettings, checked_listener_name, why_taken
-from gateway.config.values import Address, ListenText, Seconds, Table
+from gateway.config.applications import UserPatterns
+from gateway.config.listeners import Networks, TlsSettings, checked_listener_name, why_taken
+from gateway.config.values import Address, ListenText, Seconds, Table, listed
+from mq_adapters.embedded.rights import covers
 
 if TYPE_CHECKING:
     from typing import Self
 
     from gateway.config.settings import Settings
+
+
+#: A channel's name has at most 20 characters (IBM MQ, "Rules for naming IBM MQ objects").
+_CHANNEL: Final = re.compile(r"[A-Za-z0-9./_%]{1,20}|[A-Za-z0-9./_%]{0,19}\*")
+
+
+def _checked_channel_pattern(pattern: str) -> str:
+    if not _CHANNEL.fullmatch(pattern):
+        raise ValueError(f"{pattern!r} must be the name of a channel, at most 20 characters, or its beginning and *")
+    return pattern
+
+
+class MqChannelSettings(Table):
+    """Who may use some channels of one listener. The first table whose `name` fits a channel decides.
+
+    With such tables a listener serves no channel that none of them fits.
+    """
+
+    name: Annotated[str, AfterValidator(_checked_channel_pattern)] = Field(
+        description="channels: a name, or its beginning and *", examples=["APP.*"]
+    )
+    users: UserPatterns = Field(
+        default=(),
+        description="users who may connect: applications by their token or MCAUSER, and users of [access]; names, or"
+        " their beginning and *; none: all",
+    )
+    addresses: Networks = Field(
+        default=(), description="addresses and networks from which programs may connect; none: all"
+    )
+
+
+MqChannels = Annotated[tuple[MqChannelSettings, ...], BeforeValidator(listed)]
 
 
 class MqListenerSettings(Table):
@@ -37,6 +72,7 @@ class MqListenerSettings(Table):
         " read it",
     )
     tls: TlsSettings = TlsSettings()
+    channel: MqChannels = Field(default=(), description="who may use which channels; none: every channel for all")
 
     @property
     def address(self) -> Address:
@@ -67,3 +103,18 @@ def mq_listener_problems(settings: "Settings") -> Iterator[str]:
                 yield f"mq_listener#{index}.listen: {listener.listen} {why_taken(listener.address, address, other)}"
         names.add(listener.name)
         taken.append((listener.address, listener.name))
+        yield from _problems_of_channels(settings, index)
+
+
+def _problems_of_channels(settings: "Settings", index: int) -> Iterator[str]:
+    """Tables that no channel comes to, and users who cannot be."""
+    tables = settings.mq_listener[index - 1].channel
+    known = [pattern for each in settings.application for pattern in (each.name, *each.access_users)]
+    for number, table in enumerate(tables, 1):
+        key = f"mq_listener#{index}.channel#{number}"
+        for before, other in enumerate(tables[: number - 1], 1):
+            if covers(other.name, table.name):
+                yield f"{key}.name: has no effect: channel#{before} decides, whose {other.name!r} fits {table.name!r}"
+        for user in table.users:
+            if not any(covers(pattern, user) or covers(user, pattern) for pattern in known):
+                yield f"{key}.users: nobody can be {user!r}: it is no [[application]] and none of their access_users"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from gateway.access.login import Login
 from gateway.access.reloading import Reloading
 from gateway.bridge.bridge import Bridge
 from gateway.config.error import ConfigurationError
@@ -185,22 +186,24 @@ def cannot_listen(key: str, address: str, error: OSError) -> ConfigurationError:
     return ConfigurationError(key, (f"{address} cannot be opened: {reason.lower()}",), hint)
 
 
-def mq_listeners(settings: Settings, bridge: Bridge, server: Server) -> "MqListeners | None":
+def mq_listeners(settings: Settings, bridge: Bridge, server: Server, login: Login) -> "MqListeners | None":
     """The listeners of MQ clients, if the configuration has any. `server` serves the programs on this machine.
 
     Raises ConfigurationError if a certificate or a key is wrong.
     """
     if not settings.mq_listener:
         return None
+    from gateway.listener.mq.identity import ProgramLogin
     from gateway.listener.mq.listener import MqHouse, MqListeners  # a gateway without MQ clients does not load it
     from gateway.listener.mq.server_connections import ServerConnections
     from gateway.listener.mq.turns import Turns
 
     house = MqHouse(
         engine=server.engine,
-        applications=server.applications,
+        login=ProgramLogin(server.applications, login),
         channels=ServerConnections(server.engine),
         connection_log=bridge.admission.connection_log,
+        may_connect=lambda address: bridge.admission.before_handshake(address) is None,
         charge=server.charge,
         turns=Turns(),
         refusals=server.refusals,

@@ -88,13 +88,15 @@ class StreamRules(StrEnum):
 
 
 class LoginProof(StrEnum):
-    """How a client proved who it is. With NONE and LISTENER it proved nothing, and has no user."""
+    """How a client proved who it is. With NONE, LISTENER and CHANNEL it proved nothing."""
 
     NONE = "none"
     LISTENER = "listener"
     PASSWORD = "password"
     TOKEN = "token"
     CERTIFICATE = "certificate"
+    APPLICATION_TOKEN = "application_token"
+    CHANNEL = "channel"
 
 
 class HashedBy(StrEnum):
@@ -317,7 +319,9 @@ FIELDS: Final = (
     Field(
         "proof",
         Form.TEXT,
-        "how the client proved who it is; 'none': [access] lets everybody in; 'listener': its listener does",
+        "how the client proved who it is; 'none': [access] lets everybody in; 'listener': its listener does;"
+        " 'application_token': an MQ program, by the token of its application; 'channel': an MQ program proved nothing,"
+        " and its channel says who it is (MCAUSER); 'certificate' is also one that such a channel asks for",
         values=tuple(LoginProof),
     ),
     Field("address", Form.NAME, "address of the client without port; behind a load balancer, that of the PROXY header"),

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from gateway.listener.mq.calls import Answer, Calls, refused
 from gateway.listener.mq.consumers import Consumers
-from gateway.listener.mq.identity import Credentials, printable
+from gateway.listener.mq.identity import Credentials, Done, Identified, printable
 from mq_adapters.client_channel.asynchronous import AsyncMessage
 from mq_adapters.client_channel.events import CallReceived, MessagesAsked
 from mq_adapters.client_channel.segments import SegmentType
@@ -23,7 +23,6 @@ from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqi.connection import Connection
 from mq_adapters.embedded.mqsc.display import Shown
-from mq_adapters.embedded.socket.applications import AdmittedApplication
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.mqsc import quoted
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
@@ -64,8 +63,8 @@ class Line(Protocol):
         """A program is connected: its answers may be long."""
         ...
 
-    def identify(self, credentials: Credentials | None) -> AdmittedApplication:
-        """The application that these credentials are. Raises QueueManagerError 2035."""
+    def identify(self, credentials: Credentials | None, is_wanted: Callable[[], bool], done: Done) -> None:
+        """Calls `done` once with who these credentials are, or with 2035, unless `is_wanted` is false by then."""
         ...
 
     def charge(self, operator: str, unit: UnitOfWork) -> None:
@@ -106,9 +105,8 @@ class Conversation:
         #: A number that no other program of this process has, for DISPLAY CONN.
         self._program = 0
         self.application_name = ""
-        self.user = ""
-        #: The application whose token the program has shown; "": it has shown none.
-        self.token_role = ""
+        #: Who the program is; None before MQCONN.
+        self.who: Identified | None = None
 
     def shown(self) -> Shown:
         """DISPLAY CONN of the program, but for its channel and its address. There must be one."""
@@ -121,6 +119,11 @@ class Conversation:
             "UOWSTATE": "ACTIVE" if self._connection.has_unit else "NONE",
             "OBJECTS": str(self._connection.handle_count),
         }
+
+    @property
+    def user(self) -> str:
+        """The application that the program is, which is the user of its messages; "" before MQCONN."""
+        return "" if self.who is None else self.who.application.user
 
     @property
     def is_connected(self) -> bool:
@@ -258,10 +261,24 @@ class Conversation:
             raise QueueManagerError(ReasonCode.MQRC_ALREADY_CONNECTED, "connect")
         if asked.q_mgr_name not in ("", self._engine.name) and not asked.q_mgr_name.startswith("*"):
             raise QueueManagerError(ReasonCode.MQRC_Q_MGR_NAME_ERROR, f"connect to {asked.q_mgr_name!r}")
-        admitted = self._line.identify(self._credentials)
-        self.token_role = admitted.role if self._credentials is not None else ""
-        self._credentials = None
-        name = printable(asked.appl_name)
+        shown, self._credentials = self._credentials, None
+
+        def identified(result: Identified | QueueManagerError) -> None:
+            if self._is_ended:
+                return
+            if self._closing_reason and isinstance(result, Identified):
+                result = QueueManagerError(self._closing_reason, "connect")
+            if isinstance(result, QueueManagerError):
+                self._answer(call, refused(asked, result.reason_code, call.header.object_handle))
+                return
+            self._begin(result, asked)
+            self._answer(call, Answer(parameters=asked.tagged(_TAG_PREFIX + secrets.token_bytes(_TAG_RANDOM_BYTES))))
+
+        self._line.identify(shown, lambda: not self._is_ended, identified)
+
+    def _begin(self, who: Identified, asked: Mqconn) -> None:
+        """The program is connected."""
+        admitted, name = who.application, printable(asked.appl_name)
         application = Application(
             self._engine, name, user=admitted.user, operator=admitted.operator, rights=admitted.rights
         )
@@ -284,5 +301,4 @@ class Conversation:
             failed=lambda error: self._line.fail(str(error)),
         )
         self._line.connected()
-        self._program, self.application_name, self.user = next(_PROGRAMS), name, admitted.user
-        self._answer(call, Answer(parameters=asked.tagged(_TAG_PREFIX + secrets.token_bytes(_TAG_RANDOM_BYTES))))
+        self._program, self.application_name, self.who = next(_PROGRAMS), name, who

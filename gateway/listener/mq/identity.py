@@ -1,18 +1,31 @@
 """Who an MQ client is: its name and password decide, or the channel's MCAUSER; never the user that it asserts.
 
-A program is an [[application]] of the configuration. Its password is the application's token. Without a password it is
-the application that MCAUSER of its channel names, and nobody without MCAUSER.
+A program is an [[application]] of the configuration. Its password is the application's token, or that of a user of
+[access] who is the application (access_users). Without a password it is the application that MCAUSER of its channel
+names, and nobody without MCAUSER. What the tables of the channel say of users counts in each case.
 """
 
 import ipaddress
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Final, NamedTuple, Self
 
+from gateway.access.login import Decision, Entrance, Login, Refused
+from gateway.access.refused_logins import LoginRefusal, UserClass
+from gateway.access.refused_programs import ProgramRefusal, ProgramRefused
+from gateway.listener.mq.channel_rules import ChannelRule
 from mq_adapters.attributes import Definition
 from mq_adapters.client_channel.events import AuthenticationAsked
 from mq_adapters.embedded.socket.applications import AdmittedApplication, Applications
 from mq_adapters.message import UTF_8
-from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.reasons import QueueManagerError
+from spark_audit.record import LoginProof
+
+_CONNECT: Final = "connect to the gateway"
+_REFUSALS: Final = {
+    LoginRefusal.WRONG_CREDENTIALS: ProgramRefusal.WRONG_CREDENTIALS,
+    LoginRefusal.BUSY: ProgramRefusal.BUSY,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +44,154 @@ class Credentials:
         return cls(user=user, password=password, is_protected=is_protected)
 
 
+class _Claim(NamedTuple):
+    """Credentials as Login reads them."""
+
+    user_name: str
+    password: bytes
+    client_identifier: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """Where a program connects: its channel, the table of its listener that decides about it, and its address.
+
+    `peer` is HOST:PORT. `certificate_counts` tells that the channel lets in nobody without a certificate.
+    """
+
+    channel: Definition
+    rule: ChannelRule | None
+    address: str
+    peer: str
+    plain_passwords: bool = False
+    certificate_counts: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identified:
+    """Who a program is: the user that was proved, and the application that this user is.
+
+    With a token of [access], `until_us` is its end (microseconds since 1970; 0: none), and `fingerprint` that of its
+    key.
+    """
+
+    application: AdmittedApplication
+    user: str
+    proof: LoginProof
+    until_us: int = 0
+    fingerprint: str = ""
+
+
+#: Takes who a program is, or why it may not connect.
+Done = Callable[[Identified | QueueManagerError], None]
+
+
+class ProgramLogin:
+    """Decides who programs are; one for the gateway."""
+
+    def __init__(self, applications: Applications, login: Login) -> None:
+        self._applications = applications
+        self._login = login
+
+    def identify(self, shown: Credentials | None, door: Door, is_wanted: Callable[[], bool], done: Done) -> None:
+        """Calls `done` once: at once, or after the check of a password, unless `is_wanted` is false by then."""
+
+        def checked(found: Identified) -> None:
+            rule = door.rule
+            if rule is not None and not rule.admits_user(found.user):
+                why = f"{_CONNECT} as {found.user!r} over channel {door.channel.name}"
+                done(_not_allowed(why, "name the user in users of this table", f"{rule.key}.users"))
+                return
+            done(found)
+
+        try:
+            _check_door(door)
+            if shown is None:
+                checked(self._unnamed(door))
+            elif (by_token := self._by_token(shown, door)) is not None:
+                checked(by_token)
+            else:
+                self._by_password(shown, door, is_wanted, checked, done)
+        except QueueManagerError as error:
+            done(error)
+
+    def class_of(self, shown: Credentials | None) -> tuple[UserClass, str]:
+        """What is known of a program that is refused, and its user's name, which is left out if it is unknown.
+
+        An unknown name may be a password.
+        """
+        if shown is None:
+            return UserClass.NONE, ""
+        if self._applications.has(shown.user):
+            return UserClass.KNOWN, shown.user
+        claim = _Claim(shown.user, shown.password.encode(errors="replace"))
+        user_class = self._login.class_of(claim, Entrance())
+        return user_class, shown.user if user_class is UserClass.KNOWN else ""
+
+    def _unnamed(self, door: Door) -> Identified:
+        user = door.channel.text("MCAUSER")
+        if not user:
+            why, hint = f"{_CONNECT} without a password over channel {door.channel.name}", "send one, or set MCAUSER"
+            raise _not_allowed(why, hint, "MCAUSER")
+        try:
+            application = self._applications.without_password(user, door.peer)
+        except QueueManagerError as error:
+            raise _not_allowed(error.operation, "MCAUSER names an [[application]]", "MCAUSER") from None
+        proof = LoginProof.CERTIFICATE if door.certificate_counts else LoginProof.CHANNEL
+        return Identified(application=application, user=user, proof=proof)
+
+    def _by_token(self, shown: Credentials, door: Door) -> Identified | None:
+        """The application whose token it has sent; None if it has sent none."""
+        if not (shown.is_protected or door.plain_passwords):
+            why = f"{_CONNECT} with a password in clear from another machine"
+            raise _not_allowed(why, "use TLS, or allow it with mq_listener.plain_passwords", "plain_passwords")
+        application = self._applications.with_token(shown.password, door.peer)
+        if application is None:
+            return None
+        if application.role != shown.user:
+            why = f"{_CONNECT} with the token of another application"
+            raise ProgramRefused(ProgramRefusal.WRONG_CREDENTIALS, why, "the user is the application's name")
+        return Identified(application=application, user=application.role, proof=LoginProof.APPLICATION_TOKEN)
+
+    def _by_password(
+        self,
+        shown: Credentials,
+        door: Door,
+        is_wanted: Callable[[], bool],
+        checked: Callable[[Identified], None],
+        done: Done,
+    ) -> None:
+        """A user of [access]. Its password is not looked at where no application has such users."""
+        if not (self._login.has_users and self._applications.has_access_users):
+            why = f"{_CONNECT} with a token that no application has"
+            raise ProgramRefused(ProgramRefusal.WRONG_CREDENTIALS, why, "'rfhbridge user token add' makes a token")
+
+        def decided(decision: Decision) -> None:
+            if isinstance(decision, Refused):
+                refusal = _REFUSALS.get(decision.refusal, ProgramRefusal.NOT_ALLOWED)
+                done(ProgramRefused(refusal, f"{_CONNECT}: {decision.reason}"))
+                return
+            user = decision.user or ""
+            try:
+                application = self._applications.of_access_user(user, door.peer)
+            except QueueManagerError as error:
+                hint = "name the user in access_users of an [[application]]"
+                done(_not_allowed(error.operation, hint, "access_users"))
+                return
+            checked(
+                Identified(
+                    application=application,
+                    user=user,
+                    proof=decision.proof,
+                    until_us=decision.until_us,
+                    fingerprint=decision.fingerprint,
+                )
+            )
+
+        claim = _Claim(shown.user, shown.password.encode(errors="replace"))
+        self._login.prove(claim, is_wanted, decided, Entrance(peer=door.peer))
+
+
 def printable(name: str) -> str:
     """A program's own name without what would move an operator's terminal."""
     return "".join(each if each.isprintable() else "?" for each in name)
@@ -46,27 +207,15 @@ def is_loopback(address: str) -> bool:
     return (mapped or found).is_loopback
 
 
-def identified(
-    applications: Applications,
-    channel: Definition,
-    credentials: Credentials | None,
-    *,
-    peer: str,
-    plain_passwords: bool,
-) -> AdmittedApplication:
-    """The application that a client is. Raises QueueManagerError 2035."""
-    if credentials is None:
-        return _unnamed(applications, channel, peer)
-    if not (credentials.is_protected or plain_passwords):
-        why = "connect with a password in clear from another machine"
-        hint = "use TLS, or allow it with mq_listener.plain_passwords"
-        raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why, hint)
-    return applications.with_password(credentials.user, credentials.password, peer)
+def _check_door(door: Door) -> None:
+    """ProgramRefused for a channel or an address that the listener does not let in."""
+    if door.rule is None:
+        why = f"{_CONNECT} over channel {door.channel.name}, which no table of the listener names"
+        raise _not_allowed(why, "add an [[mq_listener.channel]] for it", "channel")
+    if not door.rule.admits_address(door.address):
+        why = f"{_CONNECT} over channel {door.channel.name} from {door.address}"
+        raise _not_allowed(why, "name the address in addresses of this table", f"{door.rule.key}.addresses")
 
 
-def _unnamed(applications: Applications, channel: Definition, peer: str) -> AdmittedApplication:
-    user = channel.text("MCAUSER")
-    if not user:
-        why, hint = f"connect to channel {channel.name} without a password", "send one, or set MCAUSER of the channel"
-        raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why, hint)
-    return applications.without_password(user, peer)
+def _not_allowed(why: str, hint: str, rule: str) -> ProgramRefused:
+    return ProgramRefused(ProgramRefusal.NOT_ALLOWED, why, hint, rule=rule)

@@ -16,7 +16,7 @@ from gateway.config.values import Address
 from gateway.listener.client_certificates import ShownCertificate, certificate_of, read_shown
 from gateway.listener.mq.calls import Answer
 from gateway.listener.mq.conversation import Conversation
-from gateway.listener.mq.identity import Credentials, identified, is_loopback
+from gateway.listener.mq.identity import Credentials, Done, Identified, is_loopback
 from gateway.listener.mq.server_connections import ChannelRefused
 from mq_adapters.attributes import Definition, queue_manager_identifier
 from mq_adapters.client_channel import initial_data
@@ -40,10 +40,9 @@ from mq_adapters.client_channel.events import (
 from mq_adapters.client_channel.server import FIRST_CONVERSATION, ServerConnection
 from mq_adapters.embedded.mqsc.display import Shown, time_text
 from mq_adapters.embedded.mqsc.server_connections import StopMode
-from mq_adapters.embedded.socket.applications import AdmittedApplication
 from mq_adapters.embedded.socket.pace import Pace
 from mq_adapters.embedded.unit_of_work import UnitOfWork
-from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.reasons import ReasonCode
 
 if TYPE_CHECKING:
     from gateway.listener.mq.listener import MqListener
@@ -174,6 +173,8 @@ class MqLink(asyncio.Protocol):
     def _initial_data(self, event: InitialDataOffered) -> None:
         try:
             self._channel = channel = self._house.channels.admit(event.offer.channel_name, self)
+            if not self._listener.doorkeeper.admits(channel.name, self.address):
+                self._house.channels.forget(self)  # it is refused at MQCONN, and takes no instance of the channel
             answer = initial_data.negotiate(event.offer, self._ours(channel))
         except ChannelRefused as error:
             self._refuse(error.status_code, str(error))
@@ -269,23 +270,10 @@ class MqLink(asyncio.Protocol):
         """See Line."""
         return self._house.stream
 
-    def identify(self, credentials: Credentials | None) -> AdmittedApplication:
+    def identify(self, credentials: Credentials | None, is_wanted: Callable[[], bool], done: Done) -> None:
         """See Line."""
         assert self._channel is not None, "the channel has admitted it"
-        house, settings = self._house, self._listener.settings
-        try:
-            return identified(
-                house.applications,
-                self._channel,
-                credentials,
-                peer=self.peer,
-                plain_passwords=settings.plain_passwords,
-            )
-        except QueueManagerError as error:
-            house.refusals[ReasonCode(error.reason_code)] += 1
-            event = "program refused listener=%s channel=%s peer=%s reason=%s"
-            house.connection_log.refused(self.address, event, settings.name, self.channel_name, self.peer, str(error))
-            raise
+        self._listener.doorkeeper.identify(self, self._channel, credentials, is_wanted, done)
 
     @property
     def has_time(self) -> bool:
@@ -395,6 +383,9 @@ class MqLink(asyncio.Protocol):
             return "it did not connect in time" if now_s > max(self._accepted_s, self._called_s) + limit_s else ""
         if self.certificate is not None and time.time() > self.certificate.ends_s:
             return "its certificate has expired"
+        now_us = self._house.engine.now_us()
+        if any(each.who is not None and 0 < each.who.until_us <= now_us for each in programs):
+            return "the token of its user has expired"
         assert self._channel is not None, "a program is connected"
         heartbeat_s, unused_s = self._channel.number("HBINT"), self._channel.number("DISCINT")
         grace_s = min(heartbeat_s, _MOST_GRACE_S)
@@ -405,10 +396,11 @@ class MqLink(asyncio.Protocol):
             return "it made no call for DISCINT seconds"
         return ""
 
-    def token_changed(self, roles: frozenset[str]) -> None:
-        """Ends the connection if one of its programs has shown a token that has changed or gone."""
-        if any(each.token_role in roles for each in self._conversations.values()):
-            self._say_end("the token of its application has changed")
+    def end_programs(self, is_over: Callable[[Identified], bool], why: str) -> None:
+        """Ends the connection if what proved one of its programs no longer counts."""
+        programs = (each.who for each in self._conversations.values() if each.is_connected)
+        if any(who is not None and is_over(who) for who in programs):
+            self._say_end(why)
 
     def end_with_gateway(self) -> None:
         """The gateway stops: waiting gets are answered, then the connection ends."""

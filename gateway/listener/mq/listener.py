@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,8 @@ from gateway.limits.addresses import network_of
 from gateway.limits.connection_log import ConnectionLog
 from gateway.listener.handshake import HandshakePort
 from gateway.listener.listeners import OpenListener, cannot_listen
+from gateway.listener.mq.doorkeeper import Doorkeeper
+from gateway.listener.mq.identity import Identified, ProgramLogin
 from gateway.listener.mq.link import MqLink
 from gateway.listener.mq.server_connections import ServerConnections
 from gateway.listener.mq.turns import Turns
@@ -23,10 +25,10 @@ from gateway.listener.tls import Certificates
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqi.deferred_puts import release_what_was_left
-from mq_adapters.embedded.socket.applications import Applications
 from mq_adapters.embedded.socket.pace import Charge
 from mq_adapters.reasons import ReasonCode
 from mq_adapters.system_queues import DEFAULT_MODEL_QUEUE
+from spark_audit.record import LoginProof
 
 _log = logging.getLogger(__name__)
 
@@ -40,9 +42,11 @@ class MqHouse:
     """What all connections of MQ clients use."""
 
     engine: Engine
-    applications: Applications
+    login: ProgramLogin
     channels: ServerConnections
     connection_log: ConnectionLog
+    #: Counts a new connection of an address for the rates of connections; False: one of them is passed.
+    may_connect: Callable[[str], bool]
     charge: Charge
     turns: Turns
     #: Programs that were refused, by the reason code.
@@ -70,6 +74,7 @@ class MqListener:
         self.settings = settings
         self.house = house
         self.links: dict[MqLink, None] = {}
+        self.doorkeeper = Doorkeeper(settings, house)
         self.certificates = Certificates(settings.name, settings.tls, "") if settings.is_secure else None
         self._port: HandshakePort | None = None
 
@@ -84,7 +89,7 @@ class MqListener:
                 connect_timeout_s=settings.connect_timeout_s,
             ),
             context=self.certificates.context if self.certificates is not None else None,
-            may_begin=self._has_room,
+            may_begin=self._may_begin,
             refused=_count_elsewhere,
             connection_log=self.house.connection_log,
         )
@@ -99,8 +104,8 @@ class MqListener:
 
     def admit(self, link: MqLink) -> bool:
         """Keeps a connection until `forget`; False if there are too many."""
-        if not self._has_room(link.address):
-            self.house.refusals[ReasonCode.MQRC_MAX_CONNS_LIMIT_REACHED] += 1
+        has_begun = self.settings.is_secure  # a handshake is counted before it begins
+        if not (self._has_room(link.address) if has_begun else self._may_begin(link.address)):
             return False
         self.links[link] = None
         return True
@@ -108,10 +113,17 @@ class MqListener:
     def forget(self, link: MqLink) -> None:
         self.links.pop(link, None)
 
+    def _may_begin(self, address: str) -> bool:
+        return self._has_room(address) and self.house.may_connect(address)
+
     def _has_room(self, address: str) -> bool:
         settings, network = self.settings, network_of(address)
         of_address = sum(network_of(each.address) == network for each in self.links)
-        return len(self.links) < settings.maximum_connections and of_address < settings.maximum_connections_per_address
+        has_room = of_address < settings.maximum_connections_per_address
+        if has_room and len(self.links) < settings.maximum_connections:
+            return True
+        self.house.refusals[ReasonCode.MQRC_MAX_CONNS_LIMIT_REACHED] += 1
+        return False
 
     def close_port(self) -> None:
         if self._port is not None:
@@ -139,32 +151,46 @@ class MqListeners:
         release_what_was_left(self._engine)
         return tuple([await each.start() for each in self._listeners])
 
+    def _links(self) -> Iterator[MqLink]:
+        for listener in self._listeners:
+            yield from tuple(listener.links)
+
     def token_changed(self, roles: frozenset[str]) -> None:
         """Ends the connections of programs whose tokens have changed or gone."""
-        for listener in self._listeners:
-            for link in tuple(listener.links):
-                link.token_changed(roles)
+        self._end(
+            lambda who: who.proof is LoginProof.APPLICATION_TOKEN and who.user in roles, "token", "changed or gone"
+        )
+
+    def users_changed(self, users: frozenset[str]) -> None:
+        """See gateway.access.operator_files.UsersFollower."""
+        self._end(lambda who: who.proof is LoginProof.PASSWORD and who.user in users, "password", "changed or gone")
+
+    def keys_gone(self, fingerprints: frozenset[str]) -> None:
+        """See gateway.access.operator_files.UsersFollower."""
+        self._end(lambda who: who.fingerprint in fingerprints, "key of its token", "gone")
+
+    def _end(self, is_over: Callable[[Identified], bool], what: str, has: str) -> None:
+        for link in self._links():
+            link.end_programs(is_over, f"the {what} of its user has {has}")
 
     def tick(self) -> None:
         """Once a second: ends connections that are too slow to connect, silent or unused."""
         now_s = time.monotonic()
-        for listener in self._listeners:
-            for link in tuple(listener.links):
-                link.tick(now_s)
+        for link in self._links():
+            link.tick(now_s)
 
     async def stop(self) -> None:
         """Closes the ports, answers waiting gets, and ends every connection. Open units of work are backed out."""
         for listener in self._listeners:
             listener.close_port()
-            for link in tuple(listener.links):
-                link.end_with_gateway()
+        for link in self._links():
+            link.end_with_gateway()
         for _ in range(round(_STOP_S / _LOOK_S)):
             if not len(self):
                 return
             await asyncio.sleep(_LOOK_S)
-        for listener in self._listeners:
-            for link in tuple(listener.links):
-                link.abort()
+        for link in self._links():
+            link.abort()
 
 
 def _make_model(engine: Engine) -> None:

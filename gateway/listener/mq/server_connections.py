@@ -125,6 +125,11 @@ class ServerConnections:
             each.stop(mode)
 
 
+def asks_for_certificate(channel: Definition) -> bool:
+    """Whether a channel lets in nobody without a certificate."""
+    return bool(channel.text("SSLCIPH")) and (channel["SSLCAUTH"] == "REQUIRED" or bool(channel["SSLPEER"]))
+
+
 def _check_tls(channel: Definition, connection: RunningConnection) -> None:
     wanted = channel.text("SSLCIPH")
     if not wanted:
@@ -133,7 +138,7 @@ def _check_tls(channel: Definition, connection: RunningConnection) -> None:
         why = f"channel {channel.name} wants {wanted}, and the connection has {connection.tls_version or 'no TLS'}"
         raise ChannelRefused(StatusCode.CIPHER_SPEC, why)
     certificate = connection.certificate
-    if certificate is None and (channel["SSLCAUTH"] == "REQUIRED" or channel["SSLPEER"]):
+    if certificate is None and asks_for_certificate(channel):
         why = f"channel {channel.name} wants a client certificate (SSLCAUTH, SSLPEER)"
         raise ChannelRefused(StatusCode.SSL_CLIENT_CERTIFICATE, why)
     if certificate is not None and not PeerName.parse(channel.text("SSLPEER")).matches(certificate.attributes):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from mq_adapters.embedded.rights import EVERYTHING, NO_TOPICS, Rights, TopicRights
+from mq_adapters.embedded.rights import EVERYTHING, NO_TOPICS, Rights, TopicRights, covers
 from mq_adapters.embedded.socket.peer import user_identifier, user_name
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
@@ -21,12 +21,16 @@ _CONNECT: Final = "connect to the gateway"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationRole:
-    """An application of the configuration: its rights on queues and topics, and the numbers of its users."""
+    """An application of the configuration: its rights on queues and topics, and the numbers of its users.
+
+    `access_users`: patterns of users of [access] who may be it, as MQ clients.
+    """
 
     name: str
     rights: Rights
     topics: TopicRights = NO_TOPICS
     user_ids: frozenset[int] = frozenset()
+    access_users: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +78,26 @@ class Applications:
                 )
         raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"{_CONNECT} as user {user_name(user_id)}")
 
-    def with_password(self, name: str, password: str, where: str) -> AdmittedApplication:
-        """The application of that name, whose token is its password. `where` is its address. 2035 for anybody else."""
-        role = self._role_of(password)
-        if name != role.name:
-            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"{_CONNECT} with the token of another application")
-        return _admitted(role, where)
+    @property
+    def has_access_users(self) -> bool:
+        """Whether a user of [access] may be an application."""
+        return any(role.access_users for role in self._roles.values())
+
+    def has(self, name: str) -> bool:
+        """Whether there is an application of that name."""
+        return name in self._roles
+
+    def with_token(self, token: str, where: str) -> AdmittedApplication | None:
+        """The application that has this token; None if none has it. `where` is the program's address."""
+        role = self._find_role(token)
+        return None if role is None else _admitted(role, where)
+
+    def of_access_user(self, user: str, where: str) -> AdmittedApplication:
+        """The application that a user of [access] is. 2035 if it is none."""
+        for role in self._roles.values():
+            if any(covers(pattern, user) for pattern in role.access_users):
+                return _admitted(role, f"{user}, {where}")
+        raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"{_CONNECT} as a user that no application is")
 
     def without_password(self, name: str, where: str) -> AdmittedApplication:
         """The application of that name, which a channel's MCAUSER gives to all its clients. 2035 if there is none."""
@@ -89,12 +107,16 @@ class Applications:
         return _admitted(role, where)
 
     def _role_of(self, token: str) -> ApplicationRole:
+        role = self._find_role(token)
+        if role is None:
+            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"{_CONNECT} with a token that no application has")
+        return role
+
+    def _find_role(self, token: str) -> ApplicationRole | None:
         """The role that has this token. All digests are compared, so that the time reveals nothing."""
         digest = hashlib.sha256(token.encode()).digest()
         found = [name for name, known in self._token_digests().items() if hmac.compare_digest(known, digest)]
-        if not found or found[0] not in self._roles:
-            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"{_CONNECT} with a token that no application has")
-        return self._roles[found[0]]
+        return self._roles.get(found[0]) if found else None
 
 
 def _admitted(role: ApplicationRole, where: str) -> AdmittedApplication:

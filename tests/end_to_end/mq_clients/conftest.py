@@ -9,10 +9,19 @@ from pathlib import Path
 import pytest
 
 from gateway.access.application_tokens import TokenHash
+from gateway.access.password_hash import PasswordHash
 from mq_adapters import connect
 from tests.end_to_end.clients.certificates import make_certificates
 from tests.end_to_end.gateway_process import Gateway
-from tests.end_to_end.mq_clients.house import BUILT, CONFIGURATION, PATIENCE_S, QUEUES_OF_JMS, TOKEN, House
+from tests.end_to_end.mq_clients.house import (
+    BUILT,
+    CONFIGURATION,
+    PASSWORD,
+    PATIENCE_S,
+    QUEUES_OF_JMS,
+    TOKEN,
+    House,
+)
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +29,9 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A gateway with the channel APP.SVRCONN and the queues ORDERS and OTHERS."""
     folder = tmp_path_factory.mktemp("mq")
     (folder / "tokens").write_text(f"billing:{TokenHash.of(TOKEN).text}\n")
-    (folder / "tokens").chmod(0o600)
+    (folder / "users").write_text(f"anna:{PasswordHash.of(PASSWORD.encode()).text}\n")
+    for secret in ("tokens", "users"):
+        (folder / secret).chmod(0o600)
     configuration = folder / "rfhbridge.toml"
     reserved = socket.socket()  # it never listens, and the system gives its port to nobody but the gateway
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -28,10 +39,11 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     port = str(reserved.getsockname()[1])
     certificates = make_certificates(folder)
     settings = {"certificate": certificates.certificate, "key": certificates.key, "authority": certificates.authority}
-    configuration.write_text(CONFIGURATION.format(tokens=folder / "tokens", port=port, **settings))
+    files = {"tokens": folder / "tokens", "users": folder / "users"}
+    configuration.write_text(CONFIGURATION.format(port=port, **files, **settings))
     gateway = Gateway(folder / "data", "--config", str(configuration)).start()
-    (opened,) = (each for each in gateway.logged("listener opened") if each["name"] == "secure")
-    house = House(gateway, port, str(opened["port"]), certificates)
+    opened = {each["name"]: str(each["port"]) for each in gateway.logged("listener opened")}
+    house = House(gateway, port, opened["secure"], opened["guarded"], certificates)
     with connect(str(gateway.data)) as operator:
         for name in ("ORDERS", "OTHERS"):
             operator.define(name)

@@ -10,9 +10,15 @@ from tests.end_to_end.gateway_process import Gateway
 PATIENCE_S: Final = 120.0
 BUILT: Final = Path(__file__).resolve().parents[3] / ".venv" / "clients" / "ibm"
 TOKEN: Final = "rfhbridge_a-token-for-tests"
+#: That of the user anna of the password file.
+PASSWORD: Final = "the-password-of-anna"
 #: What provider version 6 uses for queued publish/subscribe, behind SYSTEM.JMS.
 QUEUES_OF_JMS: Final = ("REPORT.QUEUE", "ND.SUBSCRIBER.QUEUE", "D.SUBSCRIBER.QUEUE")
 CONFIGURATION: Final = """
+[access]
+password_file = "{users}"
+anonymous = true
+
 [queue_manager]
 name = "RFHB"
 token_file = "{tokens}"
@@ -33,6 +39,13 @@ browse = ["SYSTEM.JMS.*"]
 publish = ["plant/#"]
 subscribe = ["plant/#"]
 
+[[application]]
+name = "panels"
+access_users = ["anna"]
+put = ["ORDERS"]
+get = ["ORDERS"]
+browse = ["ORDERS"]
+
 [[mq_listener]]
 listen = "127.0.0.1:{port}"
 
@@ -43,6 +56,19 @@ tls.certificate = "{certificate}"
 tls.key = "{key}"
 tls.client_authority = "{authority}"
 tls.client_certificate = "optional"
+
+[[mq_listener]]
+name = "guarded"
+listen = "127.0.0.1:0"
+
+[[mq_listener.channel]]
+name = "APP.*"
+users = ["anna"]
+addresses = ["127.0.0.0/8"]
+
+[[mq_listener.channel]]
+name = "QUEUED"
+addresses = ["192.0.2.0/24"]
 """
 
 
@@ -53,6 +79,7 @@ class House:
     gateway: Gateway
     port: str
     secure_port: str
+    guarded_port: str
     certificates: Certificates
 
     def as_billing(self, *given: str, channel: str = "APP.SVRCONN") -> tuple[str, ...]:

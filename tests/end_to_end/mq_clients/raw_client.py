@@ -138,14 +138,21 @@ class RawClient:
         answer = self.expect(SegmentType.INITIAL_DATA)
         return InitialData.read(BodyReader(answer.body, answer.byte_order))
 
-    def connect(self, *, channel: str = "APP.SVRCONN", appl_name: str = "raw") -> Self:
+    def connect(
+        self, *, channel: str = "APP.SVRCONN", appl_name: str = "raw", user: str = "billing", password: str = TOKEN
+    ) -> Self:
         """The set-up of IBM's client, to the end of MQCONN."""
         self.negotiate(channel)
-        self.send(of_conversation(SegmentType.USERID_DATA, UserIdData(user="ROOT", long_user="root")))
-        self.show("billing", TOKEN)
-        self.expect(SegmentType.STATUS_DATA)
-        assert self.ask(SegmentType.MQCONN, Mqconn(appl_name=appl_name))[0].completion_code == 0
+        assert self.log_in(user, password, appl_name=appl_name) == 0
         return self
+
+    def log_in(self, user: str = "", password: str = "", *, appl_name: str = "raw") -> int:
+        """The reason code of MQCONN, with a user and a password or without them."""
+        self.send(of_conversation(SegmentType.USERID_DATA, UserIdData(user="ROOT", long_user="root")))
+        if user:
+            self.show(user, password)
+            self.expect(SegmentType.STATUS_DATA)
+        return int(self.ask(SegmentType.MQCONN, Mqconn(appl_name=appl_name))[0].reason_code)
 
     def show(self, user: str, password: str) -> None:
         """Sends a user and a password, whose answer must still be read."""

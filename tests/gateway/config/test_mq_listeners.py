@@ -33,6 +33,14 @@ def test_a_listener_has_defaults_and_the_mqtt_server_stays_open(tmp_path: Path) 
         (MQ + "maximum_connections = 0\n", "maximum_connections"),
         (MQ + "transport = 'websocket'\n", "transport"),
         (MQ + 'tls.certificate = "a.pem"\n', "key: is missing"),
+        (MQ + "[[mq_listener.channel]]\nname = 'A B'\n", "must be the name of a channel"),
+        (MQ + "[[mq_listener.channel]]\nname = '*'\naddresses = ['10.1.2.3/8']\n", "must be an address or a network"),
+        (MQ + "[[mq_listener.channel]]\nname = '*'\nusers = ['billing']\n", "nobody can be 'billing'"),
+        (MQ + "[[mq_listener.channel]]\nname = '*'\nusers = ['a*b']\n", "must be the name of a user"),
+        (
+            MQ + "[[mq_listener.channel]]\nname = 'A*'\n[[mq_listener.channel]]\nname = 'AB*'\n",
+            "mq_listener#1.channel#2.name: has no effect: channel#1 decides, whose 'A*' fits 'AB*'",
+        ),
         (MQ + '[http]\nenabled = true\nlisten = "127.0.0.1:1414"\n', "http.listen"),
     ],
 )
@@ -49,3 +57,14 @@ def test_users_are_not_taken_from_certificates(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigurationError, match="user_from_certificate"):
         load(tmp_path, MQ + tls)
+
+
+def test_channels_have_users_and_addresses(tmp_path: Path) -> None:
+    application = "[[application]]\nname = 'panels'\naccess_users = ['panel-*']\n[access]\npassword_file = 'users'\n"
+    table = (
+        "[[mq_listener.channel]]\nname = 'APP.*'\nusers = ['panels', 'panel-7']\naddresses = ['192.0.2.0/24', '::1']\n"
+    )
+    (listener,) = load(tmp_path, MQ + table + application).mq_listener
+    (channel,) = listener.channel
+    assert (channel.name, channel.users) == ("APP.*", ("panels", "panel-7"))
+    assert channel.addresses == ("192.0.2.0/24", "::1/128")

@@ -1,0 +1,83 @@
+"""What a listener lets in, and what it says of those it refuses."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from gateway.access.login import Login
+from gateway.config.mq_listeners import MqChannelSettings, MqListenerSettings
+from gateway.listener.client_certificates import ShownCertificate
+from gateway.listener.mq.doorkeeper import Doorkeeper
+from gateway.listener.mq.identity import Identified, ProgramLogin
+from gateway.listener.mq.listener import MqHouse
+from mq_adapters.attributes import Definition, ObjectType
+from mq_adapters.embedded.rights import Rights
+from mq_adapters.embedded.socket.applications import ApplicationRole, Applications
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+from spark_audit.record import LoginProof
+
+CERTIFICATE = ShownCertificate(ends_s=9e9, subject="CN=orders-1", user="")
+MUTUAL = {"MCAUSER": "billing", "SSLCIPH": "ANY_TLS12_OR_HIGHER", "SSLCAUTH": "REQUIRED"}
+
+
+@dataclass(eq=False)
+class Visitor:
+    address: str = "192.0.2.7"
+    certificate: ShownCertificate | None = None
+
+    @property
+    def peer(self) -> str:
+        return f"{self.address}:40000"
+
+
+@dataclass
+class Desk:
+    """A doorkeeper, and what it has counted and logged."""
+
+    tables: tuple[MqChannelSettings, ...] = ()
+    refusals: Counter[ReasonCode] = field(default_factory=Counter)
+    lines: list[tuple[object, ...]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        login = ProgramLogin(Applications((ApplicationRole(name="billing", rights=Rights()),)), Login())
+        log = SimpleNamespace(refused=lambda *said: self.lines.append(said))
+        house = SimpleNamespace(login=login, refusals=self.refusals, connection_log=log)
+        settings = MqListenerSettings(listen="127.0.0.1:1414", channel=self.tables)
+        self.doorkeeper = Doorkeeper(settings, cast(MqHouse, house))
+
+    def identify(self, visitor: Visitor, **said: Any) -> Identified | QueueManagerError:
+        results: list[Identified | QueueManagerError] = []
+        channel = Definition(object_type=ObjectType.CHANNEL, name="APP", said=said)
+        self.doorkeeper.identify(visitor, channel, None, lambda: True, results.append)
+        (result,) = results
+        return result
+
+
+def test_a_certificate_proves_a_program_where_its_channel_asks_for_one() -> None:
+    proofs = {}
+    for visitor, said in ((Visitor(certificate=CERTIFICATE), MUTUAL), (Visitor(), {"MCAUSER": "billing"})):
+        found = Desk().identify(visitor, **said)
+        assert isinstance(found, Identified)
+        proofs[found.proof] = found.user
+    assert proofs == {LoginProof.CERTIFICATE: "billing", LoginProof.CHANNEL: "billing"}
+
+
+def test_a_refused_program_is_counted_and_logged_once() -> None:
+    desk = Desk()
+    assert isinstance(desk.identify(Visitor()), QueueManagerError)
+    assert desk.refusals == {ReasonCode.MQRC_NOT_AUTHORIZED: 1}
+    ((address, event, *told),) = desk.lines
+    assert (address, event) == ("192.0.2.7", "program refused listener=%s channel=%s peer=%s reason=%s")
+    assert told[:3] == ["mq", "APP", "192.0.2.7:40000"]
+    assert "without a password" in str(told[3])
+
+
+@pytest.mark.parametrize(
+    ("channel", "address", "expected"), [("APP", "192.0.2.7", True), ("APP", "::1", False), ("B", "192.0.2.7", False)]
+)
+def test_a_channel_is_open_to_the_addresses_of_its_table(channel: str, address: str, expected: bool) -> None:
+    desk = Desk((MqChannelSettings(name="APP", addresses=("192.0.2.0/24",)),))
+    assert desk.doorkeeper.admits(channel, address) is expected
