@@ -334,6 +334,7 @@ class Daemon:
             closed=BrokerClosedTopics(self._broker, settings.publish.stream, dialect),
             subscriptions_to=self._broker.audience(settings.publish.stream, dialect).of,
             user_properties=settings.mqtt.user_properties,
+            jms_folders=settings.publish.jms_folders,
             commands_under_way=broker,
             sys_topics_interval_s=settings.mqtt.sys_topics_interval_s,
             published=(DEFAULT_STREAM, *settings.broker.all_input_queues),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.resources import files
+from itertools import groupby
 
 
 class TableError(Exception):
@@ -91,6 +92,17 @@ class Omission:
 Row = Mapping[str, object]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JmsRow:
+    """An element of a folder that makes a message of JMS of a publication; `holds` is what it tells of it."""
+
+    folder: str
+    element: str
+    holds: str
+    reason: str
+    source: str
+
+
 def _rows(document: Row, key: str) -> list[Row]:
     rows = document.get(key)
     if not isinstance(rows, list):
@@ -165,6 +177,15 @@ def read_option_rows(document: Row) -> tuple[OptionRow, ...]:
     return rows
 
 
+def read_jms_rows(document: Row) -> tuple[JmsRow, ...]:
+    """The rows of the folders of JMS, checked: no element twice, and those of a folder side by side."""
+    names = ("folder", "element", "holds", "reason", "source")
+    rows = tuple([JmsRow(**{name: _text(row, name) for name in names}) for row in _rows(document, "jms")])
+    _refuse_repeats([f"{row.folder}.{row.element}" for row in rows])
+    _refuse_repeats([folder for folder, _ in groupby(rows, key=lambda row: row.folder)])
+    return rows
+
+
 def _option_row(row: Row) -> OptionRow:
     number, notes = row.get("number"), row.get("notes")
     if not isinstance(number, int) or number.bit_count() != 1 or row.get("kind") not in OPTION_KINDS:
@@ -221,6 +242,7 @@ _OPTIONS = _packaged("options.toml")
 TABLE_VERSION: str = _text(_FIELDS, "version")
 FIELD_ROWS = read_field_rows(_FIELDS)
 ROWS_BY_KEY: dict[str, FieldRow] = {row.key: row for row in FIELD_ROWS}
+JMS_ROWS = read_jms_rows(_FIELDS)
 OPTION_ROWS = read_option_rows(_OPTIONS)
 SUPPORT_NOTES = read_support_notes(_OPTIONS, OPTION_ROWS)
 FOLDER_OMISSIONS = _omissions(_FIELDS, "folder", "name")

@@ -35,6 +35,8 @@ def chain_of(message: Message) -> HeaderChain:
 
 #: The folder of an MQRFH2 that carries message properties.
 PROPERTY_FOLDER: Final = "usr"
+#: The folders without which a message is none of JMS.
+_FOLDERS_OF_JMS: Final = ("mcd", "jms")
 
 
 class CommandHeader(KnownHeader):
@@ -69,6 +71,12 @@ class CommandHeader(KnownHeader):
         return tuple([folder for folder in found if folder is not None])
 
     @property
+    def is_of_jms(self) -> bool:
+        """Whether folders beside the command make a message of JMS of it."""
+        headers = [header for header in self.chain.headers if isinstance(header, Mqrfh2)]
+        return any(header.folder(name) is not None for header in headers for name in _FOLDERS_OF_JMS)
+
+    @property
     def body_coded_char_set_id(self) -> int:
         """The character set of the body."""
         return self.chain.body_coded_char_set_id
@@ -87,12 +95,20 @@ class CommandHeader(KnownHeader):
 class WrittenCommand(CommandHeader):
     """One header that this process has written for a command: in UTF-8, little-endian, in front of a body of any kind.
 
-    `folders` stand behind psc in an MQRFH2: one folder usr, or none.
+    `folders` stand behind psc in an MQRFH2: those of JMS or none, then one folder usr or none. `body_format` is the
+    Format of the body.
     """
 
-    __slots__ = ("_chain", "_folders")
+    __slots__ = ("_body_format", "_chain", "folders")
 
-    def __init__(self, command: Command, dialect: Dialect, data: bytes, folders: tuple[Folder, ...] = ()) -> None:
+    def __init__(
+        self,
+        command: Command,
+        dialect: Dialect,
+        data: bytes,
+        folders: tuple[Folder, ...] = (),
+        body_format: bytes = FORMAT_NONE,
+    ) -> None:
         super().__init__(
             command,
             dialect,
@@ -101,7 +117,8 @@ class WrittenCommand(CommandHeader):
             coded_char_set_id=UTF_8,
             encoding=ENCODING_REVERSED,
         )
-        self._folders = folders
+        self.folders = folders
+        self._body_format = body_format
         self._chain: HeaderChain | None = None
 
     def message(self, descriptor: MessageDescriptor, payload: bytes, origin: bytes) -> Message:
@@ -121,7 +138,7 @@ class WrittenCommand(CommandHeader):
 
     @property
     def property_folders(self) -> tuple[Folder, ...]:
-        return self._folders
+        return tuple([folder for folder in self.folders if folder.name == PROPERTY_FOLDER])
 
     @property
     def body_coded_char_set_id(self) -> int:
@@ -151,8 +168,8 @@ class WrittenCommand(CommandHeader):
                 encoding=ENCODING_REVERSED,
             )
         return write_mqrfh2(
-            (psc_folder(fields).encode(), *self._folders),
-            format=FORMAT_NONE,
+            (psc_folder(fields).encode(), *self.folders),
+            format=self._body_format,
             next_coded_char_set_id=UTF_8,
             next_encoding=ENCODING_REVERSED,
             coded_char_set_id=UTF_8,

@@ -46,6 +46,14 @@ def lines() -> list[str]:
         "",
         *table(["MQRFH", "MQRFH2 `psc`", "Conversion", "More than once", "Reason"], map(_field, fields["field"])),
         "",
+        "## Folders of JMS",
+        "",
+        "With these a publication of MQTT is a message of JMS: for programs that subscribe by MQSUB, and where the",
+        "option [`jms_folders`](../how-to/jms-messages.md) asks for them. A subscriber in MQRFH gets them in an MQRFH2",
+        "behind it.",
+        "",
+        *table(["Folder", "Element", "Holds"], map(_jms, fields["jms"])),
+        "",
         "## Options",
         "",
         "The number is that of IBM's constant. In an MQRFH options are numbers or tokens, in an MQRFH2 tokens.",
@@ -87,6 +95,10 @@ def _field(field: dict[str, Any]) -> tuple[str, ...]:
     names = (code(field.get("mqrfh", "")), code(field.get("mqrfh2", "")))
     repeats = "yes" if field["repeats"] else "no"
     return (*names, STANDINGS[field["standing"]], repeats, sentence(field["reason"]))
+
+
+def _jms(row: dict[str, Any]) -> tuple[str, ...]:
+    return code(row["folder"]), code(row["element"]), sentence(row["reason"])
 
 
 def _option(option: dict[str, Any]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from gateway.bridge.deliver.deliver_packets import PublishPackets
 from gateway.bridge.deliver.outgoing_messages import bytes_in_flight
 from gateway.bridge.deliver.shared_deliveries import AllSubscribers, SharedDeliveries, SharedSubscriptions
 from gateway.bridge.deliver.shared_groups import SharedGroups
+from gateway.bridge.messages.jms_form import CarriedForms
 from gateway.bridge.messages.publications import Publications
 from gateway.bridge.messages.usr_folder import UserPropertyStyle
 from gateway.bridge.publish.pauses import Pauses
@@ -66,6 +67,7 @@ def build_bridge(
     closed: ClosedTopics = (),
     subscriptions_to: SubscriptionsTo | None = None,
     user_properties: UserPropertyStyle = "one_json",
+    jms_folders: bool = False,
     commands_under_way: CommandsUnderWay | None = None,
     sys_topics_interval_s: int = 0,
     published: Collection[str] = (),
@@ -77,6 +79,7 @@ def build_bridge(
 
     `targets`: the targets of the routes.
     `shapes`: of the filters at the embedded broker; None: they are not limited.
+    `jms_folders`: whether publications to the embedded broker have the folders of JMS.
     `subscriptions_to`: the subscriptions to a topic at the embedded broker; None: they are not known.
     `commands_under_way`: those of that broker; None: there is no such broker.
     `sys_topics_interval_s`: seconds between two publications below $SYS; 0: never.
@@ -149,7 +152,7 @@ def build_bridge(
         routes=routes,
         to_target=to_target,
         closed=closed,
-        user_properties=user_properties,
+        forms=CarriedForms(user_properties, routes, writes_jms=jms_folders),
     )
     audience = None
     if subscriptions_to is not None:

@@ -23,6 +23,8 @@ def problems_of(settings: "Settings") -> Iterator[str]:
     """Every problem, as a sentence that begins with the key."""
     if settings.rescue is not None and settings.rescue.is_relative_to(settings.data.absolute()):
         yield f"rescue_folder: {settings.rescue_folder!r} is in the data folder, and would disappear with it"
+    if settings.publish.jms_folders and settings.header != "mqrfh2":
+        yield 'publish.jms_folders: an MQRFH has no folders; write header = "mqrfh2"'
     yield from listener_problems(settings)
     yield from mq_listener_problems(settings)
     yield from _queue_problems(settings)

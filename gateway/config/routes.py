@@ -135,6 +135,11 @@ class Routes:
         return bool(self._routes)
 
     @property
+    def writes_jms(self) -> bool:
+        """Whether publications to any target have the folders of JMS."""
+        return any(route.target is not None and route.target.jms_folders for route in self._routes)
+
+    @property
     def has_prefixes(self) -> bool:
         """Whether topics of any target have a prefix that MQTT clients do not see."""
         return bool(self._prefixes)

@@ -56,6 +56,12 @@ class PublishSettings(Table):
         default=DEFAULT_STREAM,
         description="stream queue that publications are put on; MQTT clients subscribe on the default stream",
     )
+    jms_folders: bool = Field(
+        default=False,
+        description="whether publications that no route takes have the folders mcd, jms and mqps, so that JMS reads"
+        " each from any queue as a TextMessage (payload format indicator 1, and UTF-8) or a BytesMessage with its topic"
+        ' as JMSDestination; needs header "mqrfh2"',
+    )
 
 
 class BrokerSettings(Table):

@@ -109,6 +109,12 @@ class TargetSettings(Table):
     header: Literal["mqrfh2", "mqrfh"] = Field(
         default="mqrfh2", description='header that its broker takes: "mqrfh2" or "mqrfh"'
     )
+    jms_folders: bool = Field(
+        default=False,
+        description="whether publications have the folders mcd, jms and mqps beside psc, so that JMS reads a"
+        " TextMessage (payload format indicator 1, and UTF-8) or a BytesMessage with its topic as JMSDestination; needs"
+        ' header "mqrfh2"',
+    )
     streams: Literal["queue", "message_broker", "queue_manager"] = Field(
         default="queue",
         description='how streams are named there: "queue", by the queue that a message is put on; "message_broker" or'
@@ -196,6 +202,8 @@ class TargetSettings(Table):
     def _checked_together(self) -> Self:
         if self.mode == "client" and not (self.connections or self.ccdt_url):
             raise ValueError("connections: name at least one HOST(PORT), or ccdt_url")
+        if self.jms_folders and self.header != "mqrfh2":
+            raise ValueError('jms_folders: an MQRFH has no folders; write header = "mqrfh2"')
         if self.ccdt_url and self.binding in ("pymqi", "native"):
             raise ValueError(
                 f"ccdt_url: {self.binding} cannot use one; name connections and channel, or binding 'ibmmq'"

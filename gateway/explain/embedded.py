@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
-from gateway.bridge.messages.usr_folder import carried_pairs_of, carrier_folder, expiry_of
+from gateway.bridge.messages.usr_folder import carrier_folder, expiry_of
 from gateway.config import Settings
-from gateway.config.routes import Registration
+from gateway.config.routes import Registration, Route
 from gateway.explain.asked_properties import PropertyPlace, places
+from gateway.explain.carried import carried_of
 from gateway.explain.command import ExplainedCommand, Question
 from mappings.commands.command import (
     Command,
@@ -34,13 +35,14 @@ from mq_adapters.system_queues import CONTROL_QUEUE
 _SUBSCRIBER = RegistrationOption.CORREL_ID_AS_IDENTITY
 
 
-def embedded_publication(settings: Settings, question: Question, packet: str) -> ExplainedCommand:
+def embedded_publication(settings: Settings, route: Route, question: Question, packet: str) -> ExplainedCommand:
     """The Publish for a PUBLISH that no route takes. Raises MappingError for a topic that MQ cannot carry."""
     options = PublicationOption.RETAIN_PUBLICATION if question.retain else NO_PUBLICATION_OPTIONS
     if is_mqrfh := Dialect(settings.header) is Dialect.MQRFH:
         options |= PublicationOption.NO_REGISTRATION
-    carried = carried_pairs_of(question.properties, settings.mqtt.user_properties).pairs
-    command = Publish(topics=(question.topic,), publication_options=options, data=carried if is_mqrfh else ())
+    carried = carried_of(settings, route, question)
+    command = Publish(topics=(question.topic,), publication_options=options, data=carried.pairs if is_mqrfh else ())
+    folders = (carrier_folder(carried.pairs),) if carried.pairs and not is_mqrfh else ()
     return _explained(
         settings,
         packet,
@@ -48,7 +50,7 @@ def embedded_publication(settings: Settings, question: Question, packet: str) ->
         settings.publish.stream,
         persistence=MQPER_PERSISTENT if question.qos else MQPER_NOT_PERSISTENT,
         expiry=expiry_of(question.properties),
-        folders=(carrier_folder(carried),) if carried and not is_mqrfh else (),
+        folders=folders if carried.jms is None else (*carried.jms.folders, *folders),
         properties=tuple(places(question.properties, Dialect(settings.header), settings.mqtt.user_properties)),
     )
 

@@ -16,11 +16,12 @@ from gateway.bridge.commands.target_messages import (
     publication,
     registration,
 )
-from gateway.bridge.messages.usr_folder import carried_pairs_of, expiry_of
+from gateway.bridge.messages.usr_folder import expiry_of
 from gateway.bridge.sessions.session_store import session_correl_id
 from gateway.config import RouteSettings, Settings, TargetSettings
 from gateway.config.routes import Registration, Route, Routes
 from gateway.explain.asked_properties import PropertyPlace, places
+from gateway.explain.carried import carried_of
 from gateway.explain.command import ExplainedCommand, Question
 from gateway.explain.embedded import embedded_deletion, embedded_publication, embedded_registrations
 from gateway.explain.hub import set_up_of
@@ -117,10 +118,11 @@ def _publications(settings: Settings, route: Route, question: Question) -> Itera
     packet = f"PUBLISH, QoS {question.qos}" + (", RETAIN" if question.retain else "")
     packet += "" if question.properties is None else ", MQTT 5"
     if route.target is None:
-        yield embedded_publication(settings, question, packet)
+        yield embedded_publication(settings, route, question, packet)
         if question.retain:
             yield embedded_deletion(settings, question, _DELETES)
         return
+    carried = carried_of(settings, route, question)
     message = publication(
         route,
         topic=question.topic,
@@ -130,7 +132,8 @@ def _publications(settings: Settings, route: Route, question: Question) -> Itera
         user=question.user,
         sequence=_SEQUENCE,
         msg_id=_msg_id(question, Publish.verb),
-        properties=carried_pairs_of(question.properties, settings.mqtt.user_properties).pairs,
+        properties=carried.pairs,
+        jms=carried.jms,
         expiry=expiry_of(question.properties),
     )
     found = places(question.properties, Dialect(route.target.header), settings.mqtt.user_properties)

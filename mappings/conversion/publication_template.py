@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from mappings.commands.command import Dialect, Publish, write_command
+from mappings.headers.chain import FORMAT_NONE
 from mappings.headers.name_value import NameValues, format_name_value_string
 
 #: Topics of more characters go through `write_command`, which refuses those that MQ cannot carry.
@@ -26,17 +27,19 @@ _PADDING: Final = (b"", b" ", b"  ", b"   ")
 class PublicationTemplate:
     """Writes the header of `publish` with another topic, in UTF-8 and little-endian, as `write_command` would.
 
-    `publish` names one topic, and the others are put in its place. Raises what `write_command` raises.
+    `publish` names one topic, and the others are put in its place. `body_format`: of the payload behind
+    it. Raises what `write_command` raises.
     """
 
-    __slots__ = ("_after", "_before", "_dialect", "_publish", "_rest", "_start")
+    __slots__ = ("_after", "_before", "_body_format", "_dialect", "_publish", "_rest", "_start")
 
-    def __init__(self, publish: Publish, dialect: Dialect) -> None:
+    def __init__(self, publish: Publish, dialect: Dialect, body_format: bytes = FORMAT_NONE) -> None:
         self._publish = publish
+        self._body_format = body_format
         self._dialect = dialect
         (topic,) = publish.topics
-        self._written(topic, "", ())
-        first, second = [self._written(sample, "", ()) for sample in _SAMPLES]
+        self._written(topic, (), ())
+        first, second = [self._written(sample, (), ()) for sample in _SAMPLES]
         place = next(at for at, (one, other) in enumerate(zip(first, second, strict=True)) if one != other)
         begins_at, lengths_end = (
             (_MQRFH2_BYTES, _MQRFH2_BYTES - _LENGTH_BYTES) if dialect is Dialect.MQRFH2 else (_MQRFH_BYTES,) * 2
@@ -47,14 +50,14 @@ class PublicationTemplate:
         self._before = first[begins_at:place]
         self._after = first[place + 1 :].rstrip(b" ")
 
-    def header(self, topic: str, *, folder: str = "", data: NameValues = ()) -> bytes:
-        """The header for a topic. `folder` follows psc in an MQRFH2, `data` follow the command in an MQRFH."""
+    def header(self, topic: str, *, folders: tuple[str, ...] = (), data: NameValues = ()) -> bytes:
+        """The header for a topic. `folders` follow psc in an MQRFH2, `data` follow the command in an MQRFH."""
         if self._dialect is Dialect.MQRFH2:
             if data or not _is_plain_in_folder(topic):
-                return self._written(topic, folder, data)
-            return self._mqrfh2(topic.encode(), folder)
-        if folder or not _is_plain_in_string(topic):
-            return self._written(topic, folder, data)
+                return self._written(topic, folders, data)
+            return self._mqrfh2(topic.encode(), folders)
+        if folders or not _is_plain_in_string(topic):
+            return self._written(topic, folders, data)
         return self._mqrfh(topic.encode(), data)
 
     def read(self, header: bytes) -> tuple[str, str] | None:
@@ -77,16 +80,16 @@ class PublicationTemplate:
         except UnicodeDecodeError:
             return None
         if is_mqrfh2:
-            is_own = _is_plain_in_folder(topic) and self._mqrfh2(topic.encode(), folder) == header
+            is_own = _is_plain_in_folder(topic) and self._mqrfh2(topic.encode(), (folder,) if folder else ()) == header
         else:
             is_own = _is_plain_in_string(topic) and self._mqrfh(topic.encode(), ()) == header
         return (topic, folder) if is_own else None
 
-    def _mqrfh2(self, topic: bytes, folder: str) -> bytes:
+    def _mqrfh2(self, topic: bytes, folders: tuple[str, ...]) -> bytes:
         psc_bytes = len(self._before) + len(topic) + len(self._after)
         padding = _PADDING[-psc_bytes % 4]
         psc_bytes += len(padding)
-        behind = _folder(folder) if folder else b""
+        behind = b"".join([_folder(each) for each in folders]) if folders else b""
         return b"".join(
             (
                 self._start,
@@ -118,9 +121,9 @@ class PublicationTemplate:
             )
         )
 
-    def _written(self, topic: str, folder: str, data: NameValues) -> bytes:
+    def _written(self, topic: str, folders: tuple[str, ...], data: NameValues) -> bytes:
         command = replace(self._publish, topics=(topic,), data=self._publish.data + data)
-        return write_command(command, self._dialect, extra_folders=(folder,) if folder else ())
+        return write_command(command, self._dialect, body_format=self._body_format, extra_folders=folders)
 
 
 def _folder(folder: str) -> bytes:

@@ -5,7 +5,8 @@ MQMD), NoReg, a folder pscr, and the publisher's own SubPoint or SubUserData. It
 subscription has InclStreamName. IsRetainedPub stands only in a stored copy for a subscription with InformIfRet. The
 broker adds the subscription's point and user data. Everything else stays as published, even other headers and folders.
 A header without changes is delivered as the same bytes. For a subscriber with the other format the field-mapping table
-converts the header (mappings.conversion, strict).
+converts the header (mappings.conversion, strict). The folders of a message of JMS then follow the MQRFH in an MQRFH2,
+as JMS reads and writes them itself (BROKERVER V1).
 Sources: WebSphere MQ V6 Publish/Subscribe User's Guide, "Publish"; IBM MQ, "MQRFH2 publish/subscribe".
 """
 
@@ -19,6 +20,7 @@ from mappings.commands.command import Publish
 from mappings.commands.options import PublicationOption, RegistrationOption, option_number
 from mappings.conversion.convert import convert
 from mappings.conversion.publication_template import PublicationTemplate
+from mappings.conversion.report import Folders
 from mappings.headers.chain import DeadLetterHeader, Header, HeaderChain, HeaderPlace, read_header_chain
 from mappings.headers.charset import INHERIT, encode_text, is_big_endian
 from mappings.headers.mqrfh import Mqrfh, write_mqrfh
@@ -99,6 +101,7 @@ def delivered_header(published: CommandHeader, wanted: WantedHeader) -> Delivere
             coded_char_set_id=published.coded_char_set_id,
             encoding=published.encoding,
             to=wanted.dialect,
+            folders=Folders.KEPT if shown.is_of_jms else Folders.DROPPED,
         )
         data, format = conversion.header, conversion.format
         dropped += tuple((outcome.name, outcome.reason) for outcome in conversion.report.dropped)
@@ -153,12 +156,12 @@ def _marked(published: WrittenCommand) -> WrittenCommand | None:
     """A header that `_stays` with IsRetainedPub; None where it says more than topic, options and properties."""
     command = published.command
     assert isinstance(command, Publish)
-    folders = published.property_folders
+    folders = published.folders
     says_more = command.publication_time is not None or command.sequence_number is not None or bool(command.data)
     if says_more or len(command.topics) != 1 or len(folders) > 1:
         return None
     options, template = _template(int(command.publication_options), published.dialect)
-    data = template.header(command.topics[0], folder=folders[0].raw.decode() if folders else "")
+    data = template.header(command.topics[0], folders=tuple([folder.raw.decode() for folder in folders]))
     marked = Publish(topics=command.topics, publication_options=options)
     return WrittenCommand(marked, published.dialect, data, folders)
 

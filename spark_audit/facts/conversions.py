@@ -6,6 +6,7 @@ no header carries. So what was right once is known again without it: on real tra
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -52,6 +53,8 @@ _NUMBERS: Final = (
 _LISTS: Final = ("topic_filters", "dropped_fields")
 _IDENTIFIER: Final = "packet_identifier"
 _ASKED: Final = (*_TEXTS, *_NUMBERS, "is_retained", *[name for name in COMPARED if name != _IDENTIFIER])
+#: The name of folder jms, in any character set and order: a header with it has the time of its record.
+_HAS_TIME: Final = re.compile(rb"j\0?m\0?s")
 #: Commands that may make the CorrelId a part of a client's identity.
 _WITH_IDENTITY: Final = frozenset(("RegSub", "ReqUpdate", "DeregSub"))
 WITHOUT_KEY: Final = "the headers are encrypted: name the key with --personal-key"
@@ -106,11 +109,15 @@ class Conversions:
             performed = Performed(_printable_comparison(reperform(facts)), _printable(found))
         except (ValueError, TypeError, ArithmeticError, LookupError) as error:
             return _not_performed(f"the record cannot be read: {error}")
-        if performed.is_right:
+        if performed.is_right and not _is_timed(facts):
             if len(self._right) >= _REMEMBERED:
                 del self._right[next(iter(self._right))]
             self._right[key] = performed
         return performed
+
+
+def _is_timed(facts: Facts) -> bool:
+    return facts.conversion == ConversionKind.PACKET_TO_HEADER and _HAS_TIME.search(facts.output) is not None
 
 
 def _not_performed(detail: str) -> Performed:
@@ -151,6 +158,8 @@ def _values(record: Record) -> dict[str, Any]:
     if values["command"] in _WITH_IDENTITY:
         values["correlation_id"] = get("correlation_id") or ""
     values["topic_filters"] = tuple(map(str, get("topic_filters") or ()))
+    at_us = get("at_us")
+    values["at_us"] = -1 if at_us is None else at_us
     values["is_retained"] = bool(get("is_retained"))
     values["dropped_fields"] = tuple((str(name), str(reason)) for name, reason in get("dropped_fields") or ())
     values["input"] = decoded(get("input") or "")

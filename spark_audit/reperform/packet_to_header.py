@@ -10,7 +10,8 @@
 
 A Publish carries the properties of a packet of level 5 (properties.py). For a target it also carries everything that
 the broker there would lose, and names the stream. A filter may be narrowed to the topics of the target's routes
-(target.py).
+(target.py). A Publish in MQRFH2 may have the
+folders of JMS (jms.py).
 
 Source: MQTT 3.1.1 sections 3.1, 3.3, 3.8 and 3.10; IBM MQ, "Queued publish/subscribe command messages".
 """
@@ -20,6 +21,7 @@ from typing import Final
 from spark_audit.reperform.comparison import Comparison, Status, UnreadableBytes, compared
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.header import Surroundings, write_mqrfh, write_mqrfh2
+from spark_audit.reperform.jms import NO_TEXT, JmsFolders, expected_folders, folder_differences, is_text
 from spark_audit.reperform.meaning import PSC, Meaning, read_meaning
 from spark_audit.reperform.mqtt import (
     CONNECT,
@@ -49,7 +51,8 @@ from spark_audit.reperform.user_properties import OWN_PREFIX, named_singly
 
 #: The gateway's description of the payload behind the header: no format, UTF-8, little-endian.
 PAYLOAD: Final = Surroundings(format="", coded_char_set_id=1208, encoding=546)
-_TEXT_FORMAT: Final = "MQSTR"
+#: The same of a payload that is a text of JMS.
+_TEXT: Final = Surroundings(format="MQSTR", coded_char_set_id=1208, encoding=546)
 _SUBSCRIBER: Final = (("RegOpt", "CorrelAsId"), ("RegOpt", "InformIfRet"))
 #: No SUBSCRIBE asked for a repeated registration, so no retained publication is due.
 _SUBSCRIBER_ANEW: Final = (("RegOpt", "CorrelAsId"), ("RegOpt", "NewPubsOnly"), ("RegOpt", "InformIfRet"))
@@ -87,14 +90,21 @@ def reperform_packet(facts: Facts) -> Comparison:
             same_bytes=False,
         )
     carrier: Fields = ()
+    jms: JmsFolders = ()
+    body = PAYLOAD
     if facts.command in _SUBSCRIPTION_COMMANDS:
         expected, differences = _subscription(facts, actual)
     else:
         expected, differences = _publication(facts, actual)
         carrier = _carrier(facts, actual)
-    differences += _rest_differences(facts, actual, carrier)
-    differences += _body_differences(actual.body)
-    return compared(_written(expected, carrier, facts, actual.version), facts.output, differences)
+        topic, _, qos, section = publish_of(facts)
+        of_text = is_text(facts, section)
+        jms = expected_folders(facts, actual, prefix_of(facts) + topic, qos, is_text=of_text)
+        differences += folder_differences(jms, facts, actual, section)
+        body = _TEXT if jms and of_text else PAYLOAD
+    differences += _rest_differences(facts, actual, carrier, jms)
+    differences += _body_differences(actual.body, is_exact=bool(jms), expected=body)
+    return compared(_written(expected, jms, carrier, facts, actual.version, body), facts.output, differences)
 
 
 def _carrier(facts: Facts, actual: Meaning) -> Fields:
@@ -113,13 +123,15 @@ def _carried(facts: Facts, section: bytes, written: Fields) -> Fields:
     """The elements for a packet's properties. If the header names one, or reports others, it must name all it can."""
     properties = read_properties(section)
     pairs = carried(properties)
-    names_each = facts.dropped_fields or any(not name.startswith(OWN_PREFIX) for name, _ in written)
+    reported = [each for each in facts.dropped_fields if each != NO_TEXT]
+    names_each = reported or any(not name.startswith(OWN_PREFIX) for name, _ in written)
     return pairs + named_singly(properties.user_properties) if names_each else pairs
 
 
-def _rest_differences(facts: Facts, actual: Meaning, carrier: Fields) -> list[str]:
+def _rest_differences(facts: Facts, actual: Meaning, carrier: Fields, jms: JmsFolders) -> list[str]:
     """Differences of folders and of names without a row in the table: the stream, and the carried elements."""
-    surplus = [folder.name for folder in actual.folders if not (carrier and folder.name == USR)]
+    asked = [name for name, _ in jms] + ([USR] if carrier else [])
+    surplus = [folder.name for folder in actual.folders if folder.name not in asked]
     words = [f"the header has folder {name}, which nothing asked for" for name in surplus]
     allowed: Fields = (("MQPSStreamName", facts.queue), *(carrier if actual.version == 1 else ()))
     if facts.destination:
@@ -258,22 +270,23 @@ def _field_differences(expected: Fields, actual: Fields) -> list[str]:
     return words
 
 
-def _body_differences(body: Surroundings) -> list[str]:
-    if body.format not in (PAYLOAD.format, _TEXT_FORMAT):
+def _body_differences(body: Surroundings, *, is_exact: bool, expected: Surroundings) -> list[str]:
+    if body.format not in ((expected.format,) if is_exact else (PAYLOAD.format, _TEXT.format)):
         return [f"the payload's Format is {body.format!r}"]
     if (body.coded_char_set_id, body.encoding) != (PAYLOAD.coded_char_set_id, PAYLOAD.encoding):
         return [f"the payload is described as CodedCharSetId {body.coded_char_set_id}, Encoding {body.encoding}"]
     return []
 
 
-def _written(fields: Fields, carrier: Fields, facts: Facts, version: int) -> bytes:
+def _written(fields: Fields, jms: JmsFolders, carrier: Fields, facts: Facts, version: int, body: Surroundings) -> bytes:
     """The bytes of the header.
 
-    In MQRFH the stream stands behind the options, and the carried pairs stand at the end.
+    In MQRFH2 the folders of JMS stand between psc and usr. In MQRFH the stream stands behind the options, and the
+    carried pairs stand at the end.
     """
     if version == 2:
-        folders = ((PSC, fields), *(((USR, typed(carrier)),) if carrier else ()))
-        return write_mqrfh2(folders, facts.output_described, PAYLOAD)
+        folders = ((PSC, fields), *jms, *(((USR, typed(carrier)),) if carrier else ()))
+        return write_mqrfh2(folders, facts.output_described, body)
     is_publish = facts.command == "Publish"
     pairs = [(TO_NAME[name], escaped(value) if is_publish and name == "Topic" else value) for name, value in fields]
     options = sum(1 for name, _ in fields if name not in (*_PLACES, "Topic"))

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from spark_audit.reperform.facts import Facts
+from spark_audit.reperform.jms import NO_TEXT
 from spark_audit.reperform.meaning import Meaning
 from spark_audit.reperform.mqtt import FIRST_LEVEL_WITH_PROPERTIES, read_publish
 from spark_audit.reperform.packet_to_header import publish_of
@@ -85,7 +86,7 @@ def publish_report_faults(facts: Facts, actual: Meaning) -> Iterator[str]:
     _, _, _, section = publish_of(facts)
     properties = read_properties(section) if section else Properties()
     written = {name for name, _ in read_carrier(actual.folders, actual.unmapped) if not name.startswith(OWN_PREFIX)}
-    reported = {name for name, _ in facts.dropped_fields}
+    reported = {name for name, reason in facts.dropped_fields if (name, reason) != NO_TEXT}
     names = dict.fromkeys(name for name, _ in properties.user_properties)
     for name in names if written or reported else ():
         if name not in written and name not in reported:

@@ -207,7 +207,9 @@ def header(given: bytes) -> object:
     pairs = [(choices.text(), choices.text()) for _ in range(choices.byte() % 3)]
     folder = usr_folder.carrier_folder(tuple(pairs)) if choices.byte() & 1 else ""
     topic = choices.rest().decode("utf-8", "surrogateescape")
-    return attempted(lambda: template.header(topic, folder=folder, data=tuple(pairs) if not folder else ()))
+    return attempted(
+        lambda: template.header(topic, folders=(folder,) if folder else (), data=() if folder else tuple(pairs))
+    )
 
 
 _TEMPLATES: Final = tuple(

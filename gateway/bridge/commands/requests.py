@@ -18,7 +18,9 @@ from gateway.bridge.sessions.subscriber import Subscriber, own_origin
 from gateway.config.routes import EMBEDDED, Destination, Registration
 from mappings.commands.command import Command, DeregisterSubscriber, Dialect, Publish, RegisterSubscriber, write_command
 from mappings.commands.options import NO_PUBLICATION_OPTIONS, PublicationOption, RegistrationOption
+from mappings.conversion.jms_folders import FORMAT_STRING, JmsFolders
 from mappings.conversion.publication_template import PublicationTemplate
+from mappings.headers.chain import FORMAT_NONE
 from mappings.headers.mqrfh2 import Folder
 from mappings.headers.name_value import NameValues
 from mq_adapters.command_header import FORMAT_OF_DIALECT, WrittenCommand
@@ -70,25 +72,40 @@ class OwnCommands:
         self.subscriber_queue = subscriber_queue
         self._reply_queue = reply_queue
         self._format = FORMAT_OF_DIALECT[dialect]
-        #: By RETAIN: the template that writes the header of a Publish, and its options.
-        self._publish = tuple(_publish_template(dialect, retain=retain) for retain in (False, True))
+        #: By RETAIN, and whether the payload is text: what writes the header of a Publish, and its options.
+        self._publish = {
+            (retain, is_text): _publish_template(dialect, retain=retain, is_text=is_text)
+            for retain in (False, True)
+            for is_text in (False, True)
+        }
 
     def write(self, command: Command) -> WrittenCommand:
         """The header of a command, which travels with its message."""
         return WrittenCommand(command, self.dialect, write_command(command, self.dialect))
 
-    def write_publish(self, topic: str, *, retain: bool, properties: NameValues = ()) -> WrittenCommand:
-        """The header of a Publish; `properties` are the properties of MQTT 5.0 that it carries."""
-        template, options = self._publish[retain]
+    def write_publish(
+        self, topic: str, *, retain: bool, properties: NameValues = (), jms: JmsFolders | None = None
+    ) -> WrittenCommand:
+        """The header of a Publish; `properties` are the properties of MQTT 5.0 that it carries.
+
+        `jms`: the folders of JMS that an MQRFH2 has, if it has them.
+        """
+        is_text = jms is not None and jms.body_format == FORMAT_STRING
+        template, options = self._publish[retain, is_text]
         if self.dialect is Dialect.MQRFH:
             command = Publish(topics=(topic,), publication_options=options, data=properties)
             return WrittenCommand(command, self.dialect, template.header(topic, data=properties))
-        folder = carrier_folder(properties) if properties else ""
         command = Publish(topics=(topic,), publication_options=options)
-        header = template.header(topic, folder=folder)
-        return WrittenCommand(
-            command, self.dialect, header, (Folder(name=FOLDER, raw=folder.encode()),) if folder else ()
-        )
+        if jms is None:
+            if not properties:
+                return WrittenCommand(command, self.dialect, template.header(topic))
+            folder = carrier_folder(properties)
+            header = template.header(topic, folders=(folder,))
+            return WrittenCommand(command, self.dialect, header, (Folder(name=FOLDER, raw=folder.encode()),))
+        texts = jms.folders + ((carrier_folder(properties),) if properties else ())
+        folders = [Folder(name=text[1 : text.index(">")], raw=text.encode()) for text in texts]
+        header = template.header(topic, folders=texts)
+        return WrittenCommand(command, self.dialect, header, tuple(folders), jms.body_format)
 
     def descriptor(
         self, *, persistent: bool, msg_type: int = MQMT_DATAGRAM, correl_id: bytes = bytes(24)
@@ -123,11 +140,14 @@ class OwnCommands:
         )
 
 
-def _publish_template(dialect: Dialect, *, retain: bool) -> tuple[PublicationTemplate, PublicationOption]:
+def _publish_template(
+    dialect: Dialect, *, retain: bool, is_text: bool
+) -> tuple[PublicationTemplate, PublicationOption]:
     options = PublicationOption.RETAIN_PUBLICATION if retain else NO_PUBLICATION_OPTIONS
     if dialect is Dialect.MQRFH:
         options |= PublicationOption.NO_REGISTRATION
-    return PublicationTemplate(Publish(topics=("topic",), publication_options=options), dialect), options
+    body_format = FORMAT_STRING if is_text else FORMAT_NONE
+    return PublicationTemplate(Publish(topics=("topic",), publication_options=options), dialect, body_format), options
 
 
 class Requests:

@@ -31,7 +31,9 @@ from mappings.commands.command import (
     write_command,
 )
 from mappings.commands.options import NO_PUBLICATION_OPTIONS, PublicationOption, RegistrationOption
+from mappings.conversion.jms_folders import JmsFolders
 from mappings.errors import MappingError
+from mappings.headers.chain import FORMAT_NONE
 from mappings.headers.name_value import NameValues
 from mappings.topics.topics import escape_topic
 from mq_adapters.command_header import FORMAT_OF_DIALECT
@@ -52,6 +54,7 @@ APPLICATION_NAME: Final = "rfhbridge"
 #: Users that fit MQMD.UserIdentifier: at most 12 characters without blanks, because blanks are its padding.
 _USER_IDENTIFIER: Final = re.compile(r"[!-~]{1,12}")
 _DIGEST_BYTES: Final = 20
+_NO_JMS: Final = JmsFolders((), FORMAT_NONE)
 _SUBSCRIBER: Final = RegistrationOption.CORREL_ID_AS_IDENTITY | RegistrationOption.INFORM_IF_RETAINED
 #: Options of a repeated registration. It brings no retained messages, because no SUBSCRIBE asked for them (MQTT 3.1.1
 #: section 3.8.4).
@@ -89,11 +92,13 @@ def publication(
     msg_id: bytes,
     deletes: bool = False,
     properties: NameValues = (),
+    jms: JmsFolders | None = None,
     expiry: int = MQEI_UNLIMITED,
 ) -> TargetMessage:
     """The Publish for a PUBLISH. If RETAIN comes without a payload, `deletes` is set, not `retain`: see `deletion`.
 
-    `sequence`: the session's own number of the exchange. `properties`: the carried properties of MQTT 5.0. Raises
+    `sequence`: the session's own number of the exchange. `properties`: the carried properties of MQTT 5.0. `jms`: the
+    folders of JMS that an MQRFH2 has, if it has them. Raises
     MappingError for a topic that MQ cannot carry, and UserNotExpressible.
     """
     target, destination = _target_of(route), route.destination
@@ -114,7 +119,10 @@ def publication(
         header = write_command(command, dialect)
     else:
         command = Publish(topics=topics, publication_options=options)
-        header = write_command(command, dialect, extra_folders=(carrier_folder(pairs),))
+        folders, body_format = jms or _NO_JMS
+        header = write_command(
+            command, dialect, body_format=body_format, extra_folders=(*folders, carrier_folder(pairs))
+        )
     descriptor = _descriptor(target, msg_id=msg_id, persistent=qos > 0, user_identifier=identifier, expiry=expiry)
     return TargetMessage(
         verb=command.verb,

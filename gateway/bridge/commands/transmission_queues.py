@@ -52,6 +52,8 @@ _TRANSMISSION_HEADER_BYTES: Final = 428
 #: Bytes of a header beside topic, client and user; and the most bytes that one byte of these three becomes in it.
 _HEADER_BYTES: Final = 1_024
 _ESCAPED_BYTES: Final = 5
+#: How often the folders of JMS have the topic, too.
+_TOPICS_OF_JMS: Final = 2
 
 
 class ToTarget:
@@ -87,6 +89,8 @@ class ToTarget:
         assert route.target is not None
         target = self.of(route.target)
         texts = len(topic.encode()) + len(route.destination.prefix) + len(client.encode()) + len((user or "").encode())
+        if route.target.jms_folders:
+            texts += _TOPICS_OF_JMS * len(topic.encode())
         header = _HEADER_BYTES + _ESCAPED_BYTES * texts
         here = target.transmission_queue(client).maximum_message_bytes - _TRANSMISSION_HEADER_BYTES
         return min(here, target.maximum_message_bytes(route.queue)) - header
@@ -112,7 +116,7 @@ class ToTarget:
             topic=topic,
             flags=flags,
             exchange=exchange,
-            properties=carried.pairs,
+            carried=carried,
             expiry=expiry,
             deletes=not payload and had_retain(origin),
         )
@@ -127,7 +131,7 @@ class ToTarget:
         topic: str,
         flags: int,
         exchange: int,
-        properties: NameValues = (),
+        carried: CarriedPairs = NOTHING_CARRIED,
         expiry: int = MQEI_UNLIMITED,
         deletes: bool = False,
     ) -> TargetMessage:
@@ -142,7 +146,8 @@ class ToTarget:
             sequence=exchange,
             msg_id=self._identifier(session, Publish.verb, exchange),
             deletes=deletes,
-            properties=properties,
+            properties=carried.pairs,
+            jms=carried.jms,
             expiry=expiry,
         )
 

@@ -139,7 +139,7 @@ class Publications:
 
     def _read(self, message: Message, *, has_prefix: bool) -> Publication | None:
         written = KnownHeader.of(message)
-        if isinstance(written, WrittenCommand) and not written.property_folders and written.dialect is Dialect.MQRFH2:
+        if isinstance(written, WrittenCommand) and not written.folders and written.dialect is Dialect.MQRFH2:
             command, body_offset, carried = written.command, len(written.data), _NOTHING_CARRIED
         else:
             try:

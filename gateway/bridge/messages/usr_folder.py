@@ -47,6 +47,7 @@ from gateway.mqtt.errors import PeerError
 from gateway.mqtt.incoming import check_response_topic
 from gateway.mqtt.properties import PublishProperties, UserProperties, WillProperties
 from gateway.mqtt.wire import MAXIMUM_FIELD_BYTES, Fields, decode_plain_text, decode_remaining_length
+from mappings.conversion.jms_folders import JmsFolders
 from mappings.errors import MappingError
 from mappings.headers.chain import HeaderChain
 from mappings.headers.mqrfh import Mqrfh
@@ -85,10 +86,15 @@ UserPropertyStyle = Literal["one_json", "each"]
 
 
 class CarriedPairs(NamedTuple):
-    """Names and texts that a header carries, in order; and the user properties that cannot be single properties."""
+    """Names and texts that a header carries, in order; and what it leaves out, with reasons.
+
+    That are user properties that cannot be single properties, and a text that is none (jms_form.py). `jms`: the folders
+    of JMS, if the header has them.
+    """
 
     pairs: NameValues = ()
     left_out: NameValues = ()
+    jms: JmsFolders | None = None
 
 
 NOTHING_CARRIED: Final = CarriedPairs()
@@ -189,6 +195,8 @@ _SAID: Final = frozenset({"Command", "Topic", "PubOpt", "PubOpts", "StreamName"}
 #: Names in a header that only the gateway uses.
 _TAKEN: Final = frozenset({QOS, CLIENT, SEQUENCE, DELETES, USER})
 _NO_PLACE: Final = "MQTT has no place for it"
+#: Folder jms has the time of its message.
+_WITH_TIME: Final = ("jms", _NO_PLACE)
 _BEFORE_LEVEL_5: Final = "MQTT has no properties before version 5"
 
 
@@ -218,6 +226,8 @@ class Carried:
     def is_of_one_message(self) -> bool:
         """Whether a second message with the same header is unlikely."""
         properties = self.properties
+        if _WITH_TIME in self.left_out:
+            return True
         if self.sequence or properties is None:
             return self.sequence > 0
         return properties.correlation_data is not None or bool(properties.user_properties)

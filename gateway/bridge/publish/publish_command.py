@@ -1,9 +1,7 @@
 """A PUBLISH becomes a Publish command on the stream queue: steps 3 to 5 on its way.
 
-The payload stands untouched behind the header. The header depends on the topic, on RETAIN and on whether QoS is above
-0. It is written once for a topic and kept; after that a message costs a look-up, a join and a put. A header with
-properties of MQTT 5.0 is written for each message. The command itself travels with the message, so the broker does not
-read it.
+The payload stands untouched behind the header (translations.py). The command itself travels with the message, so the
+broker does not read it.
 
     QoS 0      Publish, not persistent
     QoS 1      Publish, persistent; the caller sends PUBACK when the unit is committed
@@ -15,7 +13,7 @@ A topic whose route has a target follows the same rules on that target's transmi
 """
 
 import hashlib
-from typing import Final, NamedTuple
+from typing import Final
 
 from gateway.audit_trail.notes.notes import NoteKind, Translation, with_level
 from gateway.audit_trail.notes.origin import ORIGIN, RETAIN
@@ -23,17 +21,17 @@ from gateway.bridge.commands.mq_refusals import ClosedTopics
 from gateway.bridge.commands.requests import NO_PAYLOAD, OwnCommands, PacketPart, note_request
 from gateway.bridge.commands.target_messages import user_identifier
 from gateway.bridge.commands.transmission_queues import ToTarget
+from gateway.bridge.messages.jms_form import CarriedForms
 from gateway.bridge.messages.usr_folder import (
     NOTHING_CARRIED,
     CarriedPairs,
-    UserPropertyStyle,
-    carried_pairs_of,
     expires_us,
     expiry_of,
     expiry_until,
     longest_carried_bytes,
     properties_of_header,
 )
+from gateway.bridge.publish.translations import Translations
 from gateway.bridge.publish.whole_packets import packet_message, whole_publish, whole_will
 from gateway.bridge.sessions.session_store import HeldPublish
 from gateway.bridge.sessions.sessions import ClientSession, Sessions, flow_key
@@ -43,44 +41,24 @@ from gateway.config.routes import Route, Routes
 from gateway.mqtt import property_codec
 from gateway.mqtt.events import PublishReceived, Will
 from gateway.mqtt.levels import LEVELS, PacketType
-from gateway.mqtt.properties import PublishProperties, WillProperties
+from gateway.mqtt.properties import PublishProperties
 from gateway.mqtt.wire import encode_text
 from mappings.commands.command import DeletePublication, Dialect, Publish
 from mappings.errors import MappingError
 from mappings.topics.topics import escape_topic
-from mq_adapters.command_header import WrittenCommand
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import PublicationCounter, StateKind, UnitOfWork
-from mq_adapters.message import MQEI_UNLIMITED, Message, MessageDescriptor
+from mq_adapters.message import MQEI_UNLIMITED, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
-from mq_adapters.weighted_cache import WeightedCache
 
-#: Memory of the translations that are kept, bytes.
-KEPT_TRANSLATIONS_BYTES: Final = 32 * 1024 * 1024
-#: Memory of one beside its header (measured), and of each byte of its header: it is there in several forms.
-_TRANSLATION_BYTES: Final = 1_700
-_BYTES_OF_HEADER_BYTE: Final = 4
-#: Headers longer than this (bytes) are written anew for each PUBLISH: they would fill the memory.
-_LONGEST_KEPT_HEADER: Final = 1_024
 #: A topic has at most 65,535 bytes; each may become five (an ampersand's escape) in the header.
 LONGEST_HEADER_BYTES: Final = 393_216
+#: With folders of JMS the topic stands there three times.
+_TOPICS_OF_JMS: Final = 3
 #: MsgId number, reason code and text for a message that expired between PUBLISH and PUBREL.
 _EXPIRED: Final = (0, int(ReasonCode.MQRC_EXPIRY_ERROR), "it expired before its PUBREL")
 _PUBLISHED: Final = int(NoteKind.PUBLISHED)
 _COUNTED: Final = int(PublicationCounter.PUBLISHED)
-
-
-class PublishTranslation(NamedTuple):
-    """The command for every PUBLISH of one topic, persistence and RETAIN: MQMD, header and header context."""
-
-    descriptor: MessageDescriptor
-    header: WrittenCommand
-    context: Translation
-
-    def message(self, payload: bytes, origin: bytes, expiry: int = MQEI_UNLIMITED) -> Message:
-        """The Publish with its payload. The typed command travels with it."""
-        descriptor = self.descriptor if expiry == MQEI_UNLIMITED else self.descriptor.replace(expiry=expiry)
-        return self.header.message(descriptor, payload, origin)
 
 
 class ToMq:
@@ -95,7 +73,7 @@ class ToMq:
         routes: Routes,
         to_target: ToTarget,
         closed: ClosedTopics = (),
-        user_properties: UserPropertyStyle = "one_json",
+        forms: CarriedForms,
     ) -> None:
         self._engine = engine
         self._routes = routes
@@ -103,12 +81,12 @@ class ToMq:
         self._closed = closed
         self.has_targets = routes.has_targets
         self._commands = commands
-        self._style: UserPropertyStyle = user_properties
+        self._forms = forms
         self._stream = engine.queue(stream)
+        self._longest_header_bytes = LONGEST_HEADER_BYTES * (_TOPICS_OF_JMS if forms.writes_jms else 1)
         #: By whether the message is persistent.
         self._descriptors = tuple(commands.descriptor(persistent=persistent) for persistent in (False, True))
-        #: By QoS and RETAIN, the low bits of a PUBLISH's first byte, and by topic.
-        self._translations = WeightedCache[tuple[int, str], PublishTranslation](_kept_bytes, KEPT_TRANSLATIONS_BYTES)
+        self._translations = Translations(commands, self._stream, self._descriptors)
 
     @property
     def stream_name(self) -> str:
@@ -121,7 +99,7 @@ class ToMq:
     @property
     def maximum_payload_bytes(self) -> int:
         """The longest payload that the stream queue takes, whatever header stands in front."""
-        return self._stream.maximum_message_bytes - LONGEST_HEADER_BYTES
+        return self._stream.maximum_message_bytes - self._longest_header_bytes
 
     # -- what may be taken ---------------------------------------------------------------------------------------------
 
@@ -185,8 +163,9 @@ class ToMq:
         origin = ORIGIN.pack(session.epoch, exchange, event.packet_identifier, described) + session.origin_suffix
         expiry, carried = MQEI_UNLIMITED, NOTHING_CARRIED
         digest = hashlib.sha256(payload).digest()
-        if event.properties is not None:
-            expiry, carried = expiry_of(event.properties), self._carried(event.properties)
+        if event.properties is not None or not self._forms.is_plain:
+            expiry = expiry_of(event.properties)
+            carried = self._forms.of(event.properties, event.topic, payload, event.qos, now_us)
         try:
             number, context = self._put(
                 unit, session, event.topic, flags, exchange, payload, digest, origin, expiry, carried
@@ -265,7 +244,8 @@ class ToMq:
         )
         digest = hashlib.sha256(held.payload).digest()
         try:
-            expiry, carried = expiry_until(held.expires_us, now_us), self._carried(_properties_of(held))
+            expiry = expiry_until(held.expires_us, now_us)
+            carried = self._forms.of(_properties_of(held), held.topic, held.payload, 2, now_us)
             number, context = self._put(
                 unit, session, held.topic, flags, held.exchange, held.payload, digest, origin, expiry, carried
             )
@@ -308,15 +288,24 @@ class ToMq:
         origin = ORIGIN.pack(session.epoch, exchange, 0, will.qos | will.retain * RETAIN) + session.origin_suffix
         payload = (len(will.payload), hashlib.sha256(will.payload).digest())
         packet = (int(PacketType.CONNECT), 0, part)
+        carried = self._forms.of(will.properties, will.topic, will.payload, will.qos, now_us)
         try:
             if will.retain and not will.payload:
                 self._delete_retained(unit, session, will.topic, exchange, packet, session.level, now_us)
-            expiry, carried = expiry_of(will.properties), self._carried(will.properties)
             number, context = self._put(
-                unit, session, will.topic, flags, exchange, will.payload, payload[1], origin, expiry, carried
+                unit,
+                session,
+                will.topic,
+                flags,
+                exchange,
+                will.payload,
+                payload[1],
+                origin,
+                expiry_of(will.properties),
+                carried,
             )
         except (MappingError, QueueManagerError) as error:
-            self._bury_will(unit, session, will, flags, exchange, origin, error, now_us)
+            self._bury_will(unit, session, will, flags, exchange, origin, carried, error, now_us)
             return
         unit.count(PublicationCounter.PUBLISHED)
         note_request(unit, session, packet, payload, number, context, now_us, session.level)
@@ -334,9 +323,6 @@ class ToMq:
                 session.incoming_exchange = max(session.incoming_exchange, held.exchange)
 
     # -- inside --------------------------------------------------------------------------------------------------------
-
-    def _carried(self, properties: PublishProperties | WillProperties | None) -> CarriedPairs:
-        return carried_pairs_of(properties, self._style)
 
     def _put(
         self,
@@ -365,25 +351,10 @@ class ToMq:
                 carried=carried,
                 expiry=expiry,
             )
-        translation = None if carried.pairs else self._translations.get((flags, topic))
-        if translation is None:
-            translation = self._translate(topic, flags, carried)
+        translation = self._translations.of(topic, flags, carried)
         message = translation.message(payload, origin, expiry)
         message.payload_sha256 = digest
         return self._engine.put(unit, self._stream, message), translation.context
-
-    def _translate(self, topic: str, flags: int, carried: CarriedPairs) -> PublishTranslation:
-        """The translation for one topic, QoS and RETAIN. Raises MappingError for a topic that MQ cannot carry.
-
-        It is kept unless it carries properties, because those belong to one message.
-        """
-        descriptor = self._descriptors[flags > 1]
-        header = self._commands.write_publish(topic, retain=bool(flags & 1), properties=carried.pairs)
-        context = self._commands.context(Publish.verb, topic, self._stream, descriptor, header.data, carried.left_out)
-        translation = PublishTranslation(descriptor, header, context)
-        if len(header.data) <= _LONGEST_KEPT_HEADER and not carried.pairs:
-            self._translations.put((flags, topic), translation)
-        return translation
 
     def _delete_retained(
         self,
@@ -431,6 +402,7 @@ class ToMq:
         flags: int,
         exchange: int,
         origin: bytes,
+        carried: CarriedPairs,
         error: MappingError | QueueManagerError,
         now_us: int,
     ) -> None:
@@ -438,16 +410,15 @@ class ToMq:
 
         Two kinds of will stay packets: MQ cannot express the will, or it needs two commands to delete a retained one.
         """
-        carried = self._carried(will.properties)
         if isinstance(error, MappingError) or (will.retain and not will.payload):
             message = packet_message(whole_will(will, session.level), session.level, origin)
         elif (route := self._routes.of(will.topic)).target is not None:
             made = self._to_target.publication(
-                session, route, topic=will.topic, flags=flags, exchange=exchange, properties=carried.pairs
+                session, route, topic=will.topic, flags=flags, exchange=exchange, carried=carried
             )
             message = Message(made.descriptor, made.header + will.payload, origin)
         else:
-            translation = self._translate(will.topic, flags, carried)
+            translation = self._translations.of(will.topic, flags, carried)
             message = translation.message(will.payload, origin)
         self._refuse(unit, session, will.topic, exchange, message, error, now_us)
 
@@ -474,10 +445,6 @@ class ToMq:
             reason_code=error.reason_code,
             queue_manager_name=there,
         )
-
-
-def _kept_bytes(_key: tuple[int, str], translation: PublishTranslation) -> int:
-    return _TRANSLATION_BYTES + _BYTES_OF_HEADER_BYTE * len(translation.header.data)
 
 
 def _properties_of(held: HeldPublish) -> PublishProperties | None:

@@ -8,15 +8,15 @@ Source: IBM MQ, "The MQRFH2 header and JMS"; folder mqps: IBM MQ, "Publish/subsc
 
 from typing import Final
 
+from mappings.conversion.jms_folders import FORMAT_STRING, is_utf_8, jms_folders
 from mappings.errors import MappingError
 from mappings.headers.charset import ENCODING_REVERSED
-from mappings.headers.mqrfh2 import Mqrfh2, flat_folder, read_mqrfh2, write_mqrfh2
+from mappings.headers.mqrfh2 import Mqrfh2, read_mqrfh2, write_mqrfh2
 from mq_adapters.embedded.mqi.properties import copy_of
 from mq_adapters.message import UTF_8, Message
 from mq_adapters.subscription_mark import is_marked_copy
 
 _FORMAT_MQRFH2: Final = b"MQHRF2  "
-_FORMAT_STRING: Final = b"MQSTR   "
 _US_OF_A_MS: Final = 1_000
 #: The property of folder usr that says that a payload is UTF-8 (MQTT 5 section 3.3.2.3.2).
 _SAYS_TEXT: Final = ("rfhbPayloadFormat", "1")
@@ -50,11 +50,18 @@ def _without_psc(message: Message, header: Mqrfh2, topic: str, user_data: str) -
     folders = tuple(folder for folder in header.folders if folder.name not in ("psc", "mqps"))
     is_of_jms = any(folder.name in ("mcd", "jms") for folder in folders)
     is_text = not is_of_jms and _is_text(header, data)
-    properties = (("Top", topic), *((("Sud", user_data),) if user_data else ()))
-    mqps = flat_folder("mqps", properties).encode()
+    made_of_jms = jms_folders(
+        topic,
+        is_text=is_text,
+        time_ms=message.put_us // _US_OF_A_MS,
+        priority=message.descriptor.priority,
+        is_persistent=message.is_persistent,
+        user_data=user_data,
+    )
+    *own, mqps = [folder.encode() for folder in made_of_jms.folders]
     made = write_mqrfh2(
-        (*folders, mqps) if is_of_jms else (*_folders(message, topic, is_text=is_text), mqps, *folders),
-        format=_FORMAT_STRING if is_text else header.format,
+        (*folders, mqps) if is_of_jms else (*own, mqps, *folders),
+        format=FORMAT_STRING if is_text else header.format,
         next_coded_char_set_id=header.coded_char_set_id,
         next_encoding=header.encoding,
         coded_char_set_id=UTF_8,
@@ -66,28 +73,8 @@ def _without_psc(message: Message, header: Mqrfh2, topic: str, user_data: str) -
 
 def _is_text(header: Mqrfh2, data: bytes) -> bool:
     """Whether the publisher says that its data are text: by their format, or by MQTT's payload format indicator."""
-    if header.format == _FORMAT_STRING:
+    if header.format == FORMAT_STRING:
         return True
     usr = header.folder("usr")
     is_said = usr is not None and any((each.name, each.text) == _SAYS_TEXT for each in usr.elements)
-    return is_said and header.coded_char_set_id == UTF_8 and _is_utf_8(data)
-
-
-def _is_utf_8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _folders(message: Message, topic: str, *, is_text: bool) -> tuple[bytes, ...]:
-    """Folders mcd and jms."""
-    jms = (
-        ("Dst", f"topic://{topic}"),
-        ("Tms", str(message.put_us // _US_OF_A_MS)),
-        ("Pri", str(message.descriptor.priority)),
-        ("Dlv", "2" if message.is_persistent else "1"),
-    )
-    mcd = flat_folder("mcd", (("Msd", "jms_text" if is_text else "jms_bytes"),))
-    return mcd.encode(), flat_folder("jms", jms).encode()
+    return is_said and header.coded_char_set_id == UTF_8 and is_utf_8(data)

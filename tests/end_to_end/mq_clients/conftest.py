@@ -25,8 +25,8 @@ from tests.end_to_end.mq_clients.house import (
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """A gateway with the channel APP.SVRCONN and the queues ORDERS and OTHERS."""
+def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A gateway with the channel APP.SVRCONN and the queues ORDERS and OTHERS; a module may have `MORE` settings."""
     folder = tmp_path_factory.mktemp("mq")
     (folder / "tokens").write_text(f"billing:{TokenHash.of(TOKEN).text}\n")
     (folder / "users").write_text(f"anna:{PasswordHash.of(PASSWORD.encode()).text}\n")
@@ -40,7 +40,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     certificates = make_certificates(folder)
     settings = {"certificate": certificates.certificate, "key": certificates.key, "authority": certificates.authority}
     files = {"tokens": folder / "tokens", "users": folder / "users"}
-    configuration.write_text(CONFIGURATION.format(port=port, **files, **settings))
+    text = CONFIGURATION.format(port=port, **files, **settings)
+    configuration.write_text(text + getattr(request.module, "MORE", ""))
     gateway = Gateway(folder / "data", "--config", str(configuration)).start()
     opened = {each["name"]: str(each["port"]) for each in gateway.logged("listener opened")}
     house = House(gateway, port, opened["secure"], opened["guarded"], certificates)

@@ -168,6 +168,7 @@ class World:
         routes: tuple[RouteSettings, ...] = (),
         limits: MqttLimits = LIMITS,
         user_properties: UserPropertyStyle = "one_json",
+        jms_folders: bool = False,
         sys_topics_interval_s: int = 0,
     ) -> None:
         self._data = data
@@ -242,6 +243,7 @@ class World:
             subscriptions_to=subscriptions_to,
             published=(DEFAULT_STREAM,),
             user_properties=user_properties,
+            jms_folders=jms_folders,
             commands_under_way=commands,
             sys_topics_interval_s=sys_topics_interval_s,
             call_soon=self._calls.append,

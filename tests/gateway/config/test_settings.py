@@ -426,6 +426,8 @@ def test_everything_goes_to_the_only_target_where_there_is_no_route(load):
         (TARGET + 'binding = "native"\nccdt_url = "file:///t"\n', "native cannot use one"),
         (TARGET + 'binding = "native"\nmode = "bindings"\n', 'with binding "native" it must be "client"'),
         (TARGET + 'binding = "native"\n', "state_queue: RFHBRIDGE.STATE may be the other gateway's own"),
+        (TARGET + 'jms_folders = true\nheader = "mqrfh"\n', "target#1: jms_folders: an MQRFH has no folders; write"),
+        ('header = "mqrfh"\n[publish]\njms_folders = true\n', "publish.jms_folders: an MQRFH has no folders; write"),
         (TARGET + "retry_s = []\n", "target#1.retry_s: must not be empty"),
         (TARGET + "retry_s = [0, 5, 0]\n", "target#1.retry_s: the last number is for all later attempts: at least 0.1"),
         (TARGET + "retry_s = [-1, 5]\n", "target#1.retry_s#1: must be greater than or equal to 0"),

@@ -38,7 +38,7 @@ def test_a_template_writes_what_write_command_writes(
             dialect,
             extra_folders=(folder,) if folder else (),
         )
-        assert ended(template.header, topic, folder=folder, data=tuple(pairs)) == expected
+        assert ended(template.header, topic, folders=(folder,) if folder else (), data=tuple(pairs)) == expected
 
 
 @pytest.mark.parametrize("dialect", list(Dialect))
@@ -65,7 +65,7 @@ def test_a_template_reads_what_it_has_put_together_and_nothing_else(
     other = PublicationTemplate(Publish(topics=("t",), sequence_number="7"), dialect)
     for topic in topics:
         try:
-            header = template.header(topic, folder=folder)
+            header = template.header(topic, folders=(folder,) if folder else ())
         except MappingError:
             continue
         found = template.read(header)
@@ -76,7 +76,7 @@ def test_a_template_reads_what_it_has_put_together_and_nothing_else(
         for place in range(len(header)):
             damaged = header[:place] + bytes((header[place] ^ 1,)) + header[place + 1 :]
             read = template.read(damaged)
-            assert read is None or template.header(read[0], folder=read[1]) == damaged
+            assert read is None or template.header(read[0], folders=(read[1],) if read[1] else ()) == damaged
             assert template.read(header[:place]) is None
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.bridge.messages import publications
 from gateway.bridge.messages.usr_folder import NOTHING_CARRIED
-from gateway.bridge.publish import publish_command
+from gateway.bridge.publish import translations
 from mq_adapters.message import Message, MessageDescriptor
 from tests.gateway.bridge.conftest import NewWorld, mqrfh2
 
@@ -35,11 +35,11 @@ def test_translations_of_many_topics_stay_within_their_memory(
     new_world: NewWorld, monkeypatch: pytest.MonkeyPatch, topic_bytes: int
 ) -> None:
     """A content filter reads the whole header, which then stays with it: that is the most that a translation holds."""
-    monkeypatch.setattr(publish_command, "KEPT_TRANSLATIONS_BYTES", KEPT_BYTES)
+    monkeypatch.setattr(translations, "KEPT_TRANSLATIONS_BYTES", KEPT_BYTES)
     to_mq = new_world().bridge._to_mq
 
     def publish(topic: str) -> None:
-        translation = to_mq._translate(topic, len(topic) % 8, NOTHING_CARRIED)
+        translation = to_mq._translations.of(topic, len(topic) % 8, NOTHING_CARRIED)
         assert translation.header.chain.body_offset == len(translation.header.data)
 
     assert KEPT_BYTES / 4 < _memory_of(publish, topic_bytes) < KEPT_BYTES * TOLERANCE
