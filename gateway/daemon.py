@@ -251,6 +251,7 @@ class Daemon:
             settings=self._settings,
             targets=self._channels.targets.values(),
             space=self._space,
+            conversion=self._conversion,
             socket_refusals=server.refusals,
         )
         http = HttpServer(

@@ -5,6 +5,8 @@ asked, on the event loop: some milliseconds with 10,000 sessions. No client iden
 there are as many lines as the configuration has listeners, limits, queues and channels.
 """
 
+import importlib.metadata
+import platform
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
@@ -20,12 +22,14 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
+from gateway import compiled
 from gateway.access.login import Login
 from gateway.access.refused_logins import LoginRefusal
 from gateway.audit_trail.exporter import TRAIL_FOLDER
 from gateway.bridge.bridge import Bridge
 from gateway.channels.target import Target
 from gateway.config import Settings
+from gateway.conversion.service import ConversionService
 from gateway.free_space import FreeSpace
 from gateway.limits.budgets import RATES, Amount
 from gateway.limits.refusals import REASONS
@@ -47,6 +51,14 @@ _SOCKET_REASONS: Final = (ReasonCode.MQRC_NOT_AUTHORIZED, ReasonCode.MQRC_MAX_CO
 _NOBODY: Final[Mapping[ReasonCode, int]] = {}
 _SECOND_US: Final = 1_000_000
 
+#: Counters of a channel, by the keyword with which DISPLAY CHSTATUS shows each.
+_OF_CHANNELS: Final = (
+    ("channel_messages", "MSGS", "Messages that a channel moved"),
+    ("channel_bytes", "BYTES", "Bytes of the messages that a channel moved"),
+    ("channel_dead_letters", "DEADMSGS", "Messages of a channel that were refused for good"),
+    ("channel_repeated", "DUPMSGS", "Messages that came to a channel again, and were dropped"),
+)
+
 _Rows = Iterable[tuple[tuple[str, ...], float]]
 
 
@@ -64,6 +76,7 @@ class GatewayCollector(Collector):
         settings: Settings,
         targets: Iterable[Target],
         space: FreeSpace | None = None,
+        conversion: ConversionService | None = None,
         socket_refusals: Mapping[ReasonCode, int] = _NOBODY,
     ) -> None:
         self._engine = engine
@@ -74,6 +87,7 @@ class GatewayCollector(Collector):
         self._subscriber_queue = engine.queue(settings.subscribe.queue)
         self._targets = tuple(targets)
         self._space = space
+        self._conversion = conversion
         self._socket_refusals = socket_refusals
         audit = settings.audit
         self._trail = settings.data / TRAIL_FOLDER
@@ -82,7 +96,9 @@ class GatewayCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Every metric, as it is now."""
+        yield _build()
         yield from self._connections()
+        yield self._certificates()
         yield from self._packets()
         yield from self._refused()
         yield from self._logins()
@@ -92,6 +108,7 @@ class GatewayCollector(Collector):
         yield from self._audit()
         yield from self._clock()
         yield from self._channels()
+        yield self._conversions()
         yield self._commits()
         yield from self._store()
 
@@ -120,6 +137,11 @@ class GatewayCollector(Collector):
         yield _counters("sent_bytes", "Bytes of MQTT sent, with frames of WebSockets", ("listener",), sent)
         yield _gauge("unsent_bytes", "Bytes that wait for clients to take them", unsent)
         yield _gauge("unfinished_bytes", "Bytes of incomplete packets and of waiting requests", unfinished)
+
+    def _certificates(self) -> Metric:
+        ends = [((name, str(pair.certificate)), pair.expires.timestamp()) for name, pair in self._listeners.pairs()]
+        meaning = "When a certificate of a listener expires, in seconds since 1970, UTC"
+        return _gauges("certificate_expires_timestamp_seconds", meaning, ("listener", "certificate"), ends)
 
     def _packets(self) -> Iterator[Metric]:
         traffic = self._bridge.traffic
@@ -205,6 +227,8 @@ class GatewayCollector(Collector):
         yield _gauges("queue_depth", "Messages on a queue of the embedded queue manager", ("queue",), depths)
         sizes = (((queue.name,), queue.waiting_bytes) for queue in queues)
         yield _gauges("queue_bytes", "Bytes of the messages on a queue", ("queue",), sizes)
+        ages = [((queue.name,), self._oldest_s(queue)) for queue in queues]
+        yield _gauges("queue_oldest_seconds", "Age of the oldest message on a queue; 0: it is empty", ("queue",), ages)
         closed = (((name,), 1) for name in sorted(self._bridge.pauses.queues))
         yield _gauges("queue_paused", "1 while a queue of the gateway is closed by PUT(DISABLED)", ("queue",), closed)
         letters = self._engine.objects.dead_letter_queue.depth
@@ -244,7 +268,7 @@ class GatewayCollector(Collector):
         yield _gauge(
             "audit_lag_seconds",
             "Age of the oldest batch of audit notes that is not in the trail yet",
-            self._lag_s(queue),
+            self._oldest_s(queue),
         )
         ages = ages_s(self._trail, self._witnesses, self._engine.now_us()).items()
         meaning = "Age of the last digest that a witness of the trail has; +Inf: it has none"
@@ -253,8 +277,9 @@ class GatewayCollector(Collector):
         meaning = "Age of the last countersignature by a token or agent; +Inf: there is none; 0: the key is in a file"
         yield _gauge("audit_countersignature_age_seconds", meaning, age_s)
 
-    def _lag_s(self, queue: Queue) -> float:
-        oldest = next(iter(self._engine.browse(queue)), None)
+    def _oldest_s(self, queue: Queue) -> float:
+        lane = queue.oldest()
+        oldest = None if lane is None else next(iter(self._engine.browse(queue, lane)), None)
         return 0.0 if oldest is None else max(0, self._engine.now_us() - oldest.put_us) / _SECOND_US
 
     def _clock(self) -> Iterator[Metric]:
@@ -265,15 +290,30 @@ class GatewayCollector(Collector):
 
     def _channels(self) -> Iterator[Metric]:
         channels = self._engine.objects.channels
-        shown = {} if channels is None else {name: channels.shown(name)["STATUS"] for name in channels.names()}
-        states = [((name, status.strip("'").lower()), 1) for name, status in shown.items()]
+        shown = {} if channels is None else {name: channels.shown(name) for name in channels.names()}
+        states = [((name, status["STATUS"].strip("'").lower()), 1) for name, status in shown.items()]
         yield _gauges("channel_state", "1 for the state that a channel is in", ("channel", "state"), states)
+        for name, keyword, meaning in _OF_CHANNELS:
+            counts = [((channel,), int(status[keyword])) for channel, status in shown.items()]
+            yield _counters(name, f"{meaning}, since its process began", ("channel",), counts)
+        doubtful = [((channel,), status["INDOUBT"] == "YES") for channel, status in shown.items()]
+        yield _gauges("channel_in_doubt", "1 while a batch of a channel is in doubt", ("channel",), doubtful)
         connected = [((target.name,), target.is_connected) for target in self._targets]
         yield _gauges("target_connected", "1 while every channel of a target runs", ("target",), connected)
         behind = [((target.name,), target.is_store_behind) for target in self._targets]
         yield _gauges("store_behind", "1 while a target shows that the store went back", ("target",), behind)
         full = [((target.name,), target.is_full) for target in self._targets]
         yield _gauges("target_full", "1 while publishers to a target are paused", ("target",), full)
+
+    def _conversions(self) -> Metric:
+        counts = {} if self._conversion is None else self._conversion.counts()
+        rows = [
+            ((queue, header, outcome.value), number)
+            for (queue, header), outcomes in counts.items()
+            for outcome, number in outcomes.items()
+        ]
+        meaning = "Messages that the conversion service took off a queue, by what became of them"
+        return _counters("conversions", meaning, ("queue", "header", "outcome"), rows)
 
     def _commits(self) -> Metric:
         times = self._engine.commit_times
@@ -325,6 +365,12 @@ class MetricsPage:
         """The page and its media type, in the format that a header Accept asks for: Prometheus's or OpenMetrics."""
         encode, content_type = choose_encoder(accept)
         return encode(self._registry), content_type
+
+
+def _build() -> Metric:
+    said = importlib.metadata.version("rfhbridge"), platform.python_version(), str(compiled.is_used()).lower()
+    meaning = "1; its labels say which version runs, on which Python, and whether it is compiled"
+    return _gauges("build_info", meaning, ("version", "python", "compiled"), [(said, 1)])
 
 
 def _by_qos(counts: list[int]) -> _Rows:

@@ -30,6 +30,11 @@ class Converted:
     body_offset: int
     service: Service
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether the header is another one than before."""
+        return self.header != self.service.input_header or self.format != self.service.input_format
+
 
 class Converter:
     """Converts the headers of one queue. Messages with the same header, which are many, are converted once."""

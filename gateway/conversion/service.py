@@ -13,7 +13,9 @@ dead-letter queue and holds up nothing. While the target queue is full, messages
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
 from typing import Final
 
 from gateway.audit_trail.notes.notes import NoteKind
@@ -49,6 +51,14 @@ _PASSING: Final = frozenset(
 )
 
 
+class Outcome(StrEnum):
+    """What became of a message of a source queue."""
+
+    CONVERTED = "converted"
+    UNCHANGED = "unchanged"
+    REFUSED = "refused"
+
+
 class ConvertedQueue:
     """One source queue and its target. One batch at a time is on its way to the disk."""
 
@@ -61,6 +71,8 @@ class ConvertedQueue:
         self._converter = converter
         self._dead_letters = dead_letters
         self._aside: list[tuple[Queue, Message]] = []
+        #: Messages that were taken off the source since the start.
+        self.counts = Counter(dict.fromkeys(Outcome, 0))
         self._call_soon: CallSoon = lambda call: call()
         self._is_due = False
         self._is_committing = False
@@ -167,6 +179,7 @@ class ConvertedQueue:
                 self._give_up(unit, message, error.reason_code)
             return
         unit.remove(self._source, message, Departure.FORWARDED)
+        self.counts[Outcome.CONVERTED if converted.is_changed else Outcome.UNCHANGED] += 1
         body_bytes = len(message.body) - converted.body_offset
         digest = hashlib.sha256(memoryview(message.body)[converted.body_offset :]).digest()
         unit.notes.append(
@@ -206,6 +219,7 @@ class ConvertedQueue:
             return
         departure = self._dead_letters.put_or_discard(unit, kept, self._source.name, reason_code)
         unit.remove(self._source, message, departure)
+        self.counts[Outcome.REFUSED] += 1
         _log.warning(
             "message not converted from=%s to=%s msg_id=%s reason=%s",
             self._source.name,
@@ -234,18 +248,24 @@ class ConversionService:
     ) -> None:
         self._call_soon = call_soon
         dead_letters = BrokerDeadLetters(engine, listener)
-        self._queues = [_converted_queue(engine, conversion, dead_letters) for conversion in conversions]
+        self._queues = {
+            (each.source, each.header): _converted_queue(engine, each, dead_letters) for each in conversions
+        }
+
+    def counts(self) -> Mapping[tuple[str, str], Mapping[Outcome, int]]:
+        """By source queue and wanted format, what became of the messages since the start."""
+        return {queue: converted.counts for queue, converted in self._queues.items()}
 
     def start(self) -> None:
-        for queue in self._queues:
+        for queue in self._queues.values():
             queue.start(self._call_soon)
 
     def tick(self) -> None:
-        for queue in self._queues:
+        for queue in self._queues.values():
             queue.try_again()
 
     def stop(self) -> None:
-        for queue in self._queues:
+        for queue in self._queues.values():
             queue.stop()
 
 

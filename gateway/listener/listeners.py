@@ -18,6 +18,7 @@ from gateway.config.listeners import DEFAULT_LISTENER, ListenerSettings
 from gateway.config.settings import Settings
 from gateway.config.values import Address
 from gateway.limits.slow_clients import SlowReaders, SlowSenders
+from gateway.listener.certificate_files import Pair
 from gateway.listener.listener import Listener
 from gateway.listener.long_reads import LongReads
 from gateway.listener.rules import ListenerRules
@@ -108,6 +109,14 @@ class Listeners:
                 opened[-1].transport,
             )
         return (*opened, *(await self._mq.start() if self._mq is not None else ()))
+
+    def pairs(self) -> Iterator[tuple[str, Pair]]:
+        """Each certificate with its key that is in use, with the name of its listener."""
+        for listener in self._listeners:
+            if listener.certificates is not None:
+                yield from ((listener.rules.name, pair) for pair in listener.certificates.pairs)
+        if self._mq is not None:
+            yield from self._mq.pairs()
 
     def ask(self) -> None:
         """Reads the certificates again now, because the operator asks for it (SIGHUP)."""

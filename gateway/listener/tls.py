@@ -125,6 +125,11 @@ class Certificates:
         """The context of a handshake that begins now."""
         return self._loaded.context
 
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The listener's own certificates with their keys."""
+        return self._loaded.pairs
+
     def _read_again(self) -> Callable[[], None]:
         """Runs in a thread. An expired certificate does not replace a valid one."""
         loaded = load_tls(self._tls, self._alpn)

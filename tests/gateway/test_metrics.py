@@ -1,11 +1,15 @@
 """What the metrics read: channels, targets and the lag of the trail, of a gateway that is not a process."""
 
+import importlib.metadata
 import math
+import platform
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from cryptography import x509
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.access.login import Login
@@ -17,12 +21,15 @@ from gateway.channels.supervisor import TargetProcess
 from gateway.channels.target import Target
 from gateway.config import Settings, TargetSettings
 from gateway.config.limits import Limit
+from gateway.conversion.service import ConversionService, Outcome
 from gateway.listener.listeners import Listeners
 from gateway.metrics import GatewayCollector, MetricsPage
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.store.checkpoint import PAGE_BYTES
+from mq_adapters.message import Message, MessageDescriptor
 from spark_audit.trail.witness_note import SIGNING_TOKEN, WitnessNote, countersignature_note_path, note_path
+from tests.end_to_end.clients.certificates import make_certificates
 from tests.gateway.bridge.conftest import REPLY_QUEUE, SUBSCRIBER_QUEUE, World
 
 SECOND_US = 1_000_000
@@ -44,6 +51,7 @@ def _values(
     world: World,
     login: Login | None = None,
     settings: Settings = SETTINGS,
+    conversion: ConversionService | None = None,
 ) -> dict[str, float]:
     """What a scrape of a gateway without listeners says, by the line as it is written."""
     broker = Broker(world.engine, listener=BrokerNotes(lambda: world.now_us))
@@ -51,10 +59,11 @@ def _values(
         world.engine,
         world.bridge,
         broker,
-        cast(Listeners, ()),
+        Listeners(world.bridge, settings),
         login=login or Login(),
         settings=settings,
         targets=world.targets.values(),
+        conversion=conversion,
     )
     text = MetricsPage(collector).page("")[0].decode()
     return {
@@ -163,3 +172,49 @@ def test_refused_logins_are_counted_by_reason_and_stand_there_before_the_first(w
     }
     login.refused.totals[LoginRefusal.BUSY] += 3
     assert _values(world, login)["logins_refused_total busy"] == 3
+
+
+def test_the_oldest_message_of_a_queue_has_an_age(world: World) -> None:
+    queue = world.engine.ensure("ORDERS", "orders")
+    for _ in range(2):
+        unit = world.engine.begin()
+        world.engine.put(unit, queue, Message(MessageDescriptor(), b"x"))
+        world.engine.submit(unit)
+        world.commit()
+        world.now_us += 30 * SECOND_US
+    values = _values(world)
+    assert (values["queue_oldest_seconds ORDERS"], values[f"queue_oldest_seconds {SUBSCRIBER_QUEUE}"]) == (60, 0)
+
+
+def test_what_channels_moved_is_counted_and_a_batch_in_doubt_is_told(world: World, tmp_path: Path) -> None:
+    process = TargetProcess(world.targets["PLANT"], _no_settings, folder=tmp_path, command=())
+    queues = {"subscriber_queue": world.engine.queue(SUBSCRIBER_QUEUE), "reply_queue": world.engine.queue(REPLY_QUEUE)}
+    world.engine.objects.channels = ChannelCommands([process], **queues)
+    outbound, subscriber, _ = process.names
+    counts = {"messages": 12, "message_bytes": 3_400, "dead_letters": 2, "dropped": 1}
+    doubtful = {"batch": 7, "messages": [41, 42]}
+    process.statuses = {outbound: {"state": "in doubt", "in_doubt": doubtful, **counts}}
+    values = _values(world)
+    names = ("channel_messages_total", "channel_bytes_total", "channel_dead_letters_total", "channel_repeated_total")
+    assert [values[f"{name} {outbound}"] for name in names] == [12, 3_400, 2, 1]
+    assert [values[f"{name} {subscriber}"] for name in names] == [0] * 4
+    assert (values[f"channel_in_doubt {outbound}"], values[f"channel_in_doubt {subscriber}"]) == (1, 0)
+
+
+def test_certificates_tell_their_end(world: World, tmp_path: Path) -> None:
+    made = make_certificates(tmp_path)
+    tls = {"certificate": str(made.certificate), "key": str(made.key)}
+    settings = Settings.model_validate({"listener": [{"name": "secure", "listen": "127.0.0.1:0", "tls": tls}]})
+    (end,) = [value for name, value in _values(world, settings=settings).items() if name.startswith("certificate_")]
+    assert end == x509.load_pem_x509_certificate(made.certificate.read_bytes()).not_valid_after_utc.timestamp()
+    assert not any(name.startswith("certificate_") for name in _values(world))
+
+
+def test_the_conversion_service_tells_what_became_of_messages(world: World) -> None:
+    conversion = cast(ConversionService, SimpleNamespace(counts=lambda: {("IN", "mqrfh2"): {Outcome.REFUSED: 3}}))
+    assert _values(world, conversion=conversion)["conversions_total mqrfh2 refused IN"] == 3
+
+
+def test_the_build_is_told(world: World) -> None:
+    said = "false", platform.python_version(), importlib.metadata.version("rfhbridge")
+    assert _values(world)[" ".join(("build_info", *said))] == 1

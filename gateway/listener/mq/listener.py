@@ -13,6 +13,7 @@ from gateway.config.mq_listeners import MqListenerSettings
 from gateway.config.values import Address
 from gateway.limits.addresses import network_of
 from gateway.limits.connection_log import ConnectionLog
+from gateway.listener.certificate_files import Pair
 from gateway.listener.handshake import HandshakePort
 from gateway.listener.listeners import OpenListener, cannot_listen
 from gateway.listener.mq.doorkeeper import Doorkeeper
@@ -141,6 +142,12 @@ class MqListeners:
         if self._listeners:
             house.engine.objects.server_connections = house.channels
             _make_model(house.engine)
+
+    def pairs(self) -> Iterator[tuple[str, Pair]]:
+        """Each certificate with its key that is in use, with the name of its listener."""
+        for each in self._listeners:
+            if each.certificates is not None:
+                yield from ((each.settings.name, pair) for pair in each.certificates.pairs)
 
     def __len__(self) -> int:
         """The number of connections."""

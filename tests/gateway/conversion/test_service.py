@@ -10,7 +10,7 @@ import pytest
 from gateway.audit_trail.notes.notes import BrokerNotes, NoteKind, pack_batch
 from gateway.config import Settings
 from gateway.conversion.converter import REMEMBERED_HEADERS, Converter
-from gateway.conversion.service import BATCH_MESSAGES, ConversionService
+from gateway.conversion.service import BATCH_MESSAGES, ConversionService, Outcome
 from mappings.conversion.convert import Mode
 from mappings.table import TABLE_VERSION, Dialect
 from mq_adapters.broker.broker import Broker
@@ -135,6 +135,19 @@ def test_descriptor_stays_but_for_the_format(service: Service) -> None:
     assert message.descriptor == taken.descriptor.replace(format=MQRFH2, msg_id=taken.msg_id)
     assert message.msg_id == taken.msg_id
     assert message.sequence != taken.sequence
+
+
+def test_what_became_of_messages_is_counted_by_queue(new_service: Callable[..., Service]) -> None:
+    service = new_service(("IN", "OUT", "mqrfh2"), ("OTHER", "OUT", "mqrfh"))
+    service.start()
+    service.put("IN", PUBLISH + BODY)
+    service.put("IN", PUBLISH + BODY)
+    service.put("IN", PUBLISH_2 + BODY, MQRFH2)
+    service.put("IN", b"no header", MQRFH)
+    assert service.service.counts() == {
+        ("IN", "mqrfh2"): {Outcome.CONVERTED: 2, Outcome.UNCHANGED: 1, Outcome.REFUSED: 1},
+        ("OTHER", "mqrfh"): {Outcome.CONVERTED: 0, Outcome.UNCHANGED: 0, Outcome.REFUSED: 0},
+    }
 
 
 @pytest.mark.parametrize("persistence", [MQPER_PERSISTENT, MQPER_NOT_PERSISTENT])
