@@ -180,7 +180,7 @@ def test_the_oldest_message_of_a_queue_has_an_age(world: World) -> None:
         unit = world.engine.begin()
         world.engine.put(unit, queue, Message(MessageDescriptor(), b"x"))
         world.engine.submit(unit)
-        world.commit()
+        world.run()
         world.now_us += 30 * SECOND_US
     values = _values(world)
     assert (values["queue_oldest_seconds ORDERS"], values[f"queue_oldest_seconds {SUBSCRIBER_QUEUE}"]) == (60, 0)
