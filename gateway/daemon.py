@@ -190,9 +190,8 @@ class Daemon:
             second=application_socket(settings),
             charge=bridge.charge_application,
         )
-        mq = mq_listeners(settings, bridge, server, self._access_files.login)
+        self._access_files.programs = mq = mq_listeners(settings, bridge, server, self._access_files.login)
         self._listeners = listeners = Listeners(bridge, settings, mq=mq)
-        self._access_files.programs = mq
         self._access_files.on_tokens_changed = server.token_changed
         files = DecidingFiles(settings, self._file, engine)
         self._access_files.reloading.on_read = listeners.reloading.on_read = files.read
@@ -253,6 +252,7 @@ class Daemon:
             space=self._space,
             conversion=self._conversion,
             socket_refusals=server.refusals,
+            mq=listeners.mq,
         )
         http = HttpServer(
             maximum_request_bytes=settings.maximum_request_bytes,

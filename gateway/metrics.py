@@ -10,7 +10,7 @@ import platform
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
@@ -25,6 +25,7 @@ from prometheus_client.registry import Collector
 from gateway import compiled
 from gateway.access.login import Login
 from gateway.access.refused_logins import LoginRefusal
+from gateway.access.refused_programs import ProgramRefusal
 from gateway.audit_trail.exporter import TRAIL_FOLDER
 from gateway.bridge.bridge import Bridge
 from gateway.channels.target import Target
@@ -44,12 +45,22 @@ from mq_adapters.reasons import ReasonCode
 from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE
 from spark_audit.trail.witness_note import ages_s, countersignature_age_s
 
+if TYPE_CHECKING:  # a gateway without MQ clients does not load it
+    from gateway.listener.mq.listener import MqListeners
+
 _PREFIX: Final = "rfhbridge_"
 _VERSIONS: Final = {0: "none"} | {number: level.version for number, level in LEVELS.items()}
 #: Why an application cannot connect.
 _SOCKET_REASONS: Final = (ReasonCode.MQRC_NOT_AUTHORIZED, ReasonCode.MQRC_MAX_CONNS_LIMIT_REACHED)
 _NOBODY: Final[Mapping[ReasonCode, int]] = {}
 _SECOND_US: Final = 1_000_000
+#: What the connections of MQ clients did: the attribute of their traffic, the metric, its meaning.
+_MQ_TRAFFIC: Final = (
+    ("connections", "mq_connections_made", "Connections of MQ clients that were made"),
+    ("calls", "mq_calls", "Calls of MQ clients that were taken"),
+    ("received_bytes", "mq_received_bytes", "Bytes received from MQ clients"),
+    ("sent_bytes", "mq_sent_bytes", "Bytes sent to MQ clients"),
+)
 
 #: Counters of a channel, by the keyword with which DISPLAY CHSTATUS shows each.
 _OF_CHANNELS: Final = (
@@ -78,6 +89,7 @@ class GatewayCollector(Collector):
         space: FreeSpace | None = None,
         conversion: ConversionService | None = None,
         socket_refusals: Mapping[ReasonCode, int] = _NOBODY,
+        mq: "MqListeners | None" = None,
     ) -> None:
         self._engine = engine
         self._bridge = bridge
@@ -89,6 +101,7 @@ class GatewayCollector(Collector):
         self._space = space
         self._conversion = conversion
         self._socket_refusals = socket_refusals
+        self._mq = mq
         audit = settings.audit
         self._trail = settings.data / TRAIL_FOLDER
         self._witnesses = tuple(witness.name for witness in audit.witness if audit.enabled)
@@ -102,6 +115,7 @@ class GatewayCollector(Collector):
         yield from self._packets()
         yield from self._refused()
         yield from self._logins()
+        yield from self._mq_clients()
         yield from self._sessions()
         yield from self._queues()
         yield from self._balance()
@@ -193,6 +207,27 @@ class GatewayCollector(Collector):
         )
         yield _gauge("logins_waiting", "Passwords that wait for their check", self._login.waiting)
         yield _gauge("recent_users", "Users who are known to have logged in lately", len(self._login.recent))
+
+    def _mq_clients(self) -> Iterator[Metric]:
+        """Nothing without an [[mq_listener]]."""
+        if self._mq is None:
+            return
+        listeners = [((each.settings.name,), each, each.traffic) for each in self._mq]
+        of_one = ("listener",)
+        now = ((name, len(each.links)) for name, each, _ in listeners)
+        yield _gauges("mq_connections", "Connections of MQ clients", of_one, now)
+        conversations = ((name, sum(link.conversations for link in each.links)) for name, each, _ in listeners)
+        yield _gauges(
+            "mq_conversations", "Conversations of MQ clients, of which each may be a program", of_one, conversations
+        )
+        programs = ((name, sum(len(link.programs()) for link in each.links)) for name, each, _ in listeners)
+        yield _gauges("mq_programs", "Programs of MQ clients that are connected", of_one, programs)
+        for attribute, name, meaning in _MQ_TRAFFIC:
+            counts = ((listener, getattr(traffic, attribute)) for listener, _, traffic in listeners)
+            yield _counters(name, meaning, of_one, counts)
+        refused = (((refusal.value,), self._mq.refused.totals[refusal]) for refusal in ProgramRefusal)
+        meaning = "Programs and connections of MQ clients that were refused, by the reason"
+        yield _counters("mq_programs_refused", meaning, ("reason",), refused)
 
     # -- sessions and queues -------------------------------------------------------------------------------------------
 

@@ -54,7 +54,8 @@ def _collected() -> list[tuple[Metric, tuple[str, ...]]]:
 async def _run(folder: Path) -> None:
     overrides = {"data": str(folder), "listen": "127.0.0.1:0", "audit.enabled": False}
     http = {"http.enabled": True, "http.listen": "127.0.0.1:0"}
-    daemon = Daemon(Settings.load(overrides=overrides | http))
+    mq = {"mq_listener": [{"listen": "127.0.0.1:0"}]}
+    daemon = Daemon(Settings.load(overrides=overrides | http | mq))
 
     def stop(_: Iterable[object]) -> None:
         daemon._stop.set()

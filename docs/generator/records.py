@@ -18,7 +18,8 @@ from spark_audit.record import FIELDS, KINDS, Field, Kind, RecordKind, batch_lin
 from spark_audit.record.columns import ADDED, PARTITION
 from spark_audit.record.fields import MOST_MESSAGE_IDS
 from spark_audit.record.header_contexts import HEADER_CONTEXTS
-from spark_audit.record.notes import NOTES, RECORD_FIELDS
+from spark_audit.record.notes import NOTES
+from spark_audit.record.record_fields import RECORD_FIELDS
 from spark_audit.trail import digest, segment_forms, signature
 
 INTRODUCTION: Final = """

@@ -20,6 +20,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 import ormsgpack
 
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Note, StateKind, UnitOfWork
 from mq_adapters.reasons import StoreError
 
@@ -159,3 +160,28 @@ class TallyWithFirsts(Tally[Key]):
             unit.notes[:0] = firsts
             unit.notes_are_due = True
         return has_written or bool(firsts)
+
+
+class Tallies:
+    """All tallies of the gateway, which are written together."""
+
+    def __init__(self, engine: Engine, *tallies: Tally[Any]) -> None:
+        self._engine = engine
+        self._tallies = list(tallies)
+
+    def add(self, tally: Tally[Any]) -> None:
+        """One more, after `load`."""
+        tally.load(self._engine.state(StateKind.GATEWAY, tally.row_key))
+        self._tallies.append(tally)
+
+    def load(self) -> None:
+        """Takes up what a run that was killed had counted."""
+        for tally in self._tallies:
+            tally.load(self._engine.state(StateKind.GATEWAY, tally.row_key))
+
+    def write(self, now_us: int, *, is_last: bool) -> None:
+        """Submits what the trail or the store should have by now; `is_last`: the gateway stops."""
+        unit = self._engine.begin()
+        written = [tally.write(unit, now_us, is_last=is_last) for tally in self._tallies]
+        if any(written):
+            self._engine.submit(unit)

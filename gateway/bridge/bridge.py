@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from gateway.access.login import Login
+from gateway.access.tally import Tallies
 from gateway.bridge.commands.registrations import Registrations
 from gateway.bridge.commands.replies import Replies
 from gateway.bridge.connect.connect import ConnectHandler
@@ -59,7 +60,7 @@ from gateway.mqtt.properties import ReasonProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.reason_strings import reason_string_of_codes
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import PublicationCounter, StateKind
+from mq_adapters.embedded.unit_of_work import PublicationCounter
 
 _PUBREL: Final = b"\x62\x02"
 #: Units of work of one link that may wait for their commit before its reading pauses.
@@ -153,7 +154,8 @@ class Bridge:
             goes_on=self._goes_on,
             opened=self._opened,
         )
-        self._tallies = (login.refused, sessions.refused_topics, self._connect_handler.refused)
+        #: Refusals that are counted for the trail.
+        self.tallies = Tallies(engine, login.refused, sessions.refused_topics, self._connect_handler.refused)
         self._confirmations = Confirmations()
         self._handlers: dict[type, Callable[[LinkWork, Event], None]] = {
             ReleaseReceived: self._intake.release,
@@ -177,8 +179,7 @@ class Bridge:
     def load(self) -> None:
         """Loads every session from the store. Connections that broke when the gateway stopped end now, with wills."""
         self._engine.dead_letters.load()
-        for tally in self._tallies:
-            tally.load(self._engine.state(StateKind.GATEWAY, tally.row_key))
+        self.tallies.load()
         self.sessions.load()
         self._groups.load()
         self._to_mq.load(self.sessions)
@@ -311,10 +312,7 @@ class Bridge:
                 with self._trail.of_client(session, unit):
                     unit.notes.append(note)
             self._engine.submit(unit)
-        unit = self._engine.begin()
-        written = [tally.write(unit, now_us, is_last=self.is_stopping) for tally in self._tallies]
-        if any(written):
-            self._engine.submit(unit)
+        self.tallies.write(now_us, is_last=self.is_stopping)
 
     @property
     def subscriptions(self) -> Iterator[tuple[str, str]]:

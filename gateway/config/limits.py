@@ -72,6 +72,14 @@ class Limit(Enum):
         " ones",
         "access.refused_connects",
     )
+    REFUSED_PROGRAMS = LimitRow(
+        "",
+        64,
+        "records",
+        "audit records of refused MQ programs in five minutes: so many tell a first refusal, and so many count further"
+        " ones",
+        "access.refused_programs",
+    )
     CONNECT_TIMEOUT = LimitRow(
         key="connect_timeout_s",
         default=10.0,

@@ -65,7 +65,8 @@ class Listeners:
 
     def __init__(self, bridge: Bridge, settings: Settings, *, mq: "MqListeners | None" = None) -> None:
         """`mq`: the listeners of MQ clients, which open, are checked and stop with these."""
-        self._mq = mq
+        #: Those of MQ clients, if there are any.
+        self.mq = mq
         self._slow_readers = SlowReaders(settings.mqtt, bridge.admission.refusals)
         self._unfinished = SlowSenders(settings.mqtt, bridge.admission.refusals)
         self._settings = settings.listeners
@@ -108,15 +109,15 @@ class Listeners:
                 port,
                 opened[-1].transport,
             )
-        return (*opened, *(await self._mq.start() if self._mq is not None else ()))
+        return (*opened, *(await self.mq.start() if self.mq is not None else ()))
 
     def pairs(self) -> Iterator[tuple[str, Pair]]:
         """Each certificate with its key that is in use, with the name of its listener."""
         for listener in self._listeners:
             if listener.certificates is not None:
                 yield from ((listener.rules.name, pair) for pair in listener.certificates.pairs)
-        if self._mq is not None:
-            yield from self._mq.pairs()
+        if self.mq is not None:
+            yield from self.mq.pairs()
 
     def ask(self) -> None:
         """Reads the certificates again now, because the operator asks for it (SIGHUP)."""
@@ -135,8 +136,8 @@ class Listeners:
         links, now_s = tuple(chain.from_iterable(self._listeners)), time.monotonic()
         ticks = (listener.tick() for listener in self._listeners)
         await _look(chain(*ticks, self._slow_readers.look(links, now_s), self._unfinished.look(links)))
-        if self._mq is not None:
-            self._mq.tick()
+        if self.mq is not None:
+            self.mq.tick()
 
     async def end_silence(self) -> None:
         """Some times a second: reads clients that are late, and closes them as soon as their silence is too long."""
@@ -161,8 +162,8 @@ class Listeners:
             await asyncio.sleep(_LOOK_S)
         for listener in self._listeners:
             await listener.abort_links()
-        if self._mq is not None:
-            await self._mq.stop()
+        if self.mq is not None:
+            await self.mq.stop()
 
 
 async def _look(steps: Iterable[bool]) -> None:
@@ -202,6 +203,7 @@ def mq_listeners(settings: Settings, bridge: Bridge, server: Server, login: Logi
     """
     if not settings.mq_listener:
         return None
+    from gateway.access.refused_programs import RefusedPrograms
     from gateway.listener.mq.identity import ProgramLogin
     from gateway.listener.mq.listener import MqHouse, MqListeners  # a gateway without MQ clients does not load it
     from gateway.listener.mq.server_connections import ServerConnections
@@ -216,8 +218,10 @@ def mq_listeners(settings: Settings, bridge: Bridge, server: Server, login: Logi
         charge=server.charge,
         turns=Turns(),
         refusals=server.refusals,
+        refused=RefusedPrograms(),
         stream=settings.publish.stream,
     )
     made = MqListeners(settings.mq_listener, house)
+    bridge.tallies.add(made.refused)
     server.on_token_changed = made.token_changed
     return made

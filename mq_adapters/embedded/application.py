@@ -42,14 +42,21 @@ class Application:
     """A connected application. Not thread-safe: it lives in the engine's thread."""
 
     def __init__(
-        self, engine: Engine, name: str = "", *, user: str = "", operator: str = "", rights: Rights = EVERYTHING
+        self,
+        engine: Engine,
+        name: str = "",
+        *,
+        user: str = "",
+        operator: str = "",
+        rights: Rights = EVERYTHING,
+        program: int = 0,
     ) -> None:
-        """`user` is the UserIdentifier of messages that have none; `operator` is the same user, in full."""
+        """`user` is the UserIdentifier of messages that have none, `operator` the same in full, `program` a number."""
         self.name = name.encode(errors="replace")[:_APPLICATION_NAME_BYTES].decode(errors="ignore")
         self.user = user
         self.operator = operator or user
         self.rights = rights
-        self._identity = ApplicationIdentity(self.name, self.operator, rights is EVERYTHING)
+        self._identity = ApplicationIdentity(self.name, self.operator, rights is EVERYTHING, program)
         self._engine = engine
         self._unit: UnitOfWork | None = None
         self._unit_bytes = 0

@@ -81,12 +81,13 @@ Note = tuple[object, ...]
 class ApplicationIdentity(NamedTuple):
     """An MQ application: the name that it gave itself, and its user as the socket server proved it.
 
-    `is_owner`: it has every right, as the gateway's own user.
+    `is_owner`: it has every right, as the gateway's own user. `program` is the number of an MQ client's connection.
     """
 
     name: str
     operator: str
     is_owner: bool = False
+    program: int = 0
 
 
 #: A message that leaves its queue, and why.

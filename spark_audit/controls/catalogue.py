@@ -62,6 +62,7 @@ CONTROLS: Final[tuple[Control, ...]] = (
     custody.INVENTORY,
     custody.CONFIRMATIONS,
     custody.CODES,
+    custody.PROGRAMS,
     passages.CONTROL,
     passages.ORDER,
     timeliness.CONTROL,

@@ -165,6 +165,12 @@ CONFIRMATIONS = _control(
     "MQTT 3.1.1 sections 4.3 and 4.6; spark_audit/record/kinds.py: confirmed",
     Tested(what="PUBLISHes of QoS 1 and 2 that were accepted", table="records", where="kind = 'accepted' AND qos > 0"),
 )
+PROGRAMS = _control(
+    Custody.PROGRAMS,
+    "Programs of MQ clients work within their sessions, and refusals have the answer and the rule of their reason",
+    "spark_audit/record/kinds.py: program, programs_refused; MQCONN, MQDISC (IBM MQ)",
+    Tested(what="sessions and refusals of programs", table="records", where="kind IN ('program', 'programs_refused')"),
+)
 CODES = _control(
     Custody.CODES,
     "Clients were told the codes that the rules give",

@@ -45,6 +45,7 @@ FIELDS_READ: Final = (
     *("correlation_id", "source_message_id", "persistent", "conversion", "destination", "is_retained", "event"),
     *("output_format", "reason_code", "completion", "messages", "queues", "subscribers", "channel"),
     *("dead_letter_id", "is_in_use", "codes", "requested_qos", "at_us", "default_persistent", "in_memory"),
+    *("program", "operator"),
 )
 #: The columns of `told_of`: the header of a command in base64, with its description; the entry of the SUBSCRIBE from
 #: which it comes; whether a publication or a command may expire; `listed` is JSON with the list of a record: the counts
@@ -65,6 +66,7 @@ _LISTED: Final = {
     Kind.TOPICS_REFUSED: ("rule", "since_us"),
     Kind.LOGINS_REFUSED: ("rule", "since_us"),
     Kind.CONNECTS_REFUSED: ("rule", "since_us"),
+    Kind.PROGRAMS_REFUSED: ("rule", "since_us"),
 }
 _LISTS: Final = {Kind.STOCK: "depths", Kind.CONFIRMED: "exchanges"}
 _LISTS_OF_INVENTORY: Final = {

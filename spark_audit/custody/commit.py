@@ -12,7 +12,9 @@ from spark_audit.reperform.mqtt import PUBLISH
 
 Record = Mapping[str, Any]
 _REFUSED, _SESSION, _STOCK = map(str, (Kind.REFUSED, Kind.SESSION, Kind.STOCK))
-_NEEDED: Final = {row.kind.value: tuple(name for name in row.required if name in FIELDS_READ) for row in KINDS}
+#: An order counts whoever gave it.
+_READ: Final = frozenset(FIELDS_READ) - {"operator"}
+_NEEDED: Final = {row.kind.value: tuple(name for name in row.required if name in _READ) for row in KINDS}
 #: Records of acts, and the control that is told of one that is there twice. Others are compared by sums.
 _TOLD_ONCE: Final = {
     Kind.STARTED.value: Custody.SESSIONS,

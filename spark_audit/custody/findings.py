@@ -19,6 +19,7 @@ class Custody(StrEnum):
     INVENTORY = "custody.inventory"
     CONFIRMATIONS = "custody.confirmations"
     CODES = "custody.codes"
+    PROGRAMS = "custody.programs"
 
 
 class Finding(NamedTuple):

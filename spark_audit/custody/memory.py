@@ -31,6 +31,7 @@ from spark_audit.custody.expectations import Share
 from spark_audit.custody.findings import Custody, Finding
 from spark_audit.custody.lanes import Owner, Waiting
 from spark_audit.custody.places import Place, Rules
+from spark_audit.custody.programs import Program
 from spark_audit.custody.queues import Contents
 from spark_audit.custody.refusals import Refused
 from spark_audit.custody.registry import Interest, Subscription
@@ -41,7 +42,7 @@ from spark_audit.custody.sessions import Session
 from spark_audit.custody.topic_match import Scheme
 
 #: Changes with the parts below, and with what their values mean.
-MEMORY_VERSION: Final = 10
+MEMORY_VERSION: Final = 11
 
 #: What each part of a replay remembers; "" is the replay itself, and a part of a part stands behind a full stop.
 PARTS: Final[dict[str, tuple[str, ...]]] = {
@@ -60,6 +61,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "_stock": ("_sequence", "_number", "_queues", "_depths", "_total", "_wrong", "_is_cut"),
     "_queues": ("_queues", "_of_message", "_doubtful"),
     "_inventory": ("_is_begun", "_listed", "_sessions_before", "_registered_before", "_retained_before"),
+    "_programs": ("_of", "_is_whole"),
     "_passages": ("_waiting", "_last", "_targets"),
     "_refusals": ("_told", "_waiting", "_counted", "_others_us", "_firsts", "_commit", "_now_us", "_is_whole"),
     "_answers": (
@@ -84,7 +86,7 @@ _CLASSES: Final = {
     each.__name__: each
     for each in (
         *(Commit, Connection, Contents, Distribution, Due, Interest),
-        *(Kept, Owner, Promise, Rules, Session, Subscribed, Subscription, Waiting),
+        *(Kept, Owner, Program, Promise, Rules, Session, Subscribed, Subscription, Waiting),
     )
 }
 _FIELDS: Final = {name: tuple(each.name for each in fields(made)) for name, made in _CLASSES.items()}

@@ -26,6 +26,7 @@ from spark_audit.custody.inventory import Inventory
 from spark_audit.custody.lanes import Lanes, Owner
 from spark_audit.custody.passages import Passages
 from spark_audit.custody.places import Rules
+from spark_audit.custody.programs import Programs
 from spark_audit.custody.queues import Queues
 from spark_audit.custody.refusals import Refusals
 from spark_audit.custody.registry import WITHOUT_RETAINED, Registry
@@ -85,13 +86,14 @@ class Replay:
             register=self._register,
             request=self._retained_copies.request,
         )
+        self._programs = Programs()
         self._passages = Passages()
         self._confirmations = Confirmations()
         self._refusals = Refusals()
         self._answers = Answers(self._sessions, self._refusals)
         self._others = (
             *(self._passages, self._queues, self._inventory, self._confirmations, self._refusals, self._answers),
-            self._retained_copies,
+            *(self._retained_copies, self._programs),
         )
         #: The queue of this run's publications.
         self._stream = ""
@@ -110,8 +112,10 @@ class Replay:
             Kind.TOPICS_REFUSED: self._answers.refuse,
             Kind.LOGINS_REFUSED: self._answers.refuse_login,
             Kind.CONNECTS_REFUSED: self._answers.refuse_connect,
+            Kind.PROGRAM: self._programs.change,
+            Kind.PROGRAMS_REFUSED: lambda record: self._programs.refuse(record, json.loads(record["listed"])[0]),
             Kind.CLOCK_JUMPED: lambda _record: self._refusals.clear(),
-            Kind.COMMANDED: self._applications.command,
+            Kind.COMMANDED: self._commanded,
             Kind.DELIVERED: self._delivered,
             Kind.ACKNOWLEDGED: self._deliveries.acknowledge,
             Kind.DROPPED: self._dropped,
@@ -426,11 +430,17 @@ class Replay:
             self._copies.letter(record["message_id"], record["queue"])
         return has_waited
 
-    def _put_by_application(self, record: Record) -> None:
+    def _commanded(self, record: Record) -> Iterator[Finding]:
+        yield from self._programs.work(record, may_be_late=True)
+        yield from self._applications.command(record)
+
+    def _put_by_application(self, record: Record) -> Iterator[Finding]:
         self._queues.put(record["message_id"], record["queue"], is_persistent=record["persistent"])
+        return self._programs.work(record)
 
     def _got(self, record: Record) -> Iterator[Finding]:
         """An application got a message."""
+        yield from self._programs.work(record)
         if self._lanes.end(record["message_id"]) is None and record["queue"] not in self._lanes.queues:
             yield from self._queues.get(record)
 
@@ -467,6 +477,7 @@ class Replay:
         self._copies.start()
         self._confirmations.clear()
         self._refusals.start()
+        self._programs.start()
         self._answers.start(record)
         self._stream = ""
 

@@ -31,10 +31,10 @@ FIELD_COLUMNS: Final = {
     **dict.fromkeys(("correlation_id", "source_message_id", "dead_letter_id", "target_message_id"), TEXT),
     **dict.fromkeys(("queue_manager", "destination", "conversion", "event", "hash", "channel"), TEXT),
     **dict.fromkeys(("gateway_name", "code_version", "table_version", "configuration_sha256"), TEXT),
-    **dict.fromkeys(("output_format", "completion", "codes", "requested_qos"), TEXT),
+    **dict.fromkeys(("output_format", "completion", "codes", "requested_qos", "operator"), TEXT),
     **dict.fromkeys(("sequence", "batch", "session_epoch", "exchange", "packet_type", "qos"), NUMBER),
     **dict.fromkeys(("payload_bytes", "messages", "jump_us", "packet_identifier", "published_qos"), NUMBER),
-    **dict.fromkeys(("granted_qos", "protocol_level", "reason_code", "queues", "subscribers"), NUMBER),
+    **dict.fromkeys(("granted_qos", "protocol_level", "reason_code", "queues", "subscribers", "program"), NUMBER),
     **dict.fromkeys(("retain", "is_retained", "persistent", "default_persistent", "in_memory", "is_in_use"), FLAG),
 }
 #: Numbers that are the same for the same: SHA-256 of a payload; that and its length; topic, RETAIN flag and payload;

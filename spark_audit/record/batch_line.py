@@ -27,9 +27,10 @@ import orjson
 import ormsgpack
 
 from spark_audit.record.expansion import LARGEST, Expander, MalformedBatch
+from spark_audit.record.fields import FIELD_PLACES
 from spark_audit.record.header_contexts import HEADER_CONTEXTS
 from spark_audit.record.line import HASH_SUFFIX_BYTES, parsed_record
-from spark_audit.record.notes import BATCH_VERSION, FIELD_PLACES, NOTES
+from spark_audit.record.notes import BATCH_VERSION, NOTES
 
 BATCH_LINE_VERSION: Final = 2
 BATCH_KIND: Final = "batch"

@@ -192,7 +192,7 @@ FIELDS: Final = (
     Field("dead_letter_id", Form.MESSAGE_ID, "MsgId of the message on the dead-letter queue", digits=48),
     Field("target_message_id", Form.HEX, "MQMD.MsgId of the message at the target", digits=48),
     Field("queue_manager", Form.TEXT, "identifier of the target's queue manager (MQCA_Q_MGR_IDENTIFIER)"),
-    Field("channel", Form.TEXT, "channel that carried the message"),
+    Field("channel", Form.TEXT, "channel that carried the message; of an MQ program its server-connection channel"),
     Field("channel_batch", Form.NUMBER, "number of the channel's batch, which is one unit of work"),
     Field("persistent", Form.FLAG, "whether the message survives a restart"),
     Field(
@@ -269,6 +269,12 @@ FIELDS: Final = (
         Form.NAME,
         "user of the operating system who acted; with the name of the application whose token was shown, if one was",
     ),
+    Field(
+        "program",
+        Form.NUMBER,
+        "number of the connection of an MQ program; the numbers begin anew at each start of the gateway",
+        bounds=_NUMBERED,
+    ),
     Field("object", Form.NAME, "client, topic or channel on which the operator acted"),
     Field(
         "messages",
@@ -291,14 +297,14 @@ FIELDS: Final = (
     Field(
         "user_class",
         Form.TEXT,
-        "user of refused logins: 'none'; 'known' or 'unknown' to the password file; 'external', of a token or a"
-        " certificate",
+        "user of refused logins: 'none'; 'known' or 'unknown' to the password file, and of MQ programs also to the"
+        " applications; 'external', of a token or a certificate",
         values=("none", "known", "unknown", "external"),
     ),
     Field(
         "network",
         Form.NAME,
-        "network of refused logins or CONNECTs, /24 of IPv4 or /48 of IPv6; none: all other networks",
+        "network of refused logins, CONNECTs or MQ programs, /24 of IPv4 or /48 of IPv6; none: all other networks",
     ),
     Field("logins", Form.NUMBER, "number of refused logins", "logins", _NUMBERED),
     Field("connects", Form.NUMBER, "number of refused CONNECTs", "CONNECTs", _NUMBERED),
@@ -307,7 +313,7 @@ FIELDS: Final = (
         "rule",
         Form.TEXT,
         "reason of a refusal: 'line N' or 'rule#N' of the access list, 'no rule' of it, 'topic object', a key of the"
-        " configuration, a limit, or a reason of MQ",
+        " configuration, a limit, a reason of MQ, or an attribute or a status code of a server-connection channel",
     ),
     Field(
         "since_us",
@@ -391,3 +397,6 @@ FIELDS: Final = (
     Field("prev", Form.HEX, "hash of the record before", digits=64),
     Field("hash", Form.HEX, "hash of this record", digits=64),
 )
+
+#: Place of each field in a line.
+FIELD_PLACES: Final = {row.name: place for place, row in enumerate(FIELDS)}

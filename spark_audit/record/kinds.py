@@ -38,6 +38,8 @@ class Kind(StrEnum):
     INVENTORY = "inventory"
     ANSWERED = "answered"
     CONNECTS_REFUSED = "connects_refused"
+    PROGRAM = "program"
+    PROGRAMS_REFUSED = "programs_refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class RecordKind:
     """A kind of record.
 
     `events` are the values of its field `event`, each with its meaning. Without its `required` fields a record of the
-    kind says nothing; the audit reports it. What else it may have follows from the notes (notes.py: RECORD_FIELDS).
+    kind says nothing; the audit reports it. What else it may have follows from the notes (record_fields.py).
     """
 
     kind: Kind
@@ -254,6 +256,33 @@ KINDS: Final = (
             "identifier": "the client identifier is too long, or empty where it may not be",
             "unknown_method": "the gateway knows no authentication method of MQTT 5",
             "will": "the will cannot be put on a queue",
+        },
+    ),
+    RecordKind(
+        Kind.PROGRAM,
+        "A program of an MQ client connected, or is gone. It is the application `user_identifier`, because `proof`"
+        " proved that it is `user`. Its end has `reason` if the gateway ended it. A session without an end ended with"
+        " this run of the gateway.",
+        ("program", "event", "operator", "user_identifier", "proof", "listener", "channel"),
+        {
+            "connected": "the program said MQCONN and may work",
+            "disconnected": "the program said MQDISC, or ended its conversation or its connection in order",
+            "lost": "the connection ended without that",
+            "ended": "the gateway ended it",
+        },
+    ),
+    RecordKind(
+        Kind.PROGRAMS_REFUSED,
+        "MQ programs were refused. The first refusal of a network by a rule has the user, if it is known to the"
+        " gateway, and the complaint. Later records count further ones in at most five minutes; one without a network"
+        " counts those of all other networks. Without `reason_code` the connection was closed before MQCONN.",
+        ("event", "user_class", "listener", "logins", "since_us"),
+        {
+            "wrong_credentials": "the user, the password or the token was wrong",
+            "not_allowed": "`rule` lets in nobody from there, not this user, or nobody without a password",
+            "busy": "too many logins waited for their check",
+            "channel": "there is no such channel, or it does not run for this client; `rule` says why",
+            "limit": "a limit of connections is reached, which `rule` names",
         },
     ),
 )

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-from spark_audit.record.fields import FIELDS, Form
+from spark_audit.record.fields import Form
 from spark_audit.record.header_contexts import (
     ARRIVAL,
     DELIVERY,
@@ -75,6 +75,8 @@ class NoteKind(IntEnum):
     INVENTORY = 30
     ANSWERED = 31
     CONNECTS_REFUSED = 32
+    PROGRAM = 33
+    PROGRAMS_REFUSED = 34
 
 
 _CLIENT: Final = ("client", "session_epoch")
@@ -128,13 +130,17 @@ class Note:
 
 
 _REFUSED_CONNECT: Final = ("client", "network", "protocol_level", "rule", "codes", "reason")
+_PROGRAM: Final = ("program", "event", "operator", "user_identifier")
+_PROGRAM_IF_ANY: Final = ("application", *_WHO, "channel", "reason")
+_REFUSED: Final = ("event", "user_class", "logins", "since_us")
+_REFUSED_PROGRAM: Final = ("user", "network", "listener", "channel", "rule", "reason_code", "reason")
 _MQI_ITEMS: Final = (
     *("application", "operator", "unit_of_work", "user_identifier", "queue"),
     *("message_id", "correl_id", "persistent", *_PAYLOAD_ITEMS),
 )
 _MQI: Final = (
     *(_MESSAGE, _if_any("correlation_id", "correl_id"), *_values("queue", "persistent"), _PAYLOAD),
-    *map(_if_any, (*_APPLICATION, "unit_of_work")),
+    *map(_if_any, (*_APPLICATION, "unit_of_work", "program")),
 )
 _LASTING: Final = ("sessions", "filters", "registrations", "retained_publications")
 _PUT_OF_PUBLISH: Final = RecordOf(
@@ -377,12 +383,12 @@ NOTES: Final = (
                 Kind.COMMANDED,
                 (
                     *(_MESSAGE, _if_any("correlation_id", "correl_id"), *_values("persistent", "completion")),
-                    *(*map(_if_any, (*_APPLICATION, "reason_code", "expires_us")), *_PAYLOAD_IF_HASHED),
+                    *(*map(_if_any, (*_APPLICATION, "reason_code", "expires_us", "program")), *_PAYLOAD_IF_HASHED),
                 ),
                 TAKEN_COMMAND,
             ),
         ),
-        ("expires_us",),
+        ("expires_us", "program"),
     ),
     Note(
         NoteKind.LOST,
@@ -435,12 +441,14 @@ NOTES: Final = (
         "An MQ application put a message on a queue.",
         _MQI_ITEMS,
         (RecordOf(Kind.MQPUT, _MQI),),
+        ("program",),
     ),
     Note(
         NoteKind.MQGET,
         "An MQ application got a message from a queue, and has removed it.",
         _MQI_ITEMS,
         (RecordOf(Kind.MQGET, _MQI),),
+        ("program",),
     ),
     Note(
         NoteKind.INVENTORY,
@@ -476,20 +484,16 @@ NOTES: Final = (
             ),
         ),
     ),
+    Note(
+        NoteKind.PROGRAM,
+        "A program of an MQ client connected, or is gone.",
+        (*_PROGRAM, *_PROGRAM_IF_ANY),
+        (RecordOf(Kind.PROGRAM, (*_values(*_PROGRAM), *map(_if_any, _PROGRAM_IF_ANY))),),
+    ),
+    Note(
+        NoteKind.PROGRAMS_REFUSED,
+        "MQ programs were refused.",
+        (*_REFUSED, *_REFUSED_PROGRAM),
+        (RecordOf(Kind.PROGRAMS_REFUSED, (*_values(*_REFUSED), *map(_if_any, _REFUSED_PROGRAM))),),
+    ),
 )
-
-#: Place of each field in a line.
-FIELD_PLACES: Final = {row.name: place for place, row in enumerate(FIELDS)}
-_FIRST_FIELDS: Final = ("version", "sequence", "batch", "gateway", "kind", "at_us")
-_LAST_FIELDS: Final = ("prev", "hash")
-
-
-def _fields_of(kind: Kind) -> tuple[str, ...]:
-    records = [record for note in NOTES for record in note.records if record.kind is kind]
-    parts = [part for record in records for part in (*record.parts, *(record.context.parts if record.context else ()))]
-    names = {name for part in parts for name in part.fields}
-    return (*_FIRST_FIELDS, *sorted(names, key=FIELD_PLACES.__getitem__), *_LAST_FIELDS)
-
-
-#: The fields that a record of each kind may have, in the order of a line.
-RECORD_FIELDS: Final = {kind: _fields_of(kind) for kind in Kind}

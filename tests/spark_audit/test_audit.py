@@ -159,7 +159,7 @@ def test_a_clean_trail_ends_with_0_and_leaves_result_and_report(data: Path, host
         *("qos.2", "qos.identifiers", "delivery.qos2", "operators.destroyed", "retained.deleted"),
         *("passages", "passages.order", "conversion.table"),
         *("custody.retained", "custody.commands", "custody.passages", "custody.stock", "custody.queues"),
-        *("custody.inventory", "custody.codes"),
+        *("custody.inventory", "custody.codes", "custody.programs"),
     }
     assert result["balances"]["exchanges"] == [{"group": "1", "what": "put", "count": 1}]
     assert result["command"] == ["rfhbridge", "audit", "run", "--data", str(data), "--out", str(out)]

@@ -31,6 +31,7 @@ from spark_audit.record.fields import MOST_MESSAGE_IDS
 _VERSIONS: Final = {FORMAT_MQRFH: 1, FORMAT_MQRFH2: 2}
 _NOBODY: Final = ApplicationIdentity("", "")
 _BY_ITSELF: Final = ("", "", 0)
+_Who = tuple[str, str, int]
 _ENDED: Final = "its temporary queue ended"
 #: Departures that are a get of an application. A dead letter that goes back has a record of its own.
 _GOT: Final = (Departure.TAKEN, Departure.FORWARDED, Departure.DEAD_LETTERED)
@@ -67,8 +68,9 @@ class ApplicationWork:
         gets, puts = list(self._gets(unit)), list(self._puts(unit))
         number = self._engine.number() if unit.is_explicit and (gets or puts) else 0
         who = (application.name, application.operator, number)
-        unit.notes += (self._note(NoteKind.MQGET, who, queue, message) for queue, message in gets)
-        unit.notes += (self._note(NoteKind.MQPUT, who, queue, message) for queue, message in puts)
+        program = (application.program,) if application.program else ()
+        unit.notes += ((*self._note(NoteKind.MQGET, who, *each), *program) for each in gets)
+        unit.notes += ((*self._note(NoteKind.MQPUT, who, *each), *program) for each in puts)
         unit.notes += self._redriven(unit)
 
     def note_own_put(self, unit: UnitOfWork, queue: Queue, message: Message) -> None:
@@ -94,7 +96,7 @@ class ApplicationWork:
             if queue.handler is None and message.sequence not in redriven:
                 yield queue, message
 
-    def _note(self, kind: NoteKind, who: tuple[str, str, int], queue: Queue, message: Message) -> Note:
+    def _note(self, kind: NoteKind, who: _Who, queue: Queue, message: Message) -> Note:
         descriptor, offset = message.descriptor, payload_offset(message)
         digest = hashlib.sha256(memoryview(message.body)[offset:]).digest()
         what = (message.sequence, descriptor.correl_id, message.is_persistent, len(message.body) - offset, digest)

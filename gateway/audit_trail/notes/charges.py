@@ -47,6 +47,7 @@ _FORWARDED_BYTES: Final = 550
 #: The record of acknowledgements, without its ranges of exchanges.
 _CONFIRMED_BYTES: Final = 350
 _SESSION_BYTES: Final = 370
+_PROGRAM_BYTES: Final = 520
 _SERVED_BYTES: Final = 770
 _HEADERS_OF_A_CONVERSION: Final = 3
 _COMMANDED_BYTES: Final = 800
@@ -122,6 +123,11 @@ def _of_session(note: tuple[Any, ...]) -> int:
     return _SESSION_BYTES + len(note[2]) + sum(len(each) for each in note[7:12] if each)
 
 
+def _of_program(note: tuple[Any, ...]) -> int:
+    """Operator, names and the reason stand in the record."""
+    return _PROGRAM_BYTES + sum(len(each) for each in note[4:] if isinstance(each, str))
+
+
 def _of_answer(note: tuple[Any, ...]) -> int:
     """Each topic filter stands in the record, with its QoS, its code, and the rule that refused it."""
     refused = sum(_REFUSED_FILTER_BYTES + len(rule) for _, rule in note[9])
@@ -173,6 +179,8 @@ CHARGES: Final[Mapping[NoteKind, Charge]] = {
     NoteKind.STOCK: _free(_ITS_OWN + "a few at a time, of bounded length"),
     NoteKind.TOPICS_REFUSED: _free("Limit.REFUSED_TOPICS bounds them for five minutes each"),
     NoteKind.CONNECTS_REFUSED: _free("Limit.REFUSED_CONNECTS bounds them for five minutes each"),
+    NoteKind.PROGRAM: _paid(_of_program),
+    NoteKind.PROGRAMS_REFUSED: _free("Limit.REFUSED_PROGRAMS bounds them for five minutes each"),
     NoteKind.FILE_READ: _free("an operator has changed a file"),
     NoteKind.MQPUT: _paid(_flat(750)),
     NoteKind.MQGET: _paid(_flat(750)),

@@ -180,28 +180,19 @@ class BrokerNotes:
     def commanded(
         self, unit: UnitOfWork, message: Message, taken: TakenCommand, completion: "Completion", reason_code: int
     ) -> None:
-        name, operator, _ = unit.application or _NO_APPLICATION
+        name, operator, _, program = unit.application or _NO_APPLICATION
         payload_bytes, digest = 0, b""
         if header_bytes := len(taken.header):
             payload_bytes = len(message.body) - header_bytes
             digest = message.payload_sha256 or hashlib.sha256(memoryview(message.body)[header_bytes:]).digest()
         described = message.descriptor
-        unit.notes.append(
-            (
-                NoteKind.COMMANDED,
-                self._now_us(),
-                *(name, operator, described.user_identifier, message.sequence, described.correl_id),
-                *(
-                    message.is_persistent,
-                    payload_bytes,
-                    digest,
-                    completion.word,
-                    reason_code,
-                    taken,
-                    message.expires_us,
-                ),
-            )
+        note: Note = (
+            NoteKind.COMMANDED,
+            self._now_us(),
+            *(name, operator, described.user_identifier, message.sequence, described.correl_id),
+            *(message.is_persistent, payload_bytes, digest, completion.word, reason_code, taken, message.expires_us),
         )
+        unit.notes.append((*note, program) if program else note)
 
     def refused(self, unit: UnitOfWork, command: Message, verb: str, reason_code: int) -> None:
         exchange = exchange_of(command.origin)

@@ -59,8 +59,8 @@ class Line(Protocol):
         """Calls `go_on` of the conversation when it is the turn of this connection."""
         ...
 
-    def connected(self) -> None:
-        """A program is connected: its answers may be long."""
+    def program_changed(self, conversation: "Conversation", event: str, reason: str = "") -> None:
+        """A program is connected, or is gone. From then on its answers may be long."""
         ...
 
     def identify(self, credentials: Credentials | None, is_wanted: Callable[[], bool], done: Done) -> None:
@@ -102,8 +102,8 @@ class Conversation:
         self._is_ended = False
         #: Calls after this are refused with that reason; MQRC_NONE: they are carried out.
         self._closing_reason = ReasonCode.MQRC_NONE
-        #: A number that no other program of this process has, for DISPLAY CONN.
-        self._program = 0
+        #: A number that no other program of this process has, for DISPLAY CONN and the trail.
+        self.program_number = 0
         self.application_name = ""
         #: Who the program is; None before MQCONN.
         self.who: Identified | None = None
@@ -112,7 +112,7 @@ class Conversation:
         """DISPLAY CONN of the program, but for its channel and its address. There must be one."""
         assert self._connection is not None, "a program is connected"
         return {
-            "CONN": f"{self._program:016X}",
+            "CONN": f"{self.program_number:016X}",
             "TYPE": "CONN",
             "APPLTAG": quoted(self.application_name),
             "USERID": quoted(self.user),
@@ -175,8 +175,8 @@ class Conversation:
         if self._connection is not None:
             self._connection.end_wait(reason_code)
 
-    def end(self) -> None:
-        """The conversation is over: backs out, and closes what it has open."""
+    def end(self, event: str = "disconnected", reason: str = "") -> None:
+        """The conversation is over: backs out, and closes what it has open. `event` is for the trail."""
         self._is_ended = True
         self._waiting.clear()
         self._begun.clear()
@@ -184,6 +184,7 @@ class Conversation:
         self._forget_connection()
         if connection is not None:
             connection.end()
+            self._line.program_changed(self, event, reason)
 
     def messages_asked(self, event: MessagesAsked) -> None:
         """A listener of the program has room for messages. There is no answer that could refuse it."""
@@ -235,8 +236,9 @@ class Conversation:
 
     def _answering(self, call: CallReceived) -> Callable[[Answer], None]:
         def answered(answer: Answer) -> None:
-            if call.verb == SegmentType.MQDISC:
+            if call.verb == SegmentType.MQDISC and self._connection is not None:
                 self._forget_connection()
+                self._line.program_changed(self, "disconnected")
             self._answer(call, answer)
 
         return answered
@@ -279,8 +281,14 @@ class Conversation:
     def _begin(self, who: Identified, asked: Mqconn) -> None:
         """The program is connected."""
         admitted, name = who.application, printable(asked.appl_name)
+        self.program_number = next(_PROGRAMS)
         application = Application(
-            self._engine, name, user=admitted.user, operator=admitted.operator, rights=admitted.rights
+            self._engine,
+            name,
+            user=admitted.user,
+            operator=admitted.operator,
+            rights=admitted.rights,
+            program=self.program_number,
         )
         application.on_submitted = lambda unit: self._line.charge(admitted.operator, unit)
         self._connection = Connection(
@@ -300,5 +308,5 @@ class Conversation:
             deliver=lambda request, message: self._line.deliver(self._number, request, message),
             failed=lambda error: self._line.fail(str(error)),
         )
-        self._line.connected()
-        self._program, self.application_name, self.who = next(_PROGRAMS), name, who
+        self.application_name, self.who = name, who
+        self._line.program_changed(self, "connected")

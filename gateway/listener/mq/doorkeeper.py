@@ -1,14 +1,18 @@
 """Who comes in at one listener: its channels' tables, logins of programs, and what is said of those it refuses."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from gateway.access.refused_programs import ProgramRefusal, ProgramRefused
+from gateway.audit_trail.notes.notes import NoteKind
 from gateway.config.mq_listeners import MqListenerSettings
 from gateway.listener.client_certificates import ShownCertificate
 from gateway.listener.mq.channel_rules import ChannelRules
 from gateway.listener.mq.identity import Credentials, Done, Door, Identified
-from gateway.listener.mq.server_connections import asks_for_certificate
+from gateway.listener.mq.server_connections import ChannelRefused, asks_for_certificate
 from mq_adapters.attributes import Definition
+from mq_adapters.client_channel.errors import StatusCode
+from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 if TYPE_CHECKING:
@@ -26,6 +30,17 @@ class Visitor(Protocol):
     def peer(self) -> str: ...
     @property
     def certificate(self) -> ShownCertificate | None: ...
+
+
+class Program(Protocol):
+    """A program that has connected, as the trail tells of it."""
+
+    @property
+    def who(self) -> Identified | None: ...
+    @property
+    def application_name(self) -> str: ...
+    @property
+    def program_number(self) -> int: ...
 
 
 class Doorkeeper:
@@ -52,8 +67,8 @@ class Doorkeeper:
         """Calls `done` once with who a program is, or with 2035, unless `is_wanted` is false by then."""
 
         def identified(result: Identified | QueueManagerError) -> None:
-            if isinstance(result, QueueManagerError):
-                self._refused(visitor, channel, result)
+            if isinstance(result, ProgramRefused):
+                self._refused(visitor, channel, shown, result)
             done(result)
 
         door = Door(
@@ -66,7 +81,56 @@ class Doorkeeper:
         )
         self._house.login.identify(shown, door, is_wanted, identified)
 
-    def _refused(self, visitor: Visitor, channel: Definition, error: QueueManagerError) -> None:
-        self._house.refusals[ReasonCode(error.reason_code)] += 1
-        told = self._settings.name, channel.name, visitor.peer, str(error)
+    def refuse_channel(self, visitor: Visitor, channel: str, refused: ChannelRefused) -> None:
+        """A channel has not admitted a connection."""
+        known = "" if refused.status_code is StatusCode.NO_CHANNEL else channel
+        self._count(
+            ProgramRefusal.CHANNEL,
+            visitor.address,
+            rule=refused.status_code.name.lower(),
+            channel=known,
+            reason=str(refused),
+        )
+
+    def refuse_connection(self, address: str) -> None:
+        """There are too many connections here, in all or of an address."""
+        self._house.refusals[ReasonCode.MQRC_MAX_CONNS_LIMIT_REACHED] += 1
+        self._count(ProgramRefusal.LIMIT, address, rule="mq_listener.maximum_connections")
+
+    def tell(self, visitor: Visitor, channel: str, program: Program, event: str, reason: str = "") -> UnitOfWork | None:
+        """Notes that a program has connected or is gone. None: the store has failed."""
+        engine, who = self._house.engine, program.who
+        if engine.failed is not None or who is None:
+            return None
+        certificate = visitor.certificate.subject if visitor.certificate is not None else ""
+        where = (visitor.address, self._settings.name, certificate, channel)
+        of_application = (program.application_name, who.user, str(who.proof))
+        admitted = who.application
+        named = (program.program_number, event, admitted.operator, admitted.user)
+        unit = engine.begin()
+        unit.notes.append((NoteKind.PROGRAM, engine.now_us(), *named, *of_application, *where, reason))
+        unit.notes_are_due = True
+        engine.submit(unit)
+        return unit
+
+    def _refused(
+        self, visitor: Visitor, channel: Definition, shown: Credentials | None, refused: ProgramRefused
+    ) -> None:
+        self._house.refusals[ReasonCode(refused.reason_code)] += 1
+        told = self._settings.name, channel.name, visitor.peer, str(refused)
         self._house.connection_log.refused(visitor.address, _REFUSED, *told)
+        user_class, user = self._house.login.class_of(shown)
+        self._count(
+            refused.refusal,
+            visitor.address,
+            rule=refused.rule,
+            channel=channel.name,
+            user_class=user_class,
+            user=user,
+            reason_code=refused.reason_code,
+            reason=refused.operation,
+        )
+
+    def _count(self, refusal: ProgramRefusal, address: str, *, rule: str, **told: Any) -> None:
+        now_us, listener = self._house.engine.now_us(), self._settings.name
+        self._house.refused.count(refusal, rule=rule, address=address, listener=listener, now_us=now_us, **told)

@@ -162,7 +162,7 @@ class MqLink(asyncio.Protocol):
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._transport = None
-        self._end_conversations()
+        self._end_conversations("lost")
         self._pace.end()
         if self._closed_s is None:
             self._closed_s = time.monotonic()
@@ -177,6 +177,7 @@ class MqLink(asyncio.Protocol):
                 self._house.channels.forget(self)  # it is refused at MQCONN, and takes no instance of the channel
             answer = initial_data.negotiate(event.offer, self._ours(channel))
         except ChannelRefused as error:
+            self._listener.doorkeeper.refuse_channel(self, event.offer.channel_name, error)
             self._refuse(error.status_code, str(error))
         except ChannelProtocolError as error:
             self._refuse(error.status_code, error.what)
@@ -286,10 +287,13 @@ class MqLink(asyncio.Protocol):
             self._ready.append(conversation)
             self._house.turns.join(self)
 
-    def connected(self) -> None:
+    def program_changed(self, conversation: Conversation, event: str, reason: str = "") -> None:
         """See Line."""
-        if self._transport is not None:
-            self._transport.set_write_buffer_limits(high=MAXIMUM_OUTPUT_BYTES)
+        if (transport := self._open_transport) is not None:
+            transport.set_write_buffer_limits(high=MAXIMUM_OUTPUT_BYTES)
+        unit = self._listener.doorkeeper.tell(self, self.channel_name, conversation, event, reason)
+        if unit is not None and conversation.who is not None:
+            self._pace.charge(conversation.who.application.operator, unit)
 
     def charge(self, operator: str, unit: UnitOfWork) -> None:
         """See Line."""
@@ -341,6 +345,11 @@ class MqLink(asyncio.Protocol):
             "MSGS": str(self.calls),
             "SSLPEER": self.certificate.subject if self.certificate is not None else " ",
         }
+
+    @property
+    def conversations(self) -> int:
+        """The number of its conversations."""
+        return len(self._conversations)
 
     def programs(self) -> list[Shown]:
         """See RunningConnection."""
@@ -431,7 +440,7 @@ class MqLink(asyncio.Protocol):
         if self._is_closed:
             return
         self._closed_s = time.monotonic()
-        self._end_conversations()
+        self._end_conversations("ended" if why else "disconnected", why)
         if why:
             event = "connection closed listener=%s channel=%s peer=%s reason=%s"
             listener = self._listener.settings.name
@@ -439,12 +448,12 @@ class MqLink(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    def _end_conversations(self) -> None:
+    def _end_conversations(self, event: str, reason: str = "") -> None:
         self._ready.clear()
         self._house.turns.leave(self)
         conversations, self._conversations = self._conversations, {}
         for each in conversations.values():
-            each.end()
+            each.end(event, reason)
         self._house.channels.forget(self)
         if self._heartbeat is not None:
             self._heartbeat.cancel()

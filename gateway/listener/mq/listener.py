@@ -5,9 +5,10 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from gateway.access.refused_programs import RefusedPrograms
 from gateway.config.limits import Limit
 from gateway.config.mq_listeners import MqListenerSettings
 from gateway.config.values import Address
@@ -50,10 +51,28 @@ class MqHouse:
     may_connect: Callable[[str], bool]
     charge: Charge
     turns: Turns
-    #: Programs that were refused, by the reason code.
+    #: Programs that were refused, by the reason code, together with those of the socket.
     refusals: Counter[ReasonCode]
+    refused: RefusedPrograms
     #: The queue on which publications are put.
     stream: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Traffic:
+    """What connections did since the gateway started."""
+
+    connections: int = 0
+    calls: int = 0
+    received_bytes: int = 0
+    sent_bytes: int = 0
+
+    def add(self, link: MqLink) -> None:
+        """Adds one connection."""
+        self.connections += 1
+        self.calls += link.calls
+        self.received_bytes += link.received_bytes
+        self.sent_bytes += link.sent_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +94,8 @@ class MqListener:
         self.settings = settings
         self.house = house
         self.links: dict[MqLink, None] = {}
+        #: Connections that are over, and what they did.
+        self.past = Traffic()
         self.doorkeeper = Doorkeeper(settings, house)
         self.certificates = Certificates(settings.name, settings.tls, "") if settings.is_secure else None
         self._port: HandshakePort | None = None
@@ -112,7 +133,17 @@ class MqListener:
         return True
 
     def forget(self, link: MqLink) -> None:
-        self.links.pop(link, None)
+        if link in self.links:
+            del self.links[link]
+            self.past.add(link)
+
+    @property
+    def traffic(self) -> "Traffic":
+        """What all connections did, those that are over too."""
+        traffic = replace(self.past)
+        for link in self.links:
+            traffic.add(link)
+        return traffic
 
     def _may_begin(self, address: str) -> bool:
         return self._has_room(address) and self.house.may_connect(address)
@@ -123,7 +154,7 @@ class MqListener:
         has_room = of_address < settings.maximum_connections_per_address
         if has_room and len(self.links) < settings.maximum_connections:
             return True
-        self.house.refusals[ReasonCode.MQRC_MAX_CONNS_LIMIT_REACHED] += 1
+        self.doorkeeper.refuse_connection(address)
         return False
 
     def close_port(self) -> None:
@@ -137,6 +168,7 @@ class MqListeners:
     def __init__(self, settings: Iterable[MqListenerSettings], house: MqHouse) -> None:
         """Raises ConfigurationError if a certificate or a key is wrong."""
         self._engine = house.engine
+        self.refused = house.refused
         self._listeners = tuple(MqListener(each, house) for each in settings)
         self.watched_files = [each.certificates.watched for each in self._listeners if each.certificates is not None]
         if self._listeners:
@@ -152,6 +184,9 @@ class MqListeners:
     def __len__(self) -> int:
         """The number of connections."""
         return sum(len(each.links) for each in self._listeners)
+
+    def __iter__(self) -> Iterator[MqListener]:
+        return iter(self._listeners)
 
     async def start(self) -> tuple[OpenListener, ...]:
         """Releases what programs had deferred when the gateway ended, and opens the ports. ConfigurationError."""

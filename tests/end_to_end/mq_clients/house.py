@@ -15,6 +15,10 @@ PASSWORD: Final = "the-password-of-anna"
 #: What provider version 6 uses for queued publish/subscribe, behind SYSTEM.JMS.
 QUEUES_OF_JMS: Final = ("REPORT.QUEUE", "ND.SUBSCRIBER.QUEUE", "D.SUBSCRIBER.QUEUE")
 CONFIGURATION: Final = """
+[http]
+enabled = true
+listen = "127.0.0.1:0"
+
 [access]
 password_file = "{users}"
 anonymous = true

@@ -133,8 +133,12 @@ class RawClient:
                 code = StatusData.read(BodyReader(segment.body, segment.byte_order)).code
         return code
 
-    def negotiate(self, channel: str = "APP.SVRCONN", **changes: Any) -> InitialData:
+    def send_offer(self, channel: str, **changes: Any) -> None:
+        """Begins the set-up. Its answer must still be read."""
         self.send(write_segment(offer(channel, **changes)))
+
+    def negotiate(self, channel: str = "APP.SVRCONN", **changes: Any) -> InitialData:
+        self.send_offer(channel, **changes)
         answer = self.expect(SegmentType.INITIAL_DATA)
         return InitialData.read(BodyReader(answer.body, answer.byte_order))
 

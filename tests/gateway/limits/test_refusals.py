@@ -62,6 +62,7 @@ def test_a_limit_that_refuses_nothing_has_no_reason_code() -> None:
         Limit.REFUSED_LOGINS,
         Limit.REFUSED_TOPICS,
         Limit.REFUSED_CONNECTS,
+        Limit.REFUSED_PROGRAMS,
     }
 
 

@@ -42,6 +42,10 @@ class Scene:
             self._sequence += 1
             self.records.append(each | {"batch": self._batch, "sequence": self._sequence})
 
+    def skip(self, records: int) -> None:
+        """So many records are missing."""
+        self._sequence += records
+
     def number(self) -> str:
         """The MsgId of the next message."""
         self._number += 1

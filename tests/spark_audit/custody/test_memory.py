@@ -9,7 +9,7 @@ from spark_audit.custody.findings import Finding
 from spark_audit.custody.memory import MADE, PARTS, Memory, UnusableMemory, replayed_from
 from spark_audit.custody.replay import Record, Replay, replayed
 from tests.every_case import for_every
-from tests.spark_audit.custody import test_confirmations, test_queues, test_replay
+from tests.spark_audit.custody import test_confirmations, test_programs, test_queues, test_replay
 from tests.spark_audit.custody.scenes import Scene, connected, record
 
 SCENES: dict[str, Callable[[], Scene]] = {
@@ -18,6 +18,8 @@ SCENES: dict[str, Callable[[], Scene]] = {
     **test_confirmations.WRONG,
     **{name: made for name, (_control, made) in test_replay.WRONG.items()},
     **{name: lambda made=made: made().scene for name, made in (test_queues.TRUE | test_queues.WRONG).items()},
+    **{name: lambda made=made: made().scene for name, made in test_programs.TRUE.items()},
+    **{name: lambda made=made: made().scene for name, (made, _detail) in test_programs.WRONG.items()},
 }
 
 

@@ -18,7 +18,7 @@ from spark_audit.record import FIELDS, Kind
 from spark_audit.record.disclosure import Disclosure, InClear
 from spark_audit.record.expansion import Expander, MalformedBatch
 from spark_audit.record.header_contexts import TRANSLATION
-from spark_audit.record.notes import RECORD_FIELDS
+from spark_audit.record.record_fields import RECORD_FIELDS
 
 GATEWAY = "0102030405060708090a0b0c"
 AT = 1_795_158_000_000_000
@@ -314,6 +314,33 @@ def test_refused_connects_are_told_first_one_whole_then_in_numbers() -> None:
     assert not {"client", "network", "protocol_level", "codes", "reason"} & others.keys()
 
 
+def test_a_program_is_told_with_who_it_is_and_its_work_has_its_number() -> None:
+    begun, over, put, before = _expanded(
+        (NoteKind.PROGRAM, AT, 7, "connected", "b (h:5)", "b", "app", "anna", "password", "h", "mq", "CN=a", "APP", ""),
+        (NoteKind.PROGRAM, AT, 7, "ended", "b (h:5)", "b", "", "b", "channel", "h", "mq", "", "APP", "it is silent"),
+        (NoteKind.MQPUT, AT, "orders", "anna", 0, "ANNA", "Q", 309, CORREL_ID, True, 2, DIGEST, 7),
+        (NoteKind.MQPUT, AT, "orders", "anna", 0, "ANNA", "Q", 309, CORREL_ID, True, 2, DIGEST),
+    )
+    who = {"program": 7, "operator": "b (h:5)", "user_identifier": "b", "user": "anna", "proof": "password"}
+    where = {"address": "h", "listener": "mq", "channel": "APP", "certificate_subject": "CN=a", "application": "app"}
+    assert begun.items() >= (who | where | {"event": "connected"}).items()
+    assert (over["event"], over["reason"], over["proof"]) == ("ended", "it is silent", "channel")
+    assert not {"certificate_subject", "application"} & over.keys()
+    assert put["program"] == 7
+    assert "program" not in before, "an earlier version noted it"
+
+
+def test_refused_programs_are_told_first_one_whole_then_in_numbers() -> None:
+    first, others = _expanded(
+        (NoteKind.PROGRAMS_REFUSED, AT, "not_allowed", "known", 1, AT, "anna", "n", "mq", "APP", "rule", 2035, "why"),
+        (NoteKind.PROGRAMS_REFUSED, AT, "channel", "none", 9, AT - 9, "", "", "mq", "", "no_channel", 0, ""),
+    )
+    said = {"event": "not_allowed", "user_class": "known", "user": "anna", "network": "n", "listener": "mq"}
+    assert first.items() >= (said | {"channel": "APP", "rule": "rule", "reason_code": 2035, "reason": "why"}).items()
+    assert others.items() >= {"event": "channel", "logins": 9, "since_us": AT - 9, "rule": "no_channel"}.items()
+    assert not {"user", "network", "channel", "reason_code", "reason"} & others.keys()
+
+
 def test_a_message_of_no_client_has_no_exchange() -> None:
     (dead,) = _expanded((NoteKind.DEAD_LETTERED, AT, "", 0, 0, "BOILER.ALARMS", 303, 304, 2053))
     assert not {"direction", "client", "session_epoch", "exchange"} & dead.keys()
@@ -566,6 +593,39 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(
         (NoteKind.ANSWERED, AT, "boiler", 5, 9, 1, ("a/#", "b"), b"\x01\x00", b"\x01\x87", (("2", "line 7"),)),
         (NoteKind.ANSWERED, AT, "boiler", 5, 11, 1, ("a/#",), b"", b"\x11", ()),
         (NoteKind.CONNECTS_REFUSED, AT, "limit", "boiler", "192.0.2.0/24", 5, "sessions", 1, AT, b"\x97", "why"),
+        (
+            NoteKind.PROGRAM,
+            AT,
+            7,
+            "connected",
+            "b (h:5)",
+            "b",
+            "app",
+            "anna",
+            "password",
+            "h",
+            "mq",
+            "CN=a",
+            "APP",
+            "why",
+        ),
+        (
+            NoteKind.PROGRAMS_REFUSED,
+            AT,
+            "not_allowed",
+            "known",
+            1,
+            AT,
+            "anna",
+            "n/24",
+            "mq",
+            "APP",
+            "rule",
+            2035,
+            "why",
+        ),
+        (NoteKind.MQPUT, AT, "orders", "anna", 7, "ANNA", "Q", 309, CORREL_ID, True, 2, DIGEST, 7),
+        (NoteKind.COMMANDED, AT, "o", "anna", "A", 310, CORREL_ID, True, 2, DIGEST, "ok", 0, taken, AT, 7),
     )
     order = [field.name for field in FIELDS]
     for record in records:

@@ -3,7 +3,8 @@
 import pytest
 
 from spark_audit.record import EVENTS, FIELDS, KINDS, Field, Kind, RecordKind
-from spark_audit.record.notes import NOTES, RECORD_FIELDS, NoteKind
+from spark_audit.record.notes import NOTES, NoteKind
+from spark_audit.record.record_fields import RECORD_FIELDS
 
 
 def test_each_kind_of_record_and_of_note_has_one_row() -> None:

@@ -29,6 +29,7 @@ CLASSES: dict[str, Callable[..., object]] = {
 YOUNGER = {NoteKind.LOGINS_REFUSED, NoteKind.COMMANDED, NoteKind.LOST, NoteKind.STOCK}
 YOUNGER |= {NoteKind.TOPICS_REFUSED, NoteKind.FILE_READ, NoteKind.MQPUT, NoteKind.MQGET}
 YOUNGER |= {NoteKind.INVENTORY, NoteKind.ANSWERED, NoteKind.CONNECTS_REFUSED}
+YOUNGER |= {NoteKind.PROGRAM, NoteKind.PROGRAMS_REFUSED}
 #: Facts of header contexts that came after them, with the value that says nothing.
 YOUNGER_FACTS = {"delivery": {"default_persistence": 0}}
 

@@ -1,0 +1,92 @@
+"""Sessions of MQ programs: they begin and end once, and what a program puts and gets lies within.
+
+Each connection of a program has a number, which begins anew at each start of the gateway. Records of its work have that
+number, and the operator that its session names. What the broker takes of a program may be told after its end, because
+the gateway ends its subscriptions for it. Source: spark_audit/record/kinds.py.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from spark_audit.custody.findings import Custody, Finding
+
+Record = Mapping[str, Any]
+_CONNECTED: Final = "connected"
+#: MQRC_NOT_AUTHORIZED, the answer to every program that may not connect.
+_NOT_AUTHORIZED: Final = 2035
+#: Refusals that end a connection without an answer to MQCONN.
+_WITHOUT_ANSWER: Final = frozenset({"channel", "limit"})
+#: Refusals that a rule decides.
+_BY_RULE: Final = frozenset({"channel", "limit", "not_allowed"})
+
+
+@dataclass(slots=True)
+class Program:
+    """A program's session, and the operator that it names."""
+
+    operator: str | None
+    is_connected: bool = True
+
+
+class Programs:
+    """The sessions of this run of the gateway."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets everything, because records are missing."""
+        self._of: dict[int, Program] = {}
+        #: Whether this run's records are known from its start.
+        self._is_whole = False
+
+    def start(self) -> None:
+        """The gateway starts. Sessions do not outlast it."""
+        self._of, self._is_whole = {}, True
+
+    def change(self, record: Record) -> Iterator[Finding]:
+        """A session begins or ends."""
+        number, found = record["program"], self._of.get(record["program"])
+        if record["event"] == _CONNECTED:
+            if found is not None:
+                yield _found(record, "it connects, and it has connected before")
+            self._of[number] = Program(record["operator"])
+            return
+        if found is None:
+            if self._is_whole:
+                yield _found(record, "its session ends, and no record tells its beginning")
+            return
+        if not found.is_connected:
+            yield _found(record, "its session ends a second time")
+        if record["operator"] != found.operator:
+            yield _found(record, "at its end it is somebody else than at its beginning")
+        found.is_connected = False
+
+    def work(self, record: Record, *, may_be_late: bool = False) -> Iterator[Finding]:
+        """A program put or got a message, or the broker took a command of it."""
+        number = record["program"]
+        if number is None:
+            return
+        found = self._of.get(number)
+        if found is None:
+            if self._is_whole:
+                yield _found(record, "it acts, and no record tells that it connected")
+        elif record["operator"] != found.operator:
+            yield _found(record, f"it acts as {record['operator']}, and it connected as {found.operator}")
+        elif not found.is_connected and not may_be_late:
+            yield _found(record, "it acts after the end of its session")
+
+    def refuse(self, record: Record, rule: str | None) -> Iterator[Finding]:
+        """Programs were refused."""
+        event, code = record["event"], record["reason_code"]
+        if (code is None) is not (event in _WITHOUT_ANSWER) or code not in (None, _NOT_AUTHORIZED):
+            yield _found(record, f"refused as {event}, and MQCONN is answered with {code or 'nothing'}")
+        if bool(rule) is not (event in _BY_RULE):
+            yield _found(record, f"refused as {event}, and the rule is {rule or 'none'}")
+
+
+def _found(record: Record, detail: str) -> Finding:
+    number = record["program"]
+    subject = "programs" if number is None else f"program {number}"
+    return Finding(Custody.PROGRAMS, record["sequence"], subject, detail)
