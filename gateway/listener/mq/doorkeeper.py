@@ -67,7 +67,7 @@ class Doorkeeper:
         """Calls `done` once with who a program is, or with 2035, unless `is_wanted` is false by then."""
 
         def identified(result: Identified | QueueManagerError) -> None:
-            if isinstance(result, ProgramRefused):
+            if isinstance(result, ProgramRefused) and is_wanted():
                 self._refused(visitor, channel, shown, result)
             done(result)
 

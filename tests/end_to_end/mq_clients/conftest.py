@@ -22,6 +22,7 @@ from tests.end_to_end.mq_clients.house import (
     TOKEN,
     House,
 )
+from tests.gateway.access.jwt_vectors import ec_key, pem
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,8 @@ def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     port = str(reserved.getsockname()[1])
     certificates = make_certificates(folder)
     settings = {"certificate": certificates.certificate, "key": certificates.key, "authority": certificates.authority}
-    files = {"tokens": folder / "tokens", "users": folder / "users"}
+    (folder / "keys.pem").write_text(pem(ec_key()))
+    files = {"tokens": folder / "tokens", "users": folder / "users", "keys": folder / "keys.pem"}
     text = CONFIGURATION.format(port=port, **files, **settings)
     configuration.write_text(text + getattr(request.module, "MORE", ""))
     gateway = Gateway(folder / "data", "--config", str(configuration)).start()

@@ -23,6 +23,9 @@ listen = "127.0.0.1:0"
 password_file = "{users}"
 anonymous = true
 
+[access.token]
+key_files = ["{keys}"]
+
 [queue_manager]
 name = "RFHB"
 token_file = "{tokens}"

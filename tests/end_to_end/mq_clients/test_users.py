@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 
+import jwt
 import pytest
 
 from gateway.access.password_hash import PasswordHash
@@ -13,6 +14,7 @@ from mq_adapters.client_channel.verbs import Mqconn
 from mq_adapters.reasons import ReasonCode
 from tests.end_to_end.mq_clients.house import PASSWORD, PATIENCE_S, TOKEN, House
 from tests.end_to_end.mq_clients.raw_client import RawClient, call, of_conversation
+from tests.gateway.access.jwt_vectors import ec_key
 
 Java = Callable[..., list[str]]
 REFUSED = ReasonCode.MQRC_NOT_AUTHORIZED
@@ -81,10 +83,9 @@ def test_a_user_who_is_taken_out_of_the_password_file_is_disconnected(house: Hou
     path.write_text(f"bob:{PasswordHash.of(b'other').text}\n")
     try:
         anna.end()
-        (closed,) = [
-            line for line in house.gateway.logged("connection closed") if line["reason"].startswith("the password")
-        ]
-        assert closed["channel"] == APP
+        house.gateway.wait_for_log(
+            "connection closed", channel=APP, reason="the password of its user has changed or gone"
+        )
     finally:
         shutil.copy2(kept, path)
         path.touch()
@@ -107,3 +108,14 @@ def test_a_password_is_checked_while_others_are_served(house: House) -> None:
         waiting.send(call(SegmentType.MQCONN, Mqconn(appl_name="raw")))
         client.connect()
         assert waiting.answer(SegmentType.MQCONN)[0].reason_code == REFUSED
+
+
+@pytest.mark.parametrize(("user", "reason_code"), [("anna", 0), ("jwt", 0), ("eve", REFUSED)])
+def test_a_json_web_token_is_a_password_until_it_ends(house: House, user: str, reason_code: int) -> None:
+    token = jwt.encode({"sub": "anna", "exp": int(time.time()) + 3}, ec_key(), "ES256")
+    with RawClient(house.port) as client:
+        client.negotiate()
+        assert client.log_in(user, token) == reason_code
+        if reason_code == 0:
+            client.end()
+            house.gateway.wait_for_log("connection closed", reason="the token of its user has expired")

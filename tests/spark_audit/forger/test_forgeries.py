@@ -22,7 +22,7 @@ from spark_audit.result import ControlStatus
 from spark_audit.verify import Anchor, Verdict, verify
 from tests.ibm_mq_stand_in.process import why_unavailable
 from tests.spark_audit.conftest import SignedTrail, audited, policy_of
-from tests.spark_audit.forger import stream_trails, true_trails
+from tests.spark_audit.forger import program_trails, stream_trails, true_trails
 from tests.spark_audit.forger.forgery import Forgery, Record, forged, forgeries, sealed
 from tests.spark_audit.increments.conftest import in_parts, told_of_whole, write_segment
 from tests.spark_audit.streaming import told_by_stream
@@ -33,6 +33,7 @@ TRUE: dict[str, Callable[[Path], list[Record]]] = {
     "upgraded": true_trails.upgraded,
     "streams": stream_trails.streams,
     "prefixes": stream_trails.prefixes,
+    "programs": program_trails.programs,
 }
 #: Their applications publish. The record of such a publication stands behind its copies, in their commit: an audit that
 #: goes on from between the two reads the whole trail.

@@ -67,10 +67,10 @@ class Desk:
         self.refused.write(unit, AT)
         return [note[2:] for note in unit.notes]
 
-    def identify(self, visitor: Visitor, **said: Any) -> Identified | QueueManagerError:
+    def identify(self, visitor: Visitor, *, is_there: bool = True, **said: Any) -> Identified | QueueManagerError:
         results: list[Identified | QueueManagerError] = []
         channel = Definition(object_type=ObjectType.CHANNEL, name="APP", said=said)
-        self.doorkeeper.identify(visitor, channel, None, lambda: True, results.append)
+        self.doorkeeper.identify(visitor, channel, None, lambda: is_there, results.append)
         (result,) = results
         return result
 
@@ -97,6 +97,12 @@ def test_a_refused_program_is_counted_and_logged_once() -> None:
     assert (address, event) == ("192.0.2.7", "program refused listener=%s channel=%s peer=%s reason=%s")
     assert told[:3] == ["mq", "APP", "192.0.2.7:40000"]
     assert "without a password" in str(told[3])
+
+
+def test_a_program_that_has_gone_meanwhile_is_no_refusal() -> None:
+    desk = Desk()
+    assert isinstance(desk.identify(Visitor(), is_there=False), QueueManagerError)
+    assert (desk.refused.totals, desk.lines) == ({}, [])
 
 
 @pytest.mark.parametrize(
