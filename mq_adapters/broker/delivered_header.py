@@ -135,14 +135,21 @@ def _delivered(
 
 def _stays(published: WrittenCommand, wanted: WantedHeader) -> bool:
     """Whether a subscriber gets a header that this process wrote without a change, except IsRetainedPub."""
-    command = published.command
-    assert isinstance(command, Publish)
     return (
         published.dialect is wanted.dialect
         and not (wanted.point or wanted.user_data)
         and wanted.stream_name is None
         and wanted.return_address is None
-        and not int(command.publication_options) & _NOT_DELIVERED_NUMBER
+        and is_shown_whole(published)
+    )
+
+
+def is_shown_whole(published: WrittenCommand) -> bool:
+    """Whether a publication has nothing that a broker keeps from subscribers."""
+    command = published.command
+    assert isinstance(command, Publish)
+    return (
+        not int(command.publication_options) & _NOT_DELIVERED_NUMBER
         and not command.registration_options
         and command.queue_name is None
         and command.queue_manager_name is None

@@ -17,6 +17,7 @@ from mq_adapters.broker.distributor import Distributor, published_as, return_add
 from mq_adapters.broker.received import UnreadableCommand, received_command
 from mq_adapters.broker.responses import CommandRefusal, Responder, refusal_of, remaining_expiry
 from mq_adapters.broker.retained import RetainedPublication, RetainedPublications
+from mq_adapters.broker.similar_plan import Patterns
 from mq_adapters.broker.subscription import Identity, Subscription
 from mq_adapters.broker.subscriptions import Interested, SubscriptionRegistry
 from mq_adapters.broker.topic_permissions import TopicPermissions, publish_refusal
@@ -63,6 +64,7 @@ class InputQueue:
         self._objects = engine.objects
         self._permissions = TopicPermissions(engine.objects)
         self._plans = PlanCache()
+        self._patterns = Patterns()
 
     def receive(self, unit: UnitOfWork, queue: Queue, message: Message) -> None:
         """Takes a message off the queue; see mq_adapters.embedded.queue.ServedHandler."""
@@ -166,10 +168,24 @@ class InputQueue:
             routing_topics = tuple(topic for topic in routing_topics if topic not in closed)
         if not routing_topics:
             raise publish_refusal(refused)
+        candidates = self._candidates(published, routing_topics)
+        similar = None
+        if not refused:
+            similar = self._patterns.plan(
+                key,
+                published,
+                candidates,
+                routing_topics,
+                generation=self._index.generation,
+                object_changes=changes,
+            )
+        if similar is not None:
+            self._plans.put(key, similar)
+            return similar
         occasion = self._occasion(message, published, key)
         plan = self._distributor.maker.plan(
             published,
-            self._candidates(published, routing_topics),
+            candidates,
             occasion,
             routing_topics=routing_topics,
             refused_topics=refused,
@@ -179,6 +195,7 @@ class InputQueue:
         )
         if published.data == key[0] and not plan.failures and occasion.return_address is None:
             self._plans.put(key, plan)
+            self._patterns.keep(key, plan)
         return plan
 
     def _occasion(self, message: Message, published: CommandHeader, key: PlanKey) -> Occasion:

@@ -309,6 +309,8 @@ class Interested:
         if len(routing_topics) != 1 or not self._spaces.are_apart:
             return self._ordered(routing_topics, now_us)
         matching = self._index.match(routing_topics[0])
+        if not matching or (len(matching) == 1 and not matching[0].expires_us):
+            return matching
         if self._forgets != self._index.forgets or self._kept >= _KEPT:
             self._known.clear()
             self._forgets, self._kept = self._index.forgets, 0

@@ -423,6 +423,9 @@ class ToMqtt:
 
 def _wanted(session: ClientSession, message: Message, publication: Publication) -> list[tuple[int, int]]:
     """Index and granted QoS of each topic of a publication that the session's own filters match."""
+    if len(publication.topics) == 1 and not (session.options or publication.is_retained):
+        alone = session.granted_qos(publication.topics[0])
+        return [] if alone is None else [(0, alone)]
     granted_qos = _granted_of(session, message, publication) if session.options else session.granted_qos
     return [
         (index, granted)

@@ -66,12 +66,19 @@ def rows_of(puts: Iterable[tuple[int, Message]]) -> list[MessageRow]:
     rows: list[MessageRow] = []
     last: MessageDescriptor | None = None
     correl_id, msg_id, packed, priority, shared = MQCI_NONE, None, b"", 0, 0
+    #: By the id of a descriptor, which lives as long as its message.
+    known: dict[int, tuple[bytes, bytes | None, bytes, int, int]] = {}
     for queue, message in puts:
         descriptor = message.descriptor
-        if descriptor is not last:  # many messages share one
-            packed = descriptor.pack()
-            (correl_id, msg_id, priority), shared = _index_of(descriptor), descriptor_checksum(packed)
+        if descriptor is not last:  # many messages share one, and copies for several subscribers share several in turn
             last = descriptor
+            found = known.get(id(descriptor))
+            if found is None:
+                packed = descriptor.pack()
+                (correl_id, msg_id, priority), shared = _index_of(descriptor), descriptor_checksum(packed)
+                known[id(descriptor)] = correl_id, msg_id, packed, priority, shared
+            else:
+                correl_id, msg_id, packed, priority, shared = found
         sequence, put_us, expires_us = message.sequence, message.put_us, message.expires_us
         origin, body = message.origin, message.body
         checksum = message_checksum(shared, sequence ^ queue ^ put_us ^ expires_us, origin, body)
