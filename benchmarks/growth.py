@@ -18,6 +18,8 @@ _WINDOW: Final = 100
 _CONNECTIONS: Final = 20
 #: So long for each measurement of the cost, at most.
 _MOST_S: Final = 3.0
+#: A server that has not taken all topics in such a time has failed, seconds.
+_MOST_ADDING_S: Final = 3_600.0
 #: One publisher names all topics.
 CONFIGURATION: Final = "[mqtt]\nnew_topic_rate = 0\n"
 
@@ -34,11 +36,11 @@ def add_sessions(port: int, sessions: int) -> None:
 
 def add_topics(port: int, topics: int) -> None:
     """PUBLISHes to nobody."""
-    retain(Task(port=port, count=topics, window=_WINDOW, topic="seen", retained=False))
+    retain(Task(port=port, seconds=_MOST_ADDING_S, count=topics, window=_WINDOW, topic="seen", retained=False))
 
 
 def add_retained(port: int, topics: int) -> None:
-    retain(Task(port=port, count=topics, window=_WINDOW, topic="kept"))
+    retain(Task(port=port, seconds=_MOST_ADDING_S, count=topics, window=_WINDOW, topic="kept"))
 
 
 def run(seconds: float) -> Report:
