@@ -58,7 +58,8 @@ patterns are long. A long queue is looked through in shares of time, so that nob
 """.strip()
 #: What a program should know of a call; "" where there is nothing to say.
 _CALL_NOTES: Final = {
-    "MQCONN": "2035 for a wrong name or token, 2058 for another queue manager. A name that begins with `*` is any",
+    "MQCONN": "2035 for a wrong name, token or password, and where no table lets the program in; 2058 for"
+    " another queue manager. A name that begins with `*` is any",
     "MQDISC": "commits the open unit of work, as in IBM MQ. A program that dies is backed out",
     "MQOPEN": "queues, the queue manager, and topics to publish to; 2043 for every other type of object",
     "MQCLOSE": "a temporary queue goes with its last handle. MQCO_KEEP_SUB and MQCO_REMOVE_SUB as in IBM MQ",
