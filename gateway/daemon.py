@@ -3,8 +3,7 @@
 Order of start: signal handlers, store, what trail and targets say of it, broker, sessions, Unix socket; then the MQTT
 ports open, so that a client that gets in finds everything there, then the HTTP port; the exporter, the conversion
 service and the channels start. Order of stop: ports and connections, the channels, what waits for a commit, the
-exporter (which closes the trail's segment), the Unix socket, the store. A failed store stops the daemon, with exit code
-1.
+exporter (which closes the trail's segment), the Unix socket, the store. A failed store stops it, with exit code 1.
 """
 
 import asyncio
@@ -336,6 +335,7 @@ class Daemon:
             subscriptions_to=self._broker.audience(settings.publish.stream, dialect).of,
             user_properties=settings.mqtt.user_properties,
             jms_folders=settings.publish.jms_folders,
+            maps_as_json=settings.subscribe.jms_maps == "json",
             commands_under_way=broker,
             sys_topics_interval_s=settings.mqtt.sys_topics_interval_s,
             published=(DEFAULT_STREAM, *settings.broker.all_input_queues),

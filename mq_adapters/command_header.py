@@ -73,8 +73,12 @@ class CommandHeader(KnownHeader):
     @property
     def is_of_jms(self) -> bool:
         """Whether folders beside the command make a message of JMS of it."""
-        headers = [header for header in self.chain.headers if isinstance(header, Mqrfh2)]
-        return any(header.folder(name) is not None for header in headers for name in _FOLDERS_OF_JMS)
+        for header in self.chain.headers:
+            if isinstance(header, Mqrfh2):
+                for folder in header.folders:
+                    if folder.name in _FOLDERS_OF_JMS:
+                        return True
+        return False
 
     @property
     def body_coded_char_set_id(self) -> int:

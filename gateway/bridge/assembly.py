@@ -68,6 +68,7 @@ def build_bridge(
     subscriptions_to: SubscriptionsTo | None = None,
     user_properties: UserPropertyStyle = "one_json",
     jms_folders: bool = False,
+    maps_as_json: bool = False,
     commands_under_way: CommandsUnderWay | None = None,
     sys_topics_interval_s: int = 0,
     published: Collection[str] = (),
@@ -80,6 +81,7 @@ def build_bridge(
     `targets`: the targets of the routes.
     `shapes`: of the filters at the embedded broker; None: they are not limited.
     `jms_folders`: whether publications to the embedded broker have the folders of JMS.
+    `maps_as_json`: whether clients get MapMessages of JMS as JSON.
     `subscriptions_to`: the subscriptions to a topic at the embedded broker; None: they are not known.
     `commands_under_way`: those of that broker; None: there is no such broker.
     `sys_topics_interval_s`: seconds between two publications below $SYS; 0: never.
@@ -167,7 +169,9 @@ def build_bridge(
         targets=all_targets,
         published=published,
     )
-    publications = Publications(own_name=engine.name, queue_name=subscriber_queue.name, routes=routes)
+    publications = Publications(
+        own_name=engine.name, queue_name=subscriber_queue.name, routes=routes, maps_as_json=maps_as_json
+    )
     replies = Replies(engine, reply_queue, stream_name=stream, counts=counts, routes=routes, targets=all_targets)
     requests = Requests(engine, commands=commands, to_target=to_target)
     registrations = Registrations(

@@ -106,6 +106,11 @@ class SubscribeSettings(Table):
     reply_queue: MqName = Field(
         default=REPLY_QUEUE, description="queue on which the embedded broker answers the gateway"
     )
+    jms_maps: Literal["xml", "json"] = Field(
+        default="xml",
+        description='payload of a MapMessage of JMS: "xml", its body as JMS writes it; "json", a JSON object of its'
+        " entries",
+    )
     answer_timeout_s: Seconds = Field(
         default=10.0, description="seconds that a SUBACK waits for the broker's answer before it refuses"
     )

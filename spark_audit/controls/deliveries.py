@@ -157,7 +157,7 @@ PAYLOAD = Control(
     identifier="payload",
     title="The payload is the same when accepted, put and delivered",
     severity=Severity.ERROR,
-    source="architecture: the payload is never decoded or re-encoded",
+    source="architecture: payloads are never changed, except maps of JMS, whose deliveries tell both",
     tested=Tested(
         what="exchanges", table="exchanges", where="accepted_payload_low IS NOT NULL AND put_payload_low IS NOT NULL"
     ),

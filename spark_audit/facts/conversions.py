@@ -45,6 +45,7 @@ _NUMBERS: Final = (
     "granted_qos",
     "published_qos",
     "payload_bytes",
+    "sent_bytes",
     "input_ccsid",
     "input_encoding",
     "output_ccsid",

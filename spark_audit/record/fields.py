@@ -248,6 +248,14 @@ FIELDS: Final = (
         (0, _LARGEST_PAYLOAD_BYTES),
     ),
     Field("payload_sha256", Form.HEX, "SHA-256 of the payload", digits=64),
+    Field(
+        "sent_bytes",
+        Form.NUMBER,
+        "length of the JSON that the client got in the place of a MapMessage's payload; left out: it got the payload",
+        "bytes",
+        (1, _LARGEST_PAYLOAD_BYTES),
+    ),
+    Field("sent_sha256", Form.HEX, "SHA-256 of that JSON", digits=64),
     Field("requested_qos", Form.HEX, "QoS that the client asked for, one byte for each topic filter"),
     Field(
         "codes",

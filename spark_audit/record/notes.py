@@ -85,6 +85,7 @@ _APPLICATION: Final = ("operator", "application", "user_identifier")
 _EXCHANGE: Final = (*_CLIENT, "exchange")
 _OF_A_START: Final = ("gateway_name", "is_in_use", "stream_rules", "points")
 _PAYLOAD_ITEMS: Final = ("payload_bytes", "payload_sha256")
+_SENT_ITEMS: Final = ("sent_bytes", "sent_sha256")
 _LEVEL_5: Final = ("protocol_level", "aliased_topic")
 
 _INCOMING: Final = Part(Rule.INCOMING, ("direction", *_EXCHANGE), _EXCHANGE)
@@ -211,13 +212,13 @@ NOTES: Final = (
             RecordOf(
                 Kind.DELIVERED,
                 (
-                    *(_OUTGOING, _PUBLISH_OUT, _TOPIC, _MESSAGE),
+                    *(_OUTGOING, _PUBLISH_OUT, _TOPIC, _MESSAGE, *map(_if_any, _SENT_ITEMS)),
                     *(Part(Rule.MQTT_BYTES, ("output_format", "output"), ("header",)), _PAYLOAD),
                 ),
                 ARRIVAL,
             ),
         ),
-        _LEVEL_5,
+        (*_LEVEL_5, *_SENT_ITEMS),
     ),
     Note(
         NoteKind.ACKNOWLEDGED,

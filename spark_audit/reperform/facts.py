@@ -12,6 +12,7 @@ class Facts:
     `client` and `exchange` are set if the header carries them: in a put for a target, with a `destination`.
     `correlation_id` (hex) is set if the command may make it a part of the client's identity. `protocol_level` is set
     for a PUBLISH or will from level 5 on, because such packets have properties. `at_us` is the record's time.
+    `sent_bytes` is set for a PUBLISH with a MapMessage's JSON.
     """
 
     conversion: str
@@ -44,6 +45,7 @@ class Facts:
     correlation_id: str = ""
     protocol_level: int = -1
     at_us: int = -1
+    sent_bytes: int = -1
 
     @property
     def input_described(self) -> Surroundings:

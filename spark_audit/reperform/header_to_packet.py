@@ -12,6 +12,7 @@ sections 3.3 and 3.8.4; MQTT 5.0 sections 3.3.2.3 and 3.8.3.1.
 
 from spark_audit.reperform.comparison import Comparison, Status, UnreadableBytes, compared
 from spark_audit.reperform.facts import Facts
+from spark_audit.reperform.jms import is_map
 from spark_audit.reperform.meaning import read_meaning
 from spark_audit.reperform.mqtt import FIRST_LEVEL_WITH_PROPERTIES, PublishHeader, read_publish, write_publish
 from spark_audit.reperform.properties import Pairs, Properties, carried_back, property_differences, read_properties
@@ -53,7 +54,10 @@ def reperform_delivery(facts: Facts) -> Comparison:
     may_be_as_published = packet.retain and has_properties
     if (packet.retain != retain and not may_be_as_published) or facts.is_retained != retain:
         differences.append(f"RETAIN is {int(packet.retain)}, IsRetainedPub says {int(retain)}")
-    expected = _expected(packet, topics, qos, retain or may_be_as_published, facts.payload_bytes)
+    if facts.sent_bytes >= 0 and not is_map(publication):
+        differences.append("the payload was sent in another form, though it is that of no MapMessage in UTF-8")
+    sent_bytes = facts.sent_bytes if facts.sent_bytes >= 0 else facts.payload_bytes
+    expected = _expected(packet, topics, qos, retain or may_be_as_published, sent_bytes)
     if expected != facts.output and not differences:
         differences.append(f"the remaining length is {packet.remaining_length}, or is not written as short as can be")
     return compared(expected, facts.output, differences)

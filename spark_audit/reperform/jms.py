@@ -26,6 +26,7 @@ NO_TEXT: Final = ("jms_text", "the payload is no UTF-8: it is bytes")
 _TIME: Final = "Tms"
 _US_OF_A_MS: Final = 1_000
 _SAYS_TEXT: Final = 1
+_UTF_8: Final = 1208
 
 Elements = tuple[tuple[str, str], ...]
 JmsFolders = tuple[tuple[str, Elements], ...]
@@ -43,6 +44,13 @@ def expected_folders(facts: Facts, actual: Meaning, topic: str, qos: int, *, is_
         ("Dlv", "2" if qos else "1"),
     )
     return ("mcd", (("Msd", "jms_text" if is_text else "jms_bytes"),)), ("jms", jms), ("mqps", (("Top", topic),))
+
+
+def is_map(publication: Meaning) -> bool:
+    """Whether a publication's payload is that of a MapMessage, which may be sent as JSON."""
+    kinds = [_elements(folder) for folder in publication.folders if folder.name == "mcd"]
+    is_of_map = any(("Msd", "jms_map") in elements for elements in kinds)
+    return is_of_map and publication.body.coded_char_set_id == _UTF_8
 
 
 def is_text(facts: Facts, section: bytes) -> bool:

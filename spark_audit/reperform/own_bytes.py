@@ -103,7 +103,9 @@ def _publish(record: Mapping[str, Any], facts: Facts, header: bytes) -> Compared
     yield "retain", bool(record.get("retain")), packet.retain
     yield "duplicate", bool(record.get("duplicate")), packet.duplicate
     yield "packet_identifier", record.get("packet_identifier") or 0, packet.packet_identifier
-    yield "payload_bytes", facts.payload_bytes, _payload_bytes(header, packet)
+    is_other = facts.sent_bytes >= 0 and facts.conversion == ConversionKind.HEADER_TO_PACKET
+    told = ("sent_bytes", facts.sent_bytes) if is_other else ("payload_bytes", facts.payload_bytes)
+    yield *told, _payload_bytes(header, packet)
     if packet.topic:
         yield "topic", facts.topic, packet.topic
 

@@ -30,6 +30,8 @@ _FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 _NO_APPLICATION: Final = ApplicationIdentity("", "")
 #: Packs faster than the member itself.
 _COPIED: Final = int(NoteKind.COPIED)
+#: The items of the note of a delivery, kind and time included, without what level 5 adds.
+_DELIVERED_ITEMS: Final = 12
 #: How the note of a copy tells MQPER_NOT_PERSISTENT and MQPER_PERSISTENT; a message that was put is one of them.
 _PERSISTENCE: Final = ((1,), (2,))
 #: The same of a persistent copy that stays in memory: it does not survive a restart.
@@ -45,6 +47,12 @@ def with_level(note: Note, level: int, header: bytes | None = None, topic: str =
     if level < _FIRST_LEVEL_WITH_PROPERTIES:
         return note
     return (*note, level) if header is None or topic_bytes(header) else (*note, level, topic)
+
+
+def with_sent(note: Note, payload: bytes) -> Note:
+    """The note of a delivery whose payload was sent in another form than it was put in; behind what level 5 adds."""
+    missing = (0, "")[len(note) - _DELIVERED_ITEMS :]
+    return (*note, *missing, len(payload), hashlib.sha256(payload).digest())
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -13,7 +13,7 @@ Source: MQTT 5.0 sections 3.3.2.3 and 3.8.3.1.
 import hashlib
 from typing import Final
 
-from gateway.audit_trail.notes.notes import NoteKind, with_level
+from gateway.audit_trail.notes.notes import NoteKind, with_level, with_sent
 from gateway.audit_trail.notes.origin import ORIGIN, exchange_of, published_retain
 from gateway.bridge.counts import Counts, Traffic
 from gateway.bridge.deliver.outgoing_messages import Flow, InFlight, close_flow, flow_of, forget_flow, start_flow
@@ -56,7 +56,7 @@ def header_with_properties(
     assert session.link is not None
     return session.link.connection.writer.publish_header(
         topic,
-        len(message.body) - publication.body_offset,
+        publication.payload_bytes(message),
         qos=qos,
         retain=retain,
         duplicate=duplicate,
@@ -71,7 +71,7 @@ def is_small_enough(
     """Whether the client takes a PUBLISH of this size. Asked before the packet is made, so no alias is used up."""
     assert session.link is not None
     writer = session.link.connection.writer
-    if writer.takes(len(message.body) + _SLACK_BYTES):
+    if not publication.converts_map and writer.takes(len(message.body) + _SLACK_BYTES):
         return True
     return writer.takes(packet_bytes(session, publication, message, topic, now_us=now_us))
 
@@ -79,7 +79,7 @@ def is_small_enough(
 def packet_bytes(session: ClientSession, publication: Publication, message: Message, topic: str, *, now_us: int) -> int:
     """The length of a PUBLISH of QoS 1 or 2 without an alias."""
     _, properties = _given(session, publication, message, topic, now_us)
-    payload_bytes = len(message.body) - publication.body_offset
+    payload_bytes = publication.payload_bytes(message)
     encoded = property_codec.PUBLISH.encode(properties)
     header = packets.publish_header(topic, payload_bytes, qos=1, packet_identifier=1, properties=encoded)
     return len(header) + payload_bytes
@@ -216,7 +216,8 @@ class PublishPackets:
         duplicate: bool = False,
     ) -> bytes | None:
         """One PUBLISH; its audit note goes into the unit. None where it is larger than the client takes."""
-        payload = message.body[publication.body_offset :]
+        body = message.body[publication.body_offset :]
+        payload = publication.payload(body)
         now_us = self._engine.now_us()
         packet_header: bytes | None
         if not LEVELS[session.level].has_properties:
@@ -249,14 +250,16 @@ class PublishPackets:
             flow.exchange,
             message.sequence,
             packet_header,
-            len(payload),
-            hashlib.sha256(payload).digest(),
+            len(body),
+            hashlib.sha256(body).digest(),
             flow.granted_qos,
             published_qos,
             self._publications.context(publication, message),
         )
         if LEVELS[session.level].has_properties:
             note = with_level(note, session.level, packet_header, publication.topics[flow.topic_index])
+        if payload is not body:
+            note = with_sent(note, payload)
         unit.notes.append(note)
         self._traffic.delivered[qos] += 1
         return packet_header + payload

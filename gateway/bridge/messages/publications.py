@@ -15,12 +15,14 @@ from gateway.config.routes import EMBEDDED, Destination, Routes
 from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH, encode_text
 from mappings.commands.command import Command, Publish, read_command
 from mappings.commands.options import PublicationOption
+from mappings.conversion.jms_maps import map_json
 from mappings.errors import MappingError
 from mappings.headers.chain import HeaderChain
+from mappings.headers.mqrfh2 import Mqrfh2
 from mappings.table import Dialect
 from mappings.topics.topics import TopicError, check_mqtt_topic_name
 from mq_adapters.command_header import CommandHeader, WrittenCommand, chain_of
-from mq_adapters.message import MQAT_BROKER, KnownHeader, Message
+from mq_adapters.message import MQAT_BROKER, UTF_8, KnownHeader, Message
 from mq_adapters.weighted_cache import WeightedCache
 
 #: Memory of the publications that are kept, and as much of their header contexts, bytes.
@@ -32,6 +34,9 @@ _BYTES_OF_HEADER_BYTE: Final = 5
 _LONGEST_KEPT_HEADER: Final = 1_024
 _PUT_APPL_NAME_CHARACTERS: Final = 28
 _PACKET_IDENTIFIER_BYTES: Final = 2
+#: The folder with the kind of a message of JMS, and its beginning for a MapMessage, as JMS writes it.
+_KIND_FOLDER: Final = "mcd"
+_MAP: Final = b"<mcd><Msd>jms_map</Msd>"
 #: A header of the broker's own without a folder usr carries nothing.
 _NOTHING_CARRIED: Final = Carried()
 
@@ -45,13 +50,14 @@ class Publication:
 
     `topics`: the topics that MQTT can name, without the prefix of `destination`; `topic_fields`: the same, encoded for
     a PUBLISH. `carried` comes from outside. `retains`: the message was published to be retained. `is_retained`: this
-    is a retained copy.
+    is a retained copy. `converts_map`: its body is that of a MapMessage, and clients get JSON.
     """
 
     __slots__ = (
         "_longest_payload_bytes",
         "body_offset",
         "carried",
+        "converts_map",
         "destination",
         "is_retained",
         "retains",
@@ -66,6 +72,7 @@ class Publication:
         body_offset: int,
         carried: Carried,
         destination: Destination,
+        converts_map: bool = False,
     ) -> None:
         self.topics = topics
         self.topic_fields = tuple(encode_text(topic) for topic in topics)
@@ -75,6 +82,7 @@ class Publication:
         self.retains = PublicationOption.RETAIN_PUBLICATION in options
         self.body_offset = body_offset
         self.carried = carried
+        self.converts_map = converts_map
         self.destination = destination
 
     def qos(self, message: Message) -> int:
@@ -83,16 +91,29 @@ class Publication:
             return published_qos(message)
         return self.carried.qos
 
+    def payload(self, body: bytes) -> bytes:
+        """What a client gets of the bytes behind the header: these, or the JSON of a map."""
+        if not self.converts_map:
+            return body
+        return map_json(body) or body
+
+    def payload_bytes(self, message: Message) -> int:
+        """The length of the payload that a client gets."""
+        if not self.converts_map:
+            return len(message.body) - self.body_offset
+        return len(self.payload(message.body[self.body_offset :]))
+
     def fits(self, message: Message) -> bool:
         """Whether a PUBLISH on the longest of the topics can carry the payload."""
-        return len(message.body) - self.body_offset <= self._longest_payload_bytes
+        return self.payload_bytes(message) <= self._longest_payload_bytes
 
 
 class Publications:
     """Reads publications, and keeps the headers that repeat."""
 
-    def __init__(self, *, own_name: str, queue_name: str, routes: Routes) -> None:
+    def __init__(self, *, own_name: str, queue_name: str, routes: Routes, maps_as_json: bool = False) -> None:
         """`own_name`: the embedded queue manager, whose topics have no prefix; `queue_name`: the subscriber queue."""
+        self._maps_as_json = maps_as_json
         self._queue_name = queue_name
         self._own_name = own_name[:_PUT_APPL_NAME_CHARACTERS]
         self._routes = routes
@@ -141,12 +162,14 @@ class Publications:
         written = KnownHeader.of(message)
         if isinstance(written, WrittenCommand) and not written.folders and written.dialect is Dialect.MQRFH2:
             command, body_offset, carried = written.command, len(written.data), _NOTHING_CARRIED
+            converts_map = False
         else:
             try:
                 command, chain = _command_of(written, message)
             except MappingError:
                 return None
             body_offset, carried = chain.body_offset, read_carried(chain)
+            converts_map = self._maps_as_json and _is_map(chain)
         if not isinstance(command, Publish):
             return None
         topics, destination = command.topics, EMBEDDED
@@ -160,6 +183,7 @@ class Publications:
             body_offset,
             carried,
             destination,
+            converts_map,
         )
 
 
@@ -178,6 +202,17 @@ def _command_of(written: KnownHeader | None, message: Message) -> tuple[Command,
         return written.command, written.chain
     chain = chain_of(message)
     return read_command(chain), chain
+
+
+def _is_map(chain: HeaderChain) -> bool:
+    """Whether the body is that of a MapMessage, in UTF-8."""
+    if chain.body_coded_char_set_id != UTF_8:
+        return False
+    for header in chain.headers:
+        folder = header.folder(_KIND_FOLDER) if isinstance(header, Mqrfh2) else None
+        if folder is not None:
+            return folder.raw.startswith(_MAP)
+    return False
 
 
 def _context(queue_name: str, correl_id: bytes, publication: Publication, message: Message) -> Arrival:

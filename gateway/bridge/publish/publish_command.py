@@ -72,8 +72,8 @@ class ToMq:
         stream: str,
         routes: Routes,
         to_target: ToTarget,
-        closed: ClosedTopics = (),
         forms: CarriedForms,
+        closed: ClosedTopics = (),
     ) -> None:
         self._engine = engine
         self._routes = routes

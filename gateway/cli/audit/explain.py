@@ -71,6 +71,8 @@ _SHOWN_FIELDS: Final = (
     ("event", "event"),
     ("payload_bytes", "payload bytes"),
     ("payload_sha256", "payload SHA-256"),
+    ("sent_bytes", "sent as JSON, bytes"),
+    ("sent_sha256", "sent SHA-256"),
 )
 #: The format of a packet's header, and the first protocol level whose packets have properties.
 _MQTT: Final = "MQTT"

@@ -1,5 +1,6 @@
 """What sensors publish, as IBM MQ classes for JMS read it where folders of JMS are written."""
 
+import json
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from paho.mqtt.properties import Properties
 from mq_adapters import connect
 from tests.end_to_end.hub_and_spoke.hub import Hub, Spoke
 from tests.end_to_end.mq_clients.house import PATIENCE_S, House
+from tests.end_to_end.paho_client import PahoClient
 from tests.processes.forked import rfhbridge
 
 Java = Callable[..., list[str]]
@@ -25,6 +27,9 @@ jms_folders = true
 
 [mqtt]
 user_properties = "each"
+
+[subscribe]
+jms_maps = "json"
 """
 QUEUED: Final = ("QUEUED", "-", "-")
 #: Nothing that a sensor can do makes a message that JMS cannot read.
@@ -138,6 +143,34 @@ def test_a_client_of_mqtt_3_1_kills_no_program_with_a_carriage_return(
     said = program.communicate(timeout=PATIENCE_S)[0].splitlines()
     assert [line.split(";")[0] for line in said] == ["bytes 31", "bytes 32"]
     assert "topic://plant/f/a;" in said[1]
+
+
+def test_messages_of_every_kind_reach_an_mqtt_client(house: House, java: Java) -> None:
+    panel = PahoClient("panel")
+    panel.connect(house.gateway.port)
+    panel.subscribe("panel/#", 2)
+    assert java("Forms", *house.as_billing("new", "send", "topic://panel/forms")) == ["sent"]
+    text, raw, mapped, stream, serialized, empty, nothing = [panel.next_message()[1] for _ in range(7)]
+    panel.close()
+    assert (text.decode(), raw) == ("Größe \U0001f600", b"\x00\x01\xff")
+    assert json.loads(mapped) == {
+        "name": "Größe <&> \U0001f600\t",
+        "level": -3,
+        "large": 2**63 - 1,
+        "bar": 4.2,
+        "few": 1.5,
+        "none": "NaN",
+        "open": True,
+        "small": 7,
+        "short": 300,
+        "letter": "ß",
+        "raw": "00ff",
+        "nothing": None,
+        "a b$": "x",
+    }
+    assert stream == b"<stream><elt dt='r8'>1.5</elt><elt>x</elt></stream>"
+    assert serialized.startswith(b"\xac\xed\x00\x05")  # the gateway never reads a serialized object
+    assert (empty, nothing) == (b"{}", b"")
 
 
 def test_the_audit_finds_no_fault_in_it(house: House, sensor: Sensor, tmp_path: Path) -> None:

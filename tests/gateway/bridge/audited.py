@@ -15,7 +15,7 @@ from tests.gateway.bridge.conftest import World
 _TEXTS = ("conversion", "command", "topic", "queue", "input_format", "output_format", "destination", "stream")
 _MORE_TEXTS = ("stream_style", "user", "client", "correlation_id")
 _NUMBERS = ("packet_type", "protocol_level", "granted_qos", "published_qos", "payload_bytes", "exchange")
-_MORE_NUMBERS = ("input_ccsid", "input_encoding", "output_ccsid", "output_encoding", "at_us")
+_MORE_NUMBERS = ("input_ccsid", "input_encoding", "output_ccsid", "output_encoding", "at_us", "sent_bytes")
 
 
 def records(world: World) -> list[dict[str, Any]]:

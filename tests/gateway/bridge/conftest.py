@@ -169,6 +169,7 @@ class World:
         limits: MqttLimits = LIMITS,
         user_properties: UserPropertyStyle = "one_json",
         jms_folders: bool = False,
+        maps_as_json: bool = False,
         sys_topics_interval_s: int = 0,
     ) -> None:
         self._data = data
@@ -244,6 +245,7 @@ class World:
             published=(DEFAULT_STREAM,),
             user_properties=user_properties,
             jms_folders=jms_folders,
+            maps_as_json=maps_as_json,
             commands_under_way=commands,
             sys_topics_interval_s=sys_topics_interval_s,
             call_soon=self._calls.append,

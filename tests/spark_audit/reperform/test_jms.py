@@ -70,6 +70,39 @@ def test_the_report_of_a_text_that_is_none_is_no_report_of_a_user_property(facts
     assert list(publish_report_faults(given, _meaning(given))) == []
 
 
+DELIVERED: dict[str, Any] = {
+    "conversion": "header_to_packet",
+    "granted_qos": 1,
+    "published_qos": 1,
+    "input": mqrfh2(PSC, "<mcd><Msd>jms_map</Msd></mcd>"),
+    "input_format": "MQHRF2",
+    "input_ccsid": 1208,
+    "input_encoding": 546,
+    "output": bytes.fromhex("32 12 0003 612f62 000a"),
+    "payload_bytes": 44,
+    "sent_bytes": 11,
+}
+
+
+def test_the_json_of_a_map_has_the_length_that_the_record_tells(facts: Any) -> None:
+    outcome = reperform(facts(**DELIVERED))
+    assert (outcome.status, outcome.detail, outcome.same_bytes) == (Status.MATCH, "", True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sent_bytes": 12},
+        {"sent_bytes": -1},
+        {"input": mqrfh2(PSC, TEXT)},
+        {"input": mqrfh2(PSC)},
+        {"input": mqrfh2(PSC, "<mcd><Msd>jms_map</mcd>")},
+    ],
+)
+def test_only_a_map_may_be_sent_as_something_else(facts: Any, changes: dict[str, Any]) -> None:
+    assert reperform(facts(**DELIVERED | changes)).status is Status.DIFFERENCE
+
+
 def _meaning(given: Any) -> Any:
     from spark_audit.reperform.meaning import read_meaning
 
