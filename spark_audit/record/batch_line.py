@@ -54,6 +54,8 @@ _SHAPES: Final = {
 _CONTEXT_LENGTHS: Final = {
     name: (1 + context.required, 1 + len(context.facts)) for name, context in HEADER_CONTEXTS.items()
 }
+#: Types of most values of records.
+_SCALARS: Final = frozenset((str, int, bool, type(None)))
 _PLACES: Final = FIELD_PLACES.__getitem__
 _MOST_GATEWAYS: Final = 16
 _EXPANDERS: Final[dict[str, Expander]] = {}
@@ -151,7 +153,10 @@ def records_of(line: bytes) -> list[Record] | None:
     records = records_in(line, parsed_record(line))
     if records is None or not is_of_batch(line):
         return records
-    return records if all(_is_told(value, 2) for each in records for value in each.values()) else None
+    for each in records:
+        if not _SCALARS.issuperset(map(type, each.values())) and not _are_told(list(each.values()), 2):
+            return None
+    return records
 
 
 def records_in(text: bytes, line: Record | None) -> list[Record] | None:
@@ -197,11 +202,14 @@ def _of_batch(text: bytes, line: Record) -> list[Record] | None:
     return records
 
 
-def _is_told(value: object, depth: int) -> bool:
-    """Whether a value of a record is a number, a text, a truth value, or a list of these, or a list of such lists."""
-    if isinstance(value, str | int) or value is None:
-        return True
-    return depth > 0 and type(value) is list and all(_is_told(each, depth - 1) for each in value)
+def _are_told(values: list[Any], depth: int) -> bool:
+    """Whether values are numbers, texts, truth values, or lists of these, or lists of such lists: so deep at most."""
+    for value in values:
+        if isinstance(value, (str, int)) or value is None:
+            continue
+        if not depth or type(value) is not list or not _are_told(value, depth - 1):
+            return False
+    return True
 
 
 def text_of(record: Record) -> bytes:

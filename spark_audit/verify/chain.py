@@ -94,8 +94,9 @@ class LineChain:
             self._report(Finding.WRONG_SEQUENCE, place, what)
         elif (
             position.batch is not None
+            and batch != position.batch + 1
+            and batch != max(position.batch, 1)
             and not _tells_gap(record, position)
-            and batch not in {max(position.batch, 1), position.batch + 1}
         ):
             self._report(Finding.WRONG_BATCH, place, f"batch {batch} follows batch {position.batch}")
         position.sequence, position.batch = sequence, batch
