@@ -313,9 +313,8 @@ class GatewayCollector(Collector):
         yield _gauge("audit_countersignature_age_seconds", meaning, age_s)
 
     def _oldest_s(self, queue: Queue) -> float:
-        lane = queue.oldest()
-        oldest = None if lane is None else next(iter(self._engine.browse(queue, lane)), None)
-        return 0.0 if oldest is None else max(0, self._engine.now_us() - oldest.put_us) / _SECOND_US
+        put_us = self._engine.oldest_put_us(queue)
+        return max(0, self._engine.now_us() - put_us) / _SECOND_US if put_us else 0.0
 
     def _clock(self) -> Iterator[Metric]:
         clock = self._engine.clock

@@ -42,11 +42,15 @@ class _NoMap(ValueError):
     """The body is not that of a MapMessage."""
 
 
-@lru_cache(maxsize=_KEPT)
 def map_json(body: bytes) -> bytes | None:
     """The JSON of a MapMessage's body in UTF-8; None where it stays as it is."""
     if len(body) > LONGEST_BODY_BYTES or body.count(b"<") > MOST_TAGS:
         return None
+    return _map_json(body)
+
+
+@lru_cache(maxsize=_KEPT)
+def _map_json(body: bytes) -> bytes | None:
     try:
         folder = read_folder(body, 0, UTF_8, ENCODING_REVERSED)
         if folder is None or folder.name != "map":

@@ -169,8 +169,9 @@ class InputQueue:
         if not routing_topics:
             raise publish_refusal(refused)
         candidates = self._candidates(published, routing_topics)
+        has_key = published.data == key[0]  # no long header has one of its own
         similar = None
-        if not refused:
+        if has_key and not refused:
             similar = self._patterns.plan(
                 key,
                 published,
@@ -193,7 +194,7 @@ class InputQueue:
             object_changes=changes,
             earlier=stale if stale is not None and stale.object_changes == changes else None,
         )
-        if published.data == key[0] and not plan.failures and occasion.return_address is None:
+        if has_key and not plan.failures and occasion.return_address is None:
             self._plans.put(key, plan)
             self._patterns.keep(key, plan)
         return plan

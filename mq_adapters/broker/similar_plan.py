@@ -12,12 +12,15 @@ from mq_adapters.broker.deliveries import Copy, DeliveryPlan, PlanKey
 from mq_adapters.broker.subscription import Subscription
 from mq_adapters.command_header import CommandHeader, WrittenCommand
 from mq_adapters.delivery_listener import Delivery
+from mq_adapters.message import MQEI_UNLIMITED
 
 #: Patterns of one input queue. Past it, it starts anew.
 _KEPT: Final = 64
+#: Copies of a pattern, which stay in memory with it. With more of them the plan of its own costs little beside.
+_MOST_COPIES: Final = 64
 
-#: The MQMD fields of a PlanKey, without its header; whether it is retained; and the first candidate's id.
-_Kind = tuple[bytes, int, int, int, int, int, int, int]
+#: The MQMD fields of a PlanKey, without its header and expiry; the publication options; and the first candidate's id.
+_Kind = tuple[bytes, int, int, int, int, int, int]
 
 
 class Patterns:
@@ -48,6 +51,7 @@ class Patterns:
             or not isinstance(published, WrittenCommand)
             or published.dialect is not pattern.published.dialect
             or not is_shown_whole(published)
+            or not _is_ordinary(key, command)
         ):
             return None
         return DeliveryPlan(
@@ -79,6 +83,8 @@ class Patterns:
             or plan.is_correlated
             or plan.failures
             or plan.refused_topics
+            or len(plan.copies) > _MOST_COPIES
+            or not _is_ordinary(key, plan.command)
         ):
             return
         for copy in plan.copies:
@@ -89,10 +95,18 @@ class Patterns:
         self._of_kind[_kind(key, plan.command, plan.candidates)] = plan
 
 
+def _is_ordinary(key: PlanKey, command: Publish) -> bool:
+    """Whether a publication has neither an expiry nor registration options.
+
+    Each remaining time would be a kind of its own. The options bring the publisher's identity into the plan.
+    """
+    return key[-1] == MQEI_UNLIMITED and not command.registration_options
+
+
 def _kind(key: PlanKey, command: Publish, candidates: tuple[Subscription, ...]) -> _Kind:
-    _, format, coded_char_set_id, encoding, persistence, priority, expiry = key
+    _, format, coded_char_set_id, encoding, persistence, priority, _ = key
     first = id(candidates[0]) if candidates else 0
-    return format, coded_char_set_id, encoding, persistence, priority, expiry, int(command.publication_options), first
+    return format, coded_char_set_id, encoding, persistence, priority, int(command.publication_options), first
 
 
 def _similar_copy(copy: Copy, published: WrittenCommand, topics: tuple[str, ...]) -> Copy:

@@ -392,7 +392,7 @@ class Application:
             QueueStatus(
                 name=queue.name,
                 depth=queue.depth,
-                oldest_put_us=oldest.put_us if (oldest := next(self._oldest(queue), None)) is not None else 0,
+                oldest_put_us=self._engine.oldest_put_us(queue),
                 description=queue.description,
             )
             for queue in self._engine.queues()
@@ -457,10 +457,6 @@ class Application:
             raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, operation)
         if queue.exclusive_holder is None:
             check_not_in_doubt(self._engine, queue, operation)
-
-    def _oldest(self, queue: Queue) -> Iterator[Message]:
-        lane = queue.oldest()
-        return iter(()) if lane is None else iter(self._engine.browse(queue, lane))
 
     def _submit(self, unit: UnitOfWork, done: Done) -> None:
         """Submits a unit. If the broker refuses to carry it out, the messages that it took go back."""

@@ -91,6 +91,7 @@ class Engine:
         #: far the store reached when it was opened.
         self.incarnation, self.identity, self.reach = store.incarnation, store.identity, store.reach
         self._message_cache = MessageCache(store)
+        self.oldest_put_us = self._message_cache.oldest_put_us
         self.counters = Counters()
         self.objects = Objects(store, self._message_cache, self.counters, name=self.name, number=self.number)
         self._queues = self.objects.queues

@@ -152,6 +152,11 @@ class MessageCache:
         elsewhere = self._store.lanes([sequence for sequence in held if sequence not in here])
         return here | {sequence: (correl_id or MQCI_NONE, put_us) for sequence, correl_id, put_us in elsewhere}
 
+    def oldest_put_us(self, queue: Queue) -> int:
+        """When the oldest available message was put, in microseconds since 1970; 0 for an empty queue."""
+        number = queue.oldest_number()
+        return self.lanes((number,))[number][1] if number else 0
+
     def on_disk(self, sequence: int) -> tuple[Queue, Message] | None:
         """Reads one message, without keeping it in memory."""
         for identifier, message in self._store.messages((sequence,), 0):

@@ -304,6 +304,13 @@ class Queue:
                 heappush(heads, (head, correl_id))
         return None
 
+    def oldest_number(self) -> int:
+        """The lowest sequence number of all available messages, whatever their priority; 0 for an empty queue."""
+        if not self.is_fifo:
+            return min((lane.oldest() for lane in self.lanes.values()), default=0)
+        correl_id = self.oldest()
+        return 0 if correl_id is None else self.lanes[correl_id].head()
+
     def _add_head(self, number: int, correl_id: bytes) -> None:
         """Notes a lane's head. Gets by CorrelId leave stale entries, which must not pile up."""
         heappush(self._heads, (number, correl_id))

@@ -25,6 +25,7 @@ from gateway.conversion.service import ConversionService, Outcome
 from gateway.listener.listeners import Listeners
 from gateway.metrics import GatewayCollector, MetricsPage
 from gateway.mqtt.reason_codes import ReasonCode
+from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.store.checkpoint import PAGE_BYTES
 from mq_adapters.message import Message, MessageDescriptor
@@ -184,6 +185,22 @@ def test_the_oldest_message_of_a_queue_has_an_age(world: World) -> None:
         world.now_us += 30 * SECOND_US
     values = _values(world)
     assert (values["queue_oldest_seconds ORDERS"], values[f"queue_oldest_seconds {SUBSCRIBER_QUEUE}"]) == (60, 0)
+
+
+def test_the_age_of_the_oldest_message_reads_no_body_and_asks_for_no_priority(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {"MSGDLVSQ": "PRIORITY"}
+    world.engine.objects.define(Definition(object_type=ObjectType.QLOCAL, name="ORDERS", said=said))
+    queue = world.engine.queue("ORDERS")
+    for priority in (0, 9):
+        unit = world.engine.begin()
+        world.engine.put(unit, queue, Message(MessageDescriptor(priority=priority), b"x"))
+        world.engine.submit(unit)
+        world.run()
+        world.now_us += 30 * SECOND_US
+    monkeypatch.setattr(type(world.engine), "browse", None)
+    assert _values(world)["queue_oldest_seconds ORDERS"] == 60
 
 
 def test_what_channels_moved_is_counted_and_a_batch_in_doubt_is_told(world: World, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from mappings.commands.command import Publish, write_command
 from mappings.commands.options import PublicationOption, RegistrationOption
 from mappings.table import Dialect
+from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.broker.deliveries import DeliveryMaker
 from mq_adapters.broker.similar_plan import Patterns
 from mq_adapters.command_header import FORMAT_OF_DIALECT, WrittenCommand
@@ -137,3 +138,44 @@ def test_a_plan_serves_no_other_topic_after_a_change(station: Any, plans: list[s
     publish(station, "a/3")
     assert plans == ["a/0", "a/2", "a/3"]
     assert len(station.bodies("NEW")) == 5
+
+
+def test_each_long_topic_has_a_plan_of_its_own(station: Any) -> None:
+    long = "x" * 4_200  # a header of more than 4,096 bytes stands in no key
+    station.subscribe_new("#")
+    station.subscribe_new(f"b/{long}", "<RegOpt>CorrelAsId</RegOpt>", correl_id=b"c" * 24)
+    topics = ["a/1", f"a/{long}", f"b/{long}"]
+    for topic in topics:
+        publish(station, topic, RETAINED)
+    told = [(delivery.topics[0], delivery.correl_id[:1]) for _, _, delivery in station.listener.copies]
+    own = station.listener.copies[0][2].correl_id[:1]
+    assert sorted(told) == sorted([*((topic, own) for topic in topics), (topics[-1], b"c")])
+    bodies = [copy.body for copy in station.take_all("NEW")]
+    assert [sum(f"<Topic>{topic}</Topic>".encode() in body for body in bodies) for topic in topics] == [1, 1, 2]
+    retained = [key for key, _ in station.engine.states(StateKind.BROKER_RETAINED)]
+    assert [sum(key.endswith(topic.encode()) for key in retained) for topic in topics] == [1, 1, 1]
+
+
+def test_a_long_topic_that_is_closed_stays_closed_behind_one_that_is_not(station: Any) -> None:
+    station.subscribe_new("#")
+    long = "x" * 4_200
+    said = {"TOPICSTR": "b", "PUB": "DISABLED"}
+    station.engine.objects.define(Definition(object_type=ObjectType.TOPIC, name="SHUT", said=said))
+    publish(station, "a/1")
+    publish(station, f"a/{long}")
+    publish(station, f"b/{long}")
+    assert [delivery.topics[0][0] for _, _, delivery in station.listener.copies] == ["a", "a"]
+
+
+@pytest.mark.parametrize(
+    ("subscribers", "fields"), [(1, {"expiry": 600}), (65, {})], ids=["each remaining time", "very many copies"]
+)
+def test_no_pattern_is_kept_that_would_fill_the_memory(
+    subscribers: int, fields: dict[str, Any], station: Any, plans: list[str]
+) -> None:
+    for number in range(subscribers):
+        correl_id = number.to_bytes(2, "big").ljust(24, b"c")
+        station.subscribe_new("#", "<RegOpt>CorrelAsId</RegOpt>", correl_id=correl_id)
+    publish(station, "a/0", **fields)
+    publish(station, "a/1", **fields)
+    assert plans == ["a/0", "a/1"]
