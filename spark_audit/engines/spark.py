@@ -1,9 +1,9 @@
 """Spark as the engine of an audit: facts are read by its Python workers, tables are temporary views.
 
-What comes from few rows is kept in the plans of the queries, for Spark makes such plans faster. What comes from many is
-kept on the disk, whose pages the system holds in memory while there is room. (In Java's own memory ten million records
-left too little to sort with, in 2 GB.) Where all of Spark reaches one folder, it is kept there as Parquet. Then workers
-write their facts without Java, and Spark reads only the columns that a query asks for.
+What comes from few rows, or has few, is kept in the plans of the queries, for Spark makes such plans faster. What has
+many is kept on the disk, whose pages the system holds in memory while there is room. (In Java's own memory ten million
+records left too little to sort with, in 2 GB.) Where all of Spark reaches one folder, it is kept there as Parquet. Then
+workers write their facts without Java, and Spark reads only the columns that a query asks for.
 """
 
 import shutil
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -91,12 +92,8 @@ class SparkEngine:
         write = partial(_write, pieces=pieces, reading=reading, folder=folder)
         numbers.mapInArrow(write, numbers.schema).count()
         for table in TABLES:
-            if (folder / table).exists():
-                rows = self._spark.read.schema(from_arrow_schema(schema_of(table))).parquet(str(folder / table))
-                rows.createOrReplaceTempView(table)
-                self._written[table] = folder / table
-            else:
-                self.give(table, schema_of(table).empty_table())
+            self._view_files(table, folder / table, schema_of(table))
+            self._written[table] = folder / table
 
     def keep(self, name: str, query: str) -> None:
         """See Engine."""
@@ -105,7 +102,7 @@ class SparkEngine:
     def keep_few(self, name: str, query: str) -> None:
         """See Engine. Rules over rows that stand in the plan, or over none, cost little."""
         self.keep(name, query)
-        if not self._are_few:
+        if not self._are_few and not self._folder:  # of files their number of rows was known
             rows = self._spark.table(name)
             if rows.count() <= _FEW_ROWS:
                 self.give(name, rows.toArrow())
@@ -183,12 +180,21 @@ class SparkEngine:
         kept = frame.coalesce(self._partitions)
         if self._folder:
             self._files += 1
-            place = str(self._folder / f"{self._files}-{name}")
-            kept.write.parquet(place)
-            kept = self._spark.read.schema(kept.schema).parquet(place)
-        else:
-            self._kept.append(kept.persist(_ON_DISK))
+            place = self._folder / f"{self._files}-{name}"
+            kept.write.parquet(str(place))
+            self._view_files(name, place, to_arrow_schema(kept.schema))
+            return
+        self._kept.append(kept.persist(_ON_DISK))
         self._view(name, kept)
+
+    def _view_files(self, name: str, folder: Path, schema: pa.Schema) -> None:
+        """Makes a table of the files in a folder, if it is there. Few rows are given to Spark for its plans."""
+        files = sorted(folder.glob(f"*{PARQUET}"))
+        if sum(pq.read_metadata(file).num_rows for file in files) <= _FEW_ROWS:
+            parts = [pq.read_table(file, columns=schema.names).cast(schema) for file in files]
+            self.give(name, pa.concat_tables([schema.empty_table(), *parts]))
+        else:
+            self._view(name, self._spark.read.schema(from_arrow_schema(schema)).parquet(str(folder)))
 
     def _view(self, name: str, frame: DataFrame) -> None:
         """Makes a table, perhaps in place of one of facts."""

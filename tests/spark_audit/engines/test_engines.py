@@ -32,11 +32,12 @@ STORIES = (*CASES.values(), *STAGES.values())
 ELSEWHERE = {"integrity.digests", "integrity.agreement", "timeliness.synchronised"}
 #: What two audits of the same trail may say otherwise: when and with what they were made.
 MAY_DIFFER = ("audited_at", "engine", "seconds", "versions")
-#: Where Spark keeps tables: below how many bytes of trail in its plans, as in nearly all other tests on Spark, and
-#: whether all of it reaches one folder. Short: the two ways of a large trail, on one machine and on a cluster.
-KEPT = {"in files": (0, True), "by each worker": (0, False)}
+#: Where Spark keeps tables: below how many bytes of trail in its plans, as in nearly all other tests on Spark, and up
+#: to how many rows of a table; and whether all of it reaches one folder. Short: the two ways of a large trail, on one
+#: machine and on a cluster.
+KEPT = {"in files, small ones in the plans": (0, 20, True), "by each worker": (0, spark_module._FEW_ROWS, False)}
 if IS_FULL:
-    KEPT |= {"in the plans": (spark_module._FEW_BYTES, True)}
+    KEPT |= {"in files": (0, 0, True), "in the plans": (spark_module._FEW_BYTES, 0, True)}
 POLICY = b'[control."delivery.qos1"]\novertaken_by_messages = 2\n'
 
 
@@ -95,7 +96,7 @@ def on_duckdb(planted: AuditInput, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize(("few_bytes", "has_folder"), KEPT.values(), ids=KEPT)
+@pytest.mark.parametrize(("few_bytes", "few_rows", "has_folder"), KEPT.values(), ids=KEPT)
 def test_spark_says_what_duckdb_says(
     spark: SparkSession,
     planted: AuditInput,
@@ -103,15 +104,33 @@ def test_spark_says_what_duckdb_says(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     few_bytes: int,
+    few_rows: int,
     has_folder: bool,
 ) -> None:
     monkeypatch.setattr(spark_module, "_FEW_BYTES", few_bytes)
+    monkeypatch.setattr(spark_module, "_FEW_ROWS", few_rows)
     with closing(SparkEngine(spark, tmp_path if has_folder else None)) as engine:
         result, rows = _told(engine, planted)
         assert any(tmp_path.rglob("*.parquet")) == (has_folder and not few_bytes)
     assert list(tmp_path.iterdir()) == []
     assert rows == on_duckdb[1]
     assert result == on_duckdb[0]
+
+
+@pytest.mark.parametrize(("rows", "is_in_plan"), [(0, True), (3, True), (4, False)])
+def test_a_table_of_few_rows_stands_in_sparks_plans(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rows: int, is_in_plan: bool
+) -> None:
+    monkeypatch.setattr(spark_module, "_FEW_ROWS", 3)
+    query = f"SELECT id AS number, CAST(NULL AS STRING) AS nothing, id % 2 = 0 AS is_even FROM range({rows})"
+    with closing(SparkEngine(spark, tmp_path)) as engine:
+        engine.keep("told", query)
+        table = spark.table("told")
+        assert table.schema.simpleString() == "struct<number:bigint,nothing:string,is_even:boolean>"
+        assert (table.inputFiles() == []) == is_in_plan
+        assert sorted(row["number"] for row in engine.rows("SELECT * FROM told WHERE nothing IS NULL")) == [
+            *range(rows)
+        ]
 
 
 @pytest.mark.parametrize(("text_bytes", "has_file"), [(500_000_000, False), (500_000_001, True)])
