@@ -119,7 +119,7 @@ class Bridge:
         self.paused_publishers = PausedPublishers(engine, self._carry_out, call_soon, now_s)
         engine.counters.in_hand = lambda: self.paused_publishers.publishes
         self._trail = trail
-        self.charge_application = trail.charge_application
+        self.charge_application, self.application_wait_s = trail.charge_application, trail.application_wait_s
         self._slow_reading = SlowReading(sessions.budgets, trail, self.paused_publishers, now_s)
         #: Commits and answers the work of this turn of the event loop, before long work begins.
         self.commit_now = engine.commit_now

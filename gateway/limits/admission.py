@@ -21,8 +21,9 @@ from typing import Final, Protocol
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import ConnectionLimits
 from gateway.limits.addresses import network_of
-from gateway.limits.budgets import Account, Amount, Budgets, Owner
+from gateway.limits.budgets import Account, Amount, Budgets
 from gateway.limits.connection_log import ConnectionLog
+from gateway.limits.owner import Owner
 from gateway.limits.refusals import LimitReached, Refusals, reached
 from gateway.mqtt.reason_codes import ReasonCode
 

@@ -41,13 +41,15 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from enum import IntEnum, unique
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final
 
 from gateway.config.limit_row import LEAST_SHARES, SESSIONS_OF_SHARE, Scope
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.addresses import prefixes_of
+from gateway.limits.owner import Owner
 from gateway.limits.refusals import LimitReached, reached
+from mq_adapters.embedded.socket.pace import ApplicationAccount
 
 
 @unique
@@ -184,18 +186,6 @@ Costs = tuple[float, float, float, float]
 """Seconds that a message, a byte, a new topic and a byte of the trail cost; 0: free."""
 _NOTHING: Final[Costs] = (0.0, 0.0, 0.0, 0.0)
 _LONG_AGO: Final = (-math.inf, -math.inf)
-
-
-class Owner(NamedTuple):
-    """The owner of a client: its user, or without a user the network that it comes from (addresses.network_of)."""
-
-    user: str | None
-    network: bytes = b""
-
-    @classmethod
-    def of_application(cls, operator: str) -> "Owner":
-        """An MQ application. It counts as a user, and no MQTT user has a name with U+0000 (MQTT-1.5.4-2)."""
-        return cls(f"\0{operator}")
 
 
 class Account:
@@ -339,11 +329,14 @@ class Budgets:
             account = parent
         return latest_s - now_s
 
-    def spend_application(self, operator: str, trail_bytes: int, now_s: float) -> float:
-        """Charges bytes of the trail to an MQ application. Returns the seconds for which it must not be read."""
-        account = self.visit(Owner.of_application(operator))
+    def spend_application(self, who: ApplicationAccount, trail_bytes: int, now_s: float) -> float:
+        """Charges bytes of the trail to an MQ application. Returns the seconds for which it must not be read.
+
+        With 0 bytes it asks how long the application must wait now.
+        """
+        account = self.visit(Owner.of_application(who))
         wait_s = self.spend(account, 0, 0, 0, now_s, trail_bytes=trail_bytes)
-        if wait_s > 0:
+        if trail_bytes and wait_s > 0:
             self.slowed_down(account)
         self.leave(account)
         return wait_s
@@ -459,11 +452,11 @@ class Budgets:
     def _of_owner(self, owner: Owner) -> Account:
         if owner.user is not None:
             return self._account((Scope.USER, _short(owner.user)), self.everybody)
-        account = self.everybody
+        account, mark = self.everybody, _digest(owner.application) if owner.application else b""
         *prefixes, network = prefixes_of(owner.network)
         for prefix in prefixes:
-            account = self._account((Scope.PREFIX, prefix), account)
-        return self._account((Scope.ADDRESS, network), account)
+            account = self._account((Scope.PREFIX, mark + prefix), account)
+        return self._account((Scope.ADDRESS, mark + network), account)
 
     def _account(self, key: Key, parent: Account) -> Account:
         found = self._accounts.get(key)
@@ -497,4 +490,9 @@ def _shares(account: Account) -> int:
 
 
 def _short(name: str) -> str | bytes:
-    return name if len(name) <= _LONGEST_NAME else blake2b(name.encode(errors="surrogatepass"), digest_size=16).digest()
+    return name if len(name) <= _LONGEST_NAME else _digest(name)
+
+
+def _digest(name: str) -> bytes:
+    """16 bytes, longer than any network."""
+    return blake2b(name.encode(errors="surrogatepass"), digest_size=16).digest()

@@ -216,6 +216,7 @@ def mq_listeners(settings: Settings, bridge: Bridge, server: Server, login: Logi
         connection_log=bridge.admission.connection_log,
         may_connect=lambda address: bridge.admission.before_handshake(address) is None,
         charge=server.charge,
+        wait_s=bridge.application_wait_s,
         turns=Turns(),
         refusals=server.refusals,
         refused=RefusedPrograms(),

@@ -19,7 +19,7 @@ from gateway.bridge.sessions.session_limits import ClientLimits
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
 from gateway.bridge.sessions.trail_charges import TrailCharges
 from gateway.limits.addresses import network_of_peer
-from gateway.limits.budgets import Owner
+from gateway.limits.owner import Owner
 from gateway.limits.refusals import LimitReached
 from gateway.mqtt.errors import PeerError
 from gateway.mqtt.events import ConnectReceived, ConnectRefused, Event, Violated

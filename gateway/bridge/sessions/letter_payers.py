@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 
 from gateway.audit_trail.notes.origin import client_of, payer_of, with_payer, without_payer
 from gateway.bridge.sessions.sessions import ClientSession, Sessions
-from gateway.limits.budgets import Account, Amount, Owner
+from gateway.limits.budgets import Account, Amount
+from gateway.limits.owner import Owner
 from gateway.limits.refusals import LimitReached
 from mq_adapters.message import MQCI_NONE, Message
 

@@ -25,7 +25,8 @@ from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.config.routes import Registration, Routes
 from gateway.limits.admission import Admission
-from gateway.limits.budgets import Amount, Owner
+from gateway.limits.budgets import Amount
+from gateway.limits.owner import Owner
 from gateway.limits.refusals import LimitReached, reached
 from gateway.limits.topics import FineTopics, TopicLimits, levels_of
 from gateway.mqtt.errors import LimitExceeded, PeerError

@@ -22,7 +22,8 @@ from gateway.bridge.sessions.session_store import (
 )
 from gateway.bridge.sessions.subscription import NO_OPTIONS, Entitlement, GrantedOptions, SharedSubscription
 from gateway.config.mqtt_limits import MqttLimits
-from gateway.limits.budgets import Account, Amount, Budgets, Owner
+from gateway.limits.budgets import Account, Amount, Budgets
+from gateway.limits.owner import Owner
 from gateway.limits.topics import levels_of
 from gateway.mqtt.events import DisconnectReceived, Will
 from gateway.mqtt.outgoing_flows import OutgoingFlows
@@ -382,7 +383,7 @@ class Sessions:
 
     def give(self, session: ClientSession, owner: Owner) -> None:
         """Gives a session to an owner, with all that is charged to it; `save` makes the change durable."""
-        if owner == (session.user, session.network):
+        if owner == Owner(session.user, session.network):
             return
         self.budgets.move(session.account, owner)
         session.network = owner.network

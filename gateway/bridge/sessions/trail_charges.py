@@ -11,8 +11,10 @@ from typing import Final
 from gateway.audit_trail.notes.application_work import payload_offset
 from gateway.audit_trail.notes.charges import served_trail_bytes, trail_bytes
 from gateway.bridge.sessions.sessions import ClientSession
-from gateway.limits.budgets import Account, Budgets, Owner
+from gateway.limits.budgets import Account, Budgets
+from gateway.limits.owner import Owner
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.socket.pace import ApplicationAccount
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 
 #: A record, with the later ones of its copy, that has more bytes is long: then its header has hundreds of bytes.
@@ -72,7 +74,7 @@ class TrailCharges:
         finally:
             self._budgets.leave(account)
 
-    def charge_application(self, operator: str, unit: UnitOfWork) -> float:
+    def charge_application(self, account: ApplicationAccount, unit: UnitOfWork) -> float:
         """Charges a unit of work of an MQ application. Returns the seconds for which it must not be read."""
         if self._engine.seal_notes is None:
             return 0.0
@@ -80,7 +82,11 @@ class TrailCharges:
         for queue, message in unit.puts if self._converted else ():
             if queue.name in self._converted:
                 size += served_trail_bytes(payload_offset(message))
-        return self._budgets.spend_application(operator, size, self._now_s()) if size else 0.0
+        return self._budgets.spend_application(account, size, self._now_s()) if size else 0.0
+
+    def application_wait_s(self, account: ApplicationAccount) -> float:
+        """Seconds that an MQ application must wait before its next program connects, because that has records too."""
+        return 0.0 if self._engine.seal_notes is None else self._budgets.spend_application(account, 0, self._now_s())
 
     def _spend(self, account: Account, size: int) -> None:
         if self._budgets.spend(account, 0, 0, 0, self._now_s(), trail_bytes=size) > 0:

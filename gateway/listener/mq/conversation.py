@@ -23,6 +23,7 @@ from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqi.connection import Connection
 from mq_adapters.embedded.mqsc.display import Shown
+from mq_adapters.embedded.socket.pace import ApplicationAccount
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.mqsc import quoted
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
@@ -67,7 +68,7 @@ class Line(Protocol):
         """Calls `done` once with who these credentials are, or with 2035, unless `is_wanted` is false by then."""
         ...
 
-    def charge(self, operator: str, unit: UnitOfWork) -> None:
+    def charge(self, account: ApplicationAccount, unit: UnitOfWork) -> None:
         """A unit of work of this application was submitted."""
         ...
 
@@ -290,7 +291,7 @@ class Conversation:
             rights=admitted.rights,
             program=self.program_number,
         )
-        application.on_submitted = lambda unit: self._line.charge(admitted.operator, unit)
+        application.on_submitted = lambda unit: self._line.charge(admitted.account, unit)
         self._connection = Connection(
             self._engine,
             application,

@@ -10,6 +10,7 @@ from gateway.listener.client_certificates import ShownCertificate
 from gateway.listener.mq.channel_rules import ChannelRules
 from gateway.listener.mq.identity import Credentials, Done, Door, Identified
 from gateway.listener.mq.server_connections import ChannelRefused, asks_for_certificate
+from gateway.listener.mq.waiting_room import WaitingRoom
 from mq_adapters.attributes import Definition
 from mq_adapters.client_channel.errors import StatusCode
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -50,6 +51,7 @@ class Doorkeeper:
         self._settings = settings
         self._house = house
         self._rules = ChannelRules(settings.channel)
+        self.waiting_room = WaitingRoom(house.wait_s)
 
     def admits(self, channel: str, address: str) -> bool:
         """Whether programs of an address may use a channel here, whoever they are."""
@@ -64,12 +66,24 @@ class Doorkeeper:
         is_wanted: Callable[[], bool],
         done: Done,
     ) -> None:
-        """Calls `done` once with who a program is, or with 2035, unless `is_wanted` is false by then."""
+        """Calls `done` once with who a program is, or with 2035, unless `is_wanted` is false by then.
+
+        A program waits first if its account is ahead of its rate.
+        """
 
         def identified(result: Identified | QueueManagerError) -> None:
+            if isinstance(result, Identified):
+                self.waiting_room.enter(result, is_wanted, lambda is_proved: come_in(result, is_proved))
+                return
             if isinstance(result, ProgramRefused) and is_wanted():
                 self._refused(visitor, channel, shown, result)
             done(result)
+
+        def come_in(who: Identified, is_proved: bool) -> None:
+            if is_proved:
+                done(who)
+            else:
+                self.identify(visitor, channel, shown, is_wanted, done)
 
         door = Door(
             channel=channel,

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, Self
 from gateway.access.login import Decision, Entrance, Login, Refused
 from gateway.access.refused_logins import LoginRefusal, UserClass
 from gateway.access.refused_programs import ProgramRefusal, ProgramRefused
+from gateway.limits.addresses import network_of
 from gateway.listener.mq.channel_rules import ChannelRule
 from mq_adapters.attributes import Definition
 from mq_adapters.client_channel.events import AuthenticationAsked
@@ -134,7 +135,7 @@ class ProgramLogin:
             why, hint = f"{_CONNECT} without a password over channel {door.channel.name}", "send one, or set MCAUSER"
             raise _not_allowed(why, hint, "MCAUSER")
         try:
-            application = self._applications.without_password(user, door.peer)
+            application = self._applications.without_password(user, door.peer, network_of(door.address))
         except QueueManagerError as error:
             raise _not_allowed(error.operation, "MCAUSER names an [[application]]", "MCAUSER") from None
         proof = LoginProof.CERTIFICATE if door.certificate_counts else LoginProof.CHANNEL

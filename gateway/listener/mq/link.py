@@ -40,7 +40,7 @@ from mq_adapters.client_channel.events import (
 from mq_adapters.client_channel.server import FIRST_CONVERSATION, ServerConnection
 from mq_adapters.embedded.mqsc.display import Shown, time_text
 from mq_adapters.embedded.mqsc.server_connections import StopMode
-from mq_adapters.embedded.socket.pace import Pace
+from mq_adapters.embedded.socket.pace import ApplicationAccount, Pace
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.reasons import ReasonCode
 
@@ -293,11 +293,11 @@ class MqLink(asyncio.Protocol):
             transport.set_write_buffer_limits(high=MAXIMUM_OUTPUT_BYTES)
         unit = self._listener.doorkeeper.tell(self, self.channel_name, conversation, event, reason)
         if unit is not None and conversation.who is not None:
-            self._pace.charge(conversation.who.application.operator, unit)
+            self._pace.charge(conversation.who.application.account, unit)
 
-    def charge(self, operator: str, unit: UnitOfWork) -> None:
+    def charge(self, account: ApplicationAccount, unit: UnitOfWork) -> None:
         """See Line."""
-        self._pace.charge(operator, unit)
+        self._pace.charge(account, unit)
 
     def answer(self, call: CallReceived, answer: Answer) -> None:
         """See Line."""

@@ -27,7 +27,7 @@ from gateway.listener.tls import Certificates
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqi.deferred_puts import release_what_was_left
-from mq_adapters.embedded.socket.pace import Charge
+from mq_adapters.embedded.socket.pace import ApplicationAccount, Charge
 from mq_adapters.reasons import ReasonCode
 from mq_adapters.system_queues import DEFAULT_MODEL_QUEUE
 from spark_audit.record import LoginProof
@@ -50,6 +50,8 @@ class MqHouse:
     #: Counts a new connection of an address for the rates of connections; False: one of them is passed.
     may_connect: Callable[[str], bool]
     charge: Charge
+    #: Seconds that an account must wait before its next program connects.
+    wait_s: Callable[[ApplicationAccount], float]
     turns: Turns
     #: Programs that were refused, by the reason code, together with those of the socket.
     refusals: Counter[ReasonCode]
@@ -212,6 +214,8 @@ class MqListeners:
         self._end(lambda who: who.fingerprint in fingerprints, "key of its token", "gone")
 
     def _end(self, is_over: Callable[[Identified], bool], what: str, has: str) -> None:
+        for listener in self._listeners:
+            listener.doorkeeper.waiting_room.doubt(is_over)
         for link in self._links():
             link.end_programs(is_over, f"the {what} of its user has {has}")
 

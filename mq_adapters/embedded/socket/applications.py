@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mq_adapters.embedded.rights import EVERYTHING, NO_TOPICS, Rights, TopicRights, covers
+from mq_adapters.embedded.socket.pace import ApplicationAccount
 from mq_adapters.embedded.socket.peer import user_identifier, user_name
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
@@ -37,12 +38,13 @@ class ApplicationRole:
 class AdmittedApplication:
     """An application that may connect: its user in MQMD.UserIdentifier, its operator in the trail, and its rights.
 
-    `role` is "" for the gateway's own user.
+    `role` is "" for the gateway's own user. `account` is charged for the work of all its connections.
     """
 
     user: str
     operator: str
     rights: Rights
+    account: ApplicationAccount
     role: str = ""
     topics: TopicRights = NO_TOPICS
 
@@ -66,16 +68,13 @@ class Applications:
     def admitted(self, user_id: int, token: str) -> AdmittedApplication:
         """The application with this user number and this token ("" for none). Raises 2035 for a stranger."""
         if token:
-            role = self._role_of(token)
-            return _admitted(role, user_name(user_id))
+            role, where = self._role_of(token), user_name(user_id)
+            return _admitted(role, where, ApplicationAccount(f"{role.name} ({where})"))
         if self.is_owner(user_id):
-            return AdmittedApplication(user=user_identifier(user_id), operator=user_name(user_id), rights=EVERYTHING)
+            return _of_user(user_identifier(user_id), user_name(user_id))
         for role in self._roles.values():
             if user_id in role.user_ids:
-                user, operator = user_identifier(user_id), user_name(user_id)
-                return AdmittedApplication(
-                    user=user, operator=operator, rights=role.rights, role=role.name, topics=role.topics
-                )
+                return _of_user(user_identifier(user_id), user_name(user_id), role)
         raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"{_CONNECT} as user {user_name(user_id)}")
 
     @property
@@ -90,21 +89,24 @@ class Applications:
     def with_token(self, token: str, where: str) -> AdmittedApplication | None:
         """The application that has this token; None if none has it. `where` is the program's address."""
         role = self._find_role(token)
-        return None if role is None else _admitted(role, where)
+        return None if role is None else _admitted(role, where, ApplicationAccount(role.name))
 
     def of_access_user(self, user: str, where: str) -> AdmittedApplication:
         """The application that a user of [access] is. 2035 if it is none."""
         for role in self._roles.values():
             if any(covers(pattern, user) for pattern in role.access_users):
-                return _admitted(role, f"{user}, {where}")
+                return _admitted(role, f"{user}, {where}", ApplicationAccount(f"{role.name} ({user})"))
         raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"{_CONNECT} as a user that no application is")
 
-    def without_password(self, name: str, where: str) -> AdmittedApplication:
-        """The application of that name, which a channel's MCAUSER gives to all its clients. 2035 if there is none."""
+    def without_password(self, name: str, where: str, network: bytes) -> AdmittedApplication:
+        """The application of that name, which a channel's MCAUSER gives to all its clients. 2035 if there is none.
+
+        Each `network` has an account of its own.
+        """
         role = self._roles.get(name)
         if role is None:
             raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"{_CONNECT} as {name!r}, which is no application")
-        return _admitted(role, where)
+        return _admitted(role, where, ApplicationAccount(role.name, network))
 
     def _role_of(self, token: str) -> ApplicationRole:
         role = self._find_role(token)
@@ -119,9 +121,19 @@ class Applications:
         return self._roles.get(found[0]) if found else None
 
 
-def _admitted(role: ApplicationRole, where: str) -> AdmittedApplication:
+def _admitted(role: ApplicationRole, where: str, account: ApplicationAccount) -> AdmittedApplication:
     """An application that is known by its token or its channel. `where` is its address, or the user that it runs as."""
     operator = f"{role.name} ({where})"
     return AdmittedApplication(
-        user=role.name, operator=operator, rights=role.rights, role=role.name, topics=role.topics
+        user=role.name, operator=operator, rights=role.rights, account=account, role=role.name, topics=role.topics
+    )
+
+
+def _of_user(user: str, operator: str, role: ApplicationRole | None = None) -> AdmittedApplication:
+    """An application that is known by the user that it runs as. Without a role it is the gateway's own user."""
+    account = ApplicationAccount(operator)
+    if role is None:
+        return AdmittedApplication(user=user, operator=operator, rights=EVERYTHING, account=account)
+    return AdmittedApplication(
+        user=user, operator=operator, rights=role.rights, account=account, role=role.name, topics=role.topics
     )

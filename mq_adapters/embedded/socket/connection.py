@@ -216,7 +216,7 @@ class SocketConnection(asyncio.Protocol):
         )
         topics = EVERY_TOPIC if admitted.rights is EVERYTHING else admitted.topics
         self._subscriptions = SocketSubscriptions(self._engine, self._application, topics)
-        self._application.on_submitted = lambda unit: self._pace.charge(admitted.operator, unit)
+        self._application.on_submitted = lambda unit: self._pace.charge(admitted.account, unit)
         self._input.maximum_bytes = frames.MAXIMUM_FRAME_BYTES
         self._answer(Verb.HELLO, number, frames.name_field(self._engine.name), self._engine.incarnation)
 

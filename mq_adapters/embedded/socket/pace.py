@@ -2,14 +2,27 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import NamedTuple
 
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 
-#: Is told the operator of an application and its unit of work. Gives the seconds to read no more from it.
-Charge = Callable[[str, UnitOfWork], float]
+
+class ApplicationAccount(NamedTuple):
+    """Who is charged for the work of an application. All its connections have one account.
+
+    `network`: the network of a program that anybody from there could be, because it proved nothing; else b"". Then one
+    network cannot use up what the others have.
+    """
+
+    name: str
+    network: bytes = b""
 
 
-def free_of_charge(_operator: str, _unit: UnitOfWork) -> float:
+#: Is told the account of an application and its unit of work. Gives the seconds to read no more from it.
+Charge = Callable[[ApplicationAccount, UnitOfWork], float]
+
+
+def free_of_charge(_account: ApplicationAccount, _unit: UnitOfWork) -> float:
     """A Charge that never slows anybody down."""
     return 0.0
 
@@ -26,9 +39,9 @@ class Pace:
     def is_resting(self) -> bool:
         return self._rest is not None
 
-    def charge(self, operator: str, unit: UnitOfWork) -> None:
+    def charge(self, account: ApplicationAccount, unit: UnitOfWork) -> None:
         """Charges a unit of work with notes. A longer rest replaces the one under way."""
-        rest_s = self._charge(operator, unit) if unit.notes else 0.0
+        rest_s = self._charge(account, unit) if unit.notes else 0.0
         if rest_s > 0:
             self.end()
             self._rest = asyncio.get_running_loop().call_later(rest_s, self._rested)

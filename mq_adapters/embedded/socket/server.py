@@ -17,7 +17,7 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.rights import Rights
 from mq_adapters.embedded.socket.applications import AdmittedApplication, Applications
 from mq_adapters.embedded.socket.connection import SocketConnection
-from mq_adapters.embedded.socket.pace import Charge, free_of_charge
+from mq_adapters.embedded.socket.pace import ApplicationAccount, Charge, free_of_charge
 from mq_adapters.embedded.socket.peer import own_name, own_user, peer_uid
 from mq_adapters.embedded.socket.socket_file import (
     EVERYBODY,
@@ -116,7 +116,8 @@ class Server:
         """Takes one end of a socket pair. A process inherits the other end, and that alone gives it these rights."""
         loop = asyncio.get_running_loop()
         connected.setblocking(False)
-        admitted = AdmittedApplication(user=own_user(), operator=own_name(), rights=rights)
+        account = ApplicationAccount(own_name())
+        admitted = AdmittedApplication(user=own_user(), operator=own_name(), rights=rights, account=account)
         await loop.connect_accepted_socket(
             lambda: SocketConnection(self.engine, self.connections, admit=lambda _socket, _token: admitted), connected
         )

@@ -5,7 +5,8 @@ import pytest
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.admission import Admission
-from gateway.limits.budgets import Amount, Budgets, Owner
+from gateway.limits.budgets import Amount, Budgets
+from gateway.limits.owner import Owner
 from gateway.limits.refusals import Refusals
 from gateway.mqtt.reason_codes import ReasonCode
 

@@ -9,8 +9,10 @@ from gateway.config.limit_row import Scope
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.addresses import prefixes_of
-from gateway.limits.budgets import KEPT_TIMES, LIMITS, RATES, Account, Amount, Budgets, Owner
+from gateway.limits.budgets import KEPT_TIMES, LIMITS, RATES, Account, Amount, Budgets
+from gateway.limits.owner import Owner
 from gateway.limits.refusals import LimitReached
+from mq_adapters.embedded.socket.pace import ApplicationAccount
 
 ANN, BOB = Owner("ann"), Owner("bob")
 HERE, BESIDE, ELSEWHERE = (Owner(None, bytes((192, 0, 2, last))) for last in (1, 2, 3))
@@ -346,6 +348,24 @@ def test_times_of_accounts_that_have_gone_fill_no_memory() -> None:
     world.spend(account, 1, 0, 0, 10_000.0)
     world.close(account)
     assert len(world._times) <= 2, "the client and its user: all others have come down to their rate"
+
+
+def test_connections_of_an_application_have_one_account() -> None:
+    world = budgets(trail_byte_rate_per_user=1_000)
+    assert world.spend_application(ApplicationAccount("orders"), 20_000, 100.0) == 10.0
+    assert world.spend_application(ApplicationAccount("orders"), 0, 100.0) == 10.0
+    assert world.spend_application(ApplicationAccount("billing"), 0, 100.0) == 0.0
+
+
+def test_an_application_that_anybody_may_be_has_an_account_for_each_network_and_its_prefixes() -> None:
+    world = budgets(trail_byte_rate_per_address=1_000, trail_byte_rate_per_prefix=2_000)
+    here, beside, far = (ApplicationAccount("orders", each.network) for each in (HERE, BESIDE, FAR))
+    assert world.spend_application(here, 20_000, 100.0) == 10.0
+    assert world.spend_application(beside, 0, 100.0) == 0.0
+    assert world.spend_application(beside, 10_000, 100.0) == 5.0, "their prefix has 30,000 bytes"
+    assert world.spend_application(far, 0, 100.0) == 0.0
+    assert world.spend_application(ApplicationAccount("others", HERE.network), 0, 100.0) == 0.0
+    assert world.spend(world.visit(HERE), 0, 0, 0, 100.0) == 0.0, "MQTT clients from there have caused nothing"
 
 
 def test_each_rate_has_the_scope_that_its_row_says() -> None:

@@ -14,7 +14,7 @@ from gateway.access.refused_logins import LoginRefusal
 from gateway.access.users import Users
 from gateway.audit_trail.notes.notes import NoteKind
 from gateway.bridge.sessions.sessions import ClientSession
-from gateway.limits.budgets import Owner
+from gateway.limits.owner import Owner
 from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.unit_of_work import StateKind
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written

@@ -17,7 +17,8 @@ from gateway.bridge.sessions.filter_shapes import NEWCOMER, FilterShapes
 from gateway.config.limits import Limit
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.config.routes import EMBEDDED, Registration
-from gateway.limits.budgets import Budgets, Owner
+from gateway.limits.budgets import Budgets
+from gateway.limits.owner import Owner
 from gateway.limits.refusals import Refusals
 from gateway.mqtt.reason_codes import ReasonCode
 from mappings.table import Dialect

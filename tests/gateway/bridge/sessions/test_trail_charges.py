@@ -9,7 +9,7 @@ from gateway.audit_trail.notes.notes import NoteKind, pack_batch
 from gateway.config.limit_row import LEAST_SHARES
 from gateway.config.mqtt_limits import MqttLimits
 from gateway.limits.addresses import network_of_peer
-from gateway.limits.budgets import Owner
+from gateway.limits.owner import Owner
 from mq_adapters.embedded.unit_of_work import Note
 from spark_audit.record.batch_line import text_of
 from spark_audit.record.expansion import Expander

@@ -56,7 +56,12 @@ class Desk:
             now_us=lambda: AT, failed=None, begin=UnitOfWork, submit=lambda unit: self.notes.extend(unit.notes)
         )
         house = SimpleNamespace(
-            engine=engine, login=login, refusals=self.refusals, refused=self.refused, connection_log=log
+            engine=engine,
+            login=login,
+            refusals=self.refusals,
+            refused=self.refused,
+            connection_log=log,
+            wait_s=lambda _account: 0.0,
         )
         settings = MqListenerSettings(listen="127.0.0.1:1414", channel=self.tables)
         self.doorkeeper = Doorkeeper(settings, cast(MqHouse, house))

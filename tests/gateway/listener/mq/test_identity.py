@@ -96,6 +96,7 @@ def test_a_token_gives_its_application() -> None:
     found = told(credentials(), door())
     assert (found.application.user, found.application.rights, found.user) == ("billing", BILLING, "billing")
     assert (found.application.operator, found.proof) == (f"billing ({PEER})", LoginProof.APPLICATION_TOKEN)
+    assert found.application.account == ("billing", b""), "one account for all its connections"
 
 
 @pytest.mark.parametrize(
@@ -109,6 +110,7 @@ def test_a_user_of_the_password_file_is_the_application_that_names_it() -> None:
     found = told(credentials("anna", "secret of anna"), door())
     assert (found.application.user, found.user, found.proof) == ("panels", "anna", LoginProof.PASSWORD)
     assert found.application.operator == f"panels (anna, {PEER})"
+    assert found.application.account == ("panels (anna)", b"")
 
 
 def test_a_user_of_a_token_is_the_application_whose_pattern_fits_until_the_token_ends() -> None:
@@ -140,6 +142,7 @@ def test_a_password_in_clear_is_refused_unless_it_is_allowed() -> None:
 def test_without_a_password_the_channel_decides() -> None:
     found = told(None, door())
     assert (found.application.user, found.proof) == ("guest", LoginProof.CHANNEL)
+    assert found.application.account == ("guest", bytes((192, 0, 2, 7)))
     assert told(None, door(certificate_counts=True)).proof is LoginProof.CERTIFICATE
     for said in ("", "nobody"):
         assert refusal(None, door(channel=channel(MCAUSER=said))) == (ProgramRefusal.NOT_ALLOWED, "MCAUSER")

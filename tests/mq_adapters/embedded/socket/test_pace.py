@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mq_adapters.embedded.socket.client import SocketClient
+from mq_adapters.embedded.socket.pace import ApplicationAccount
 from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 from tests.mq_adapters.gateway_thread import GatewayThread
@@ -23,7 +24,7 @@ class Charged:
         self.rest_s = rest_s
         self.notes: list[Note] = []
 
-    def __call__(self, _operator: str, unit: UnitOfWork) -> float:
+    def __call__(self, _account: ApplicationAccount, unit: UnitOfWork) -> float:
         self.notes += unit.notes
         return self.rest_s if len(self.notes) == 1 else 0.0
 

@@ -13,6 +13,7 @@ from mq_adapters.embedded.rights import Rights
 from mq_adapters.embedded.socket import subscriptions
 from mq_adapters.embedded.socket.applications import AdmittedApplication, Applications
 from mq_adapters.embedded.socket.client import SocketClient
+from mq_adapters.embedded.socket.pace import ApplicationAccount
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.system_queues import DEFAULT_MODEL_QUEUE, DEFAULT_STREAM
@@ -21,6 +22,7 @@ from tests.mq_adapters.broker.conftest import RecordingListener
 from tests.mq_adapters.embedded.mqi.subscriber import DURABLE, MANAGED, RESUMED, PlantAlone
 
 PATIENCE_S = 20.0
+ACCOUNT = ApplicationAccount("anybody")
 
 
 @pytest.fixture
@@ -96,7 +98,9 @@ def test_publications_come_to_the_programs_own_queue_and_on_request(gateway: Any
 def test_an_application_has_its_topics_and_the_queues_of_its_subscriptions(
     gateway: Any, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    role = AdmittedApplication(user="billing", operator="billing", rights=Rights(), role="billing", topics=PlantAlone())
+    role = AdmittedApplication(
+        user="billing", operator="billing", rights=Rights(), account=ACCOUNT, role="billing", topics=PlantAlone()
+    )
     monkeypatch.setattr(Applications, "admitted", lambda *_: role)
     with SocketClient(gateway.data_dir) as client:
         assert refused(lambda: client.subscribe("secret", options=MANAGED)) == ReasonCode.MQRC_NOT_AUTHORIZED
@@ -112,7 +116,12 @@ def test_a_general_pattern_opens_managed_queues_on_the_socket_as_it_does_to_gets
     gateway: Any, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     role = AdmittedApplication(
-        user="monitor", operator="monitor", rights=Rights(get=("*",)), role="monitor", topics=PlantAlone()
+        user="monitor",
+        operator="monitor",
+        rights=Rights(get=("*",)),
+        account=ACCOUNT,
+        role="monitor",
+        topics=PlantAlone(),
     )
     with SocketClient(gateway.data_dir) as client:
         client.subscribe("plant/#", options=DURABLE | SubOption.ANY_USERID, name="kept").close()
