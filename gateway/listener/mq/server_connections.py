@@ -108,7 +108,10 @@ class ServerConnections:
 
     def shown(self, name: str) -> list[Shown]:
         """See ServerConnectionAdministration."""
-        return [{"CHSTATUS": name, "CHLTYPE": "SVRCONN", **each.shown()} for each in self._of(name)]
+        rows = [{"CHSTATUS": name, "CHLTYPE": "SVRCONN", **each.shown()} for each in self._of(name)]
+        if not rows and name in self._stopped:
+            rows.append({"CHSTATUS": name, "CHLTYPE": "SVRCONN", "STATUS": "STOPPED"})
+        return rows
 
     def programs(self) -> list[Shown]:
         """See ServerConnectionAdministration."""

@@ -57,20 +57,20 @@ class ChannelAdministration(Protocol):
 
 
 def statuses(channels: ChannelAdministration | None, pattern: str) -> list[Shown]:
-    """The channels with that name, or that generic name. Raises ChannelCommandRefused if there is none."""
-    names = () if channels is None else channels.names()
-    found = [channels.shown(name) for name in sorted(names) if matches(name, pattern)] if channels is not None else []
-    if not found:
-        raise _not_found(pattern)
-    return found
+    """The channels with that name, or that generic name."""
+    if channels is None:
+        return []
+    return [channels.shown(name) for name in sorted(channels.names()) if matches(name, pattern)]
 
 
 def carry_out(channels: ChannelAdministration | None, verb: str, name: str, command: MqscCommand) -> str:
     """START, STOP or RESOLVE of one channel; returns the answer. Raises ChannelCommandRefused."""
     if verb not in _VERBS:
         raise refusal(verb)
-    if channels is None or name not in channels.names():
-        raise _not_found(name)
+    if channels is None:
+        raise no_gateway(verb, name)
+    if name not in channels.names():
+        raise ChannelCommandRefused(f"AMQ8147E: There is no channel {name}.")
     if verb == "RESOLVE":
         channels.resolve(name, _resolution(command))
         return f"AMQ8025I: Resolution of channel {name} accepted; see DISPLAY CHSTATUS({name}) RESOLVED."
@@ -98,7 +98,21 @@ def _resolution(command: MqscCommand) -> str:
     return actions[0].text
 
 
-def _not_found(name: str) -> ChannelCommandRefused:
-    return ChannelCommandRefused(
-        f"AMQ8420I: Channel status of {name} not found: 'rfhbridge channel list' names those of a running gateway."
-    )
+def no_gateway(verb: str, name: str) -> ChannelCommandRefused:
+    """The refusal of a command that only a running gateway can carry out."""
+    return ChannelCommandRefused(f"AMQ8405E: {verb} CHANNEL({name}) needs a running gateway, and none runs here.")
+
+
+def no_status(channels: ChannelAdministration | None, pattern: str, *, is_defined: bool) -> ChannelCommandRefused:
+    """The answer to DISPLAY CHSTATUS if no channel runs. `is_defined`: MQ clients have a channel of that name."""
+    if channels is None:
+        why = "no gateway runs here"
+    elif is_defined:
+        why = "no program is connected through it"
+    elif not pattern.endswith("*"):
+        why = "there is no such channel"
+    elif pattern == "*":
+        why = "the configuration names no target, and no program is connected"
+    else:
+        why = "no target has a channel of such a name, and no program is connected through one"
+    return ChannelCommandRefused(f"AMQ8420I: Channel status of {pattern} not found: {why}")

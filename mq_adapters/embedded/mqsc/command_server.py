@@ -14,6 +14,7 @@ from mq_adapters.attributes import (
     Definition,
     ObjectType,
     Value,
+    longest_name,
 )
 from mq_adapters.embedded import queue_administration
 from mq_adapters.embedded.engine import Engine
@@ -37,7 +38,20 @@ from mq_adapters.embedded.rights import EVERY_QUEUE, EVERYTHING, Right, Rights
 from mq_adapters.mqsc import MqscAnswer, MqscCommand, MqscSyntaxError, read_command
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
-_KNOWN_VERBS: Final = ("DEFINE", "ALTER", "DELETE", "DISPLAY", "CLEAR", "RESET")
+_KNOWN_VERBS: Final = (
+    "DEFINE",
+    "ALTER",
+    "DELETE",
+    "DISPLAY",
+    "CLEAR",
+    "RESET",
+    "START",
+    "STOP",
+    "RESOLVE",
+    "PURGE",
+)
+#: Verbs that are for channels alone.
+_OF_CHANNELS: Final = _KNOWN_VERBS[-4:]
 _KNOWN_VERBS_TEXT: Final = f"{', '.join(_KNOWN_VERBS[:-1])} and {_KNOWN_VERBS[-1]}"
 _VERBS: Final = {"DEF": "DEFINE", "ALT": "ALTER", "DIS": "DISPLAY", "DISP": "DISPLAY"}
 _OBJECTS: Final[Mapping[str, tuple[ObjectType, ...]]] = {
@@ -162,9 +176,11 @@ class CommandServer:
         return [_done(kind, "changed")]
 
     def _check_channel(self, name: str, command: MqscCommand) -> None:
-        """Refuses a channel without a type, and one with the name of a channel to a target."""
+        """Refuses a channel without a type, one with too long a name, and one named as a channel to a target."""
         if not any(each.keyword in ("CHLTYPE", "LIKE") for each in command.parameters):
             raise syntax_error("DEFINE CHANNEL needs CHLTYPE(SVRCONN).")
+        if len(name) > (longest := longest_name(ObjectType.CHANNEL)):
+            raise MqscRefused(f"AMQ8140E: The name of a channel has at most {longest} characters.")
         channels = self._engine.objects.channels
         if channels is not None and name in channels.names():
             raise QueueManagerError(ReasonCode.MQRC_OBJECT_ALREADY_EXISTS, f"define channel {name}")
@@ -276,10 +292,11 @@ class CommandServer:
         act = self._act(f"{verb} CHANNEL")
         if mqsc_clients.are_meant(command):
             return [mqsc_clients.carry_out(self._engine.objects.clients, verb, name, command, act)]
-        if self._engine.objects.find(ObjectType.CHANNEL, name) is not None:
-            answer = mqsc_connections.carry_out(self._engine.objects.server_connections, name, command)
+        objects = self._engine.objects
+        if objects.find(ObjectType.CHANNEL, name) is not None:
+            answer = mqsc_connections.carry_out(objects.server_connections, objects.channels, name, command)
         else:
-            answer = mqsc_channels.carry_out(self._engine.objects.channels, verb, name, command)
+            answer = mqsc_channels.carry_out(objects.channels, verb, name, command)
         reason = " ".join(f"{each.keyword}({each.text})" for each in command.parameters)
         tell_alone(self._engine, replace(act, subject=name, reason=reason))
         return [answer]
@@ -292,7 +309,7 @@ class CommandServer:
             shown = mqsc_clients.statuses(self._engine.objects.clients, name, command)
         else:
             noun, known = "Channel", {*mqsc_channels.CHANNEL_KEYWORDS, *mqsc_connections.CONNECTION_KEYWORDS}
-            shown = self._connections_of(name) or mqsc_channels.statuses(self._engine.objects.channels, name)
+            shown = self._channels_of(name)
         keywords = wanted_keywords(parameters, known)
         wanted = list(filtered(iter(shown), parameters, known))
         if not wanted:
@@ -311,16 +328,16 @@ class CommandServer:
             raise not_found("Connection", pattern)
         return _rows("AMQ8276I: Display Connection details.", wanted, keywords, 2, {})
 
-    def _connections_of(self, pattern: str) -> list[Shown]:
-        """The connections of SVRCONN channels with that name, and the channels to targets where the name is generic."""
+    def _channels_of(self, pattern: str) -> list[Shown]:
+        """The connections of SVRCONN channels with that name, and the channels to targets. ChannelCommandRefused."""
         objects = self._engine.objects
-        if objects.server_connections is None:
-            return []
+        connections = objects.server_connections
         names = [each.name for each in objects.all((ObjectType.CHANNEL,)) if matches(each.name, pattern)]
-        found = [row for name in names for row in objects.server_connections.shown(name)]
-        to_targets = () if objects.channels is None else sorted(objects.channels.names())
-        wanted = [name for name in to_targets if matches(name, pattern)] if found else ()
-        return found + [objects.channels.shown(name) for name in wanted if objects.channels is not None]
+        found = [] if connections is None else [row for name in names for row in connections.shown(name)]
+        found += mqsc_channels.statuses(objects.channels, pattern)
+        if not found:
+            raise mqsc_channels.no_status(objects.channels, pattern, is_defined=pattern in names)
+        return found
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -366,6 +383,8 @@ def _not_supported(verb: str, noun: str, command: MqscCommand) -> Exception:
     supported = "objects are QLOCAL, QALIAS, QREMOTE, QMODEL, TOPIC, SUB, NAMELIST, CHANNEL and QMGR"
     if verb == "CLEAR":
         supported = "CLEAR QLOCAL and CLEAR TOPICSTR are"
+    elif verb in _OF_CHANNELS:
+        supported = f"{verb} CHANNEL is"
     elif noun == "QMGR":
         supported = "ALTER QMGR, DISPLAY QMGR and RESET QMGR are"
     return syntax_error(f"{verb} {command.target.keyword} is not supported: {supported}.")

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, Protocol
 
-from mq_adapters.embedded.mqsc.channels import ChannelCommandRefused
+from mq_adapters.embedded.mqsc.channels import ChannelAdministration, ChannelCommandRefused, no_gateway
 from mq_adapters.embedded.mqsc.display import Shown
 from mq_adapters.mqsc import MqscCommand
 
@@ -46,7 +46,10 @@ class ServerConnectionAdministration(Protocol):
     """The listeners of MQ clients. They accept a command at once, and carry it out soon after."""
 
     def shown(self, name: str) -> Iterable[Shown]:
-        """Every keyword of CONNECTION_KEYWORDS for each connection of one channel."""
+        """Every keyword of CONNECTION_KEYWORDS for each connection of one channel.
+
+        A stopped channel without connections has one row, with the first three.
+        """
         ...
 
     def programs(self) -> Iterable[Shown]:
@@ -62,8 +65,18 @@ class ServerConnectionAdministration(Protocol):
         ...
 
 
-def carry_out(connections: ServerConnectionAdministration | None, name: str, command: MqscCommand) -> str:
-    """START or STOP of one channel; returns the answer. Raises ChannelCommandRefused."""
+def carry_out(
+    connections: ServerConnectionAdministration | None,
+    channels: ChannelAdministration | None,
+    name: str,
+    command: MqscCommand,
+) -> str:
+    """START or STOP of one channel; returns the answer. Raises ChannelCommandRefused.
+
+    `channels` are those to targets. Every gateway has them, though there may be none.
+    """
+    if connections is None and channels is None:
+        raise no_gateway(command.verb, name)
     if connections is None:
         raise ChannelCommandRefused(f"AMQ8405E: nothing listens for MQ clients; {name} needs an [[mq_listener]].")
     if command.verb == "START":

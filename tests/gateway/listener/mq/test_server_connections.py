@@ -129,6 +129,25 @@ def test_a_stopped_channel_ends_its_connections_and_admits_none_until_it_starts(
     channels.admit("APP", Connection())
 
 
+def test_a_stopped_channel_is_shown_when_its_connections_have_ended(
+    engine: Engine, channels: ServerConnections
+) -> None:
+    define(engine)
+    connection = Connection()
+    channels.admit("APP", connection)
+    server = CommandServer(engine)
+    server.execute("STOP CHANNEL(APP)")
+    assert "STATUS(STOPPED)" not in "\n".join(server.execute("DISPLAY CHSTATUS(APP)").lines)
+    channels.forget(connection)
+    assert server.execute("DISPLAY CHSTATUS(*)").lines == (
+        "AMQ8417I: Display Channel Status details.",
+        "   CHSTATUS(APP)                           CHLTYPE(SVRCONN)",
+        "   STATUS(STOPPED)",
+    )
+    server.execute("START CHANNEL(APP)")
+    assert not server.execute("DISPLAY CHSTATUS(APP)").succeeded
+
+
 def test_programs_of_all_connections_are_shown(engine: Engine, channels: ServerConnections) -> None:
     assert not CommandServer(engine).execute("DISPLAY CONN(*)").succeeded
     define(engine)

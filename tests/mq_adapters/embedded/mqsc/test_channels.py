@@ -101,8 +101,42 @@ def test_what_cannot_be_done_is_refused_and_told_nobody(engine, channels, comman
     assert channels.told == []
 
 
-@pytest.mark.parametrize("command", ["DISPLAY CHSTATUS(*)", "START CHANNEL(CENTRAL.OUT.0)"])
-def test_without_a_gateway_there_are_no_channels(engine, command):
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("DISPLAY CHSTATUS(*)", "AMQ8420I: Channel status of * not found: no gateway runs here"),
+        ("START CHANNEL(A.B)", "AMQ8405E: START CHANNEL(A.B) needs a running gateway, and none runs here."),
+    ],
+)
+def test_without_a_gateway_there_are_no_channels(engine, command, complaint):
     answer = CommandServer(engine).execute(command)
     assert not answer.succeeded
-    assert answer.lines[0].startswith("AMQ8420I")
+    assert answer.lines == (complaint,)
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("DISPLAY CHSTATUS(NONE.OUT.0)", "there is no such channel"),
+        ("DISPLAY CHSTATUS(NONE.*)", "no target has a channel of such a name"),
+        ("START CHANNEL(NONE.OUT.0)", "AMQ8147E: There is no channel NONE.OUT.0."),
+        ("STOP CHANNEL(NONE.OUT.0)", "AMQ8147E: There is no channel NONE.OUT.0."),
+    ],
+)
+def test_a_channel_that_does_not_exist_is_said_to_be_none(engine, channels, command, complaint):
+    answer = CommandServer(engine).execute(command)
+    assert not answer.succeeded
+    assert complaint in answer.lines[0]
+
+
+def test_a_gateway_without_targets_and_programs_says_so(engine, channels):
+    channels.names = lambda: ()
+    (line,) = CommandServer(engine).execute("DISPLAY CHSTATUS(*)").lines
+    assert line.endswith("not found: the configuration names no target, and no program is connected")
+
+
+def test_the_verbs_of_channels_are_named(engine):
+    (line,) = CommandServer(engine).execute("PING QMGR").lines
+    assert line.endswith("RESET, START, STOP, RESOLVE and PURGE are.")
+    (line,) = CommandServer(engine).execute("START QLOCAL(A)").lines
+    assert line.endswith("START QLOCAL is not supported: START CHANNEL is.")

@@ -86,7 +86,7 @@ def test_a_channel_outlives_the_queue_manager(data_folder: Path) -> None:
         ("DEFINE CHANNEL(B) CHLTYPE(SVRCONN) SSLCIPH(TLS_RSA)", "ANY_TLS12_OR_HIGHER"),
         ("DEFINE CHANNEL(B) CHLTYPE(SVRCONN) SCYEXIT(X)", "SCYEXIT"),
         ("DEFINE CHANNEL(B) CHLTYPE(SVRCONN) SSLPEER('FAX=1')", "a distinguished name"),
-        ("DEFINE CHANNEL(A.NAME.OF.21.LETTERSX) CHLTYPE(SVRCONN)", "AMQ8140E"),
+        ("DEFINE CHANNEL(A.NAME.OF.21.LETTERSX) CHLTYPE(SVRCONN)", "AMQ8140E: The name of a channel has at most 20"),
         ("DEFINE CHANNEL(APP.SVRCONN) CHLTYPE(SVRCONN)", "AMQ8150E"),
         ("DEFINE CHANNEL(CENTRAL.OUT.0) CHLTYPE(SVRCONN)", "AMQ8150E"),
         ("ALTER CHANNEL(APP.SVRCONN) MCAUSER('thirteen-long')", "at most 12"),
@@ -115,10 +115,20 @@ def test_start_and_stop_reach_the_listeners(server: CommandServer, connections: 
     ]
 
 
-def test_without_a_listener_a_stop_says_so(server: CommandServer) -> None:
+def test_without_a_listener_a_stop_says_so(server: CommandServer, engine: Engine) -> None:
+    answer = server.execute("STOP CHANNEL(APP.SVRCONN)")
+    assert not answer.succeeded
+    assert answer.lines[0].endswith("STOP CHANNEL(APP.SVRCONN) needs a running gateway, and none runs here.")
+    engine.objects.channels = Channels()
     answer = server.execute("STOP CHANNEL(APP.SVRCONN)")
     assert not answer.succeeded
     assert "[[mq_listener]]" in answer.lines[0]
+
+
+def test_a_channel_that_no_program_uses_has_no_status(server: CommandServer, engine: Engine) -> None:
+    engine.objects.channels = Channels()
+    (line,) = server.execute("DISPLAY CHSTATUS(APP.SVRCONN)").lines
+    assert line.endswith("not found: no program is connected through it")
 
 
 def test_status_shows_connections_and_channels_to_targets(
