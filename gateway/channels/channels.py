@@ -44,10 +44,7 @@ class Channels:
         self._supervisor = Supervisor(processes)
         audit = ChannelAudit(engine, self.targets.values(), subscriber_queue=subscriber_queue)
         engine.on_application_unit.append(audit.note)
-        if processes:
-            engine.objects.channels = ChannelCommands(
-                processes, subscriber_queue=subscriber_queue, reply_queue=reply_queue
-            )
+        engine.objects.channels = ChannelCommands(processes, subscriber_queue=subscriber_queue, reply_queue=reply_queue)
 
     def begin(self) -> None:
         """Starts the channels. The gateway's socket must exist."""

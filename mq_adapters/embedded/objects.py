@@ -81,7 +81,7 @@ class Objects:
         self.publish_subscribe: Callable[[], PublishSubscribe] | None = None
         #: Called when an object was defined, altered or deleted.
         self.on_change: Callable[[], None] = lambda: None
-        #: The runner of channels, if there is one.
+        #: The runner of channels to targets, though there may be no target; None: no gateway runs here.
         self.channels: ChannelAdministration | None = None
         #: The server of MQTT clients, if there is one.
         self.clients: ClientAdministration | None = None

@@ -42,6 +42,7 @@ from mq_adapters.embedded.mqsc.display import Shown, time_text
 from mq_adapters.embedded.mqsc.server_connections import StopMode
 from mq_adapters.embedded.socket.pace import ApplicationAccount, Pace
 from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.mqsc import quoted
 from mq_adapters.reasons import ReasonCode
 
 if TYPE_CHECKING:
@@ -335,15 +336,15 @@ class MqLink(asyncio.Protocol):
         first = programs[0] if programs else None
         return {
             "STATUS": "STOPPING" if self._stopping is not None else "RUNNING" if programs else "STARTING",
-            "CONNAME": self.peer,
-            "MCAUSER": first.user if first is not None else " ",
-            "RAPPLTAG": first.application_name if first is not None else " ",
+            "CONNAME": quoted(self.peer),
+            "MCAUSER": quoted(first.user if first is not None else ""),
+            "RAPPLTAG": quoted(first.application_name if first is not None else ""),
             "CURSHCNV": str(len(self._conversations)),
-            "SINCE": time_text(self._accepted_us),
+            "SINCE": quoted(time_text(self._accepted_us)),
             "BYTSRCVD": str(self.received_bytes),
             "BYTSSENT": str(self.sent_bytes),
             "MSGS": str(self.calls),
-            "SSLPEER": self.certificate.subject if self.certificate is not None else " ",
+            "SSLPEER": quoted(self.certificate.subject if self.certificate is not None else ""),
         }
 
     @property

@@ -237,7 +237,7 @@ def test_a_program_that_is_killed_gives_its_message_back(house: House, start_jav
         assert program.stdout is not None
         assert program.stdout.readline().strip() == "stay: taken"
         shown = "\n".join(operator.mqsc("DISPLAY CHSTATUS(APP.SVRCONN)").lines)
-        for part in ("STATUS(RUNNING)", "MCAUSER(billing)", "RAPPLTAG(orders)", "CHLTYPE(SVRCONN)"):
+        for part in ("STATUS(RUNNING)", "MCAUSER('billing')", "RAPPLTAG('orders')", "CHLTYPE(SVRCONN)"):
             assert part in shown
         programs = "\n".join(operator.mqsc("DISPLAY CONN(*) ALL").lines)
         for part in ("APPLTAG('orders')", "USERID('billing')", "UOWSTATE(ACTIVE)", "CHANNEL(APP.SVRCONN)"):

@@ -15,7 +15,7 @@ def channel(rfhbridge, data_folder):
 def test_no_channels_are_a_list_without_any(channel):
     listed = channel("list", "--json")
     assert (listed.exit_code, json.loads(listed.stdout)) == (0, [])
-    assert channel("list").text.startswith("there are no channels, because ")
+    assert channel("list").text == "no channel runs, because no gateway runs here\n"
 
 
 def test_a_channel_that_is_not_there_is_an_error(channel):
