@@ -41,6 +41,7 @@ from mq_adapters.embedded.balance import running_publications, running_queues
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.group_commit import BOUNDS_S
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.rights import MissingRight
 from mq_adapters.reasons import ReasonCode
 from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE
 from spark_audit.trail.witness_note import ages_s, countersignature_age_s
@@ -51,7 +52,11 @@ if TYPE_CHECKING:  # a gateway without MQ clients does not load it
 _PREFIX: Final = "rfhbridge_"
 _VERSIONS: Final = {0: "none"} | {number: level.version for number, level in LEVELS.items()}
 #: Why an application cannot connect.
-_SOCKET_REASONS: Final = (ReasonCode.MQRC_NOT_AUTHORIZED, ReasonCode.MQRC_MAX_CONNS_LIMIT_REACHED)
+_SOCKET_REASONS: Final = (
+    ReasonCode.MQRC_NOT_AUTHORIZED,
+    ReasonCode.MQRC_MAX_CONNS_LIMIT_REACHED,
+    ReasonCode.MQRC_Q_MGR_NAME_ERROR,
+)
 _NOBODY: Final[Mapping[ReasonCode, int]] = {}
 _SECOND_US: Final = 1_000_000
 #: What the connections of MQ clients did: the attribute of their traffic, the metric, its meaning.
@@ -228,6 +233,9 @@ class GatewayCollector(Collector):
         refused = (((refusal.value,), self._mq.refused.totals[refusal]) for refusal in ProgramRefusal)
         meaning = "Programs and connections of MQ clients that were refused, by the reason"
         yield _counters("mq_programs_refused", meaning, ("reason",), refused)
+        missing = (((right.value,), self._mq.refused.rights[right]) for right in MissingRight)
+        meaning = "Calls of MQ clients that were refused, by the right that was missing"
+        yield _counters("mq_rights_refused", meaning, ("right",), missing)
 
     # -- sessions and queues -------------------------------------------------------------------------------------------
 

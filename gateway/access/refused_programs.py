@@ -14,6 +14,7 @@ from gateway.access.tally import TallyWithFirsts
 from gateway.audit_trail.notes.notes import NoteKind
 from gateway.config.limits import Limit
 from gateway.limits.addresses import network_of, prefix_of
+from mq_adapters.embedded.rights import MissingRight
 from mq_adapters.embedded.unit_of_work import Note
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
@@ -25,13 +26,15 @@ _LONGEST_REASON_CHARACTERS: Final = 200
 
 
 class ProgramRefusal(StrEnum):
-    """Why a program is refused: its channel, its credentials, its rights, or too many logins or connections."""
+    """Why a program is refused: its channel, its credentials, its rights, too many logins or connections, a name."""
 
     CHANNEL = "channel"
     WRONG_CREDENTIALS = "wrong_credentials"
     NOT_ALLOWED = "not_allowed"
     BUSY = "busy"
     LIMIT = "limit"
+    #: 2058 at MQCONN. The trail does not tell it: the program has not proved who it is, and tries no right.
+    QUEUE_MANAGER = "queue_manager"
 
 
 class ProgramRefused(QueueManagerError):
@@ -61,6 +64,8 @@ class RefusedPrograms(TallyWithFirsts[_Key]):
         records = int(Limit.REFUSED_PROGRAMS.value.default)
         super().__init__(row_key=ROW_KEY, words="refused programs", records=records, kept=_KEPT)
         self.totals: Counter[ProgramRefusal] = Counter()
+        #: Calls of connected programs that were refused with 2035. The log tells them, and not the trail.
+        self.rights: Counter[MissingRight] = Counter()
 
     def count(
         self,

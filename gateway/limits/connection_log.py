@@ -1,4 +1,4 @@
-"""The log of connections that the gateway refuses or closes: few lines about each address, and about each client.
+"""The log of connections that the gateway refuses or closes: few lines about each address, client and user.
 
 A device with an old password comes back every few seconds for weeks, and two clients with one identifier take each
 other's place a hundred times a second.
@@ -27,6 +27,7 @@ class ConnectionLog:
         self._of_clients = LogRate(
             _log, "connections closed client=%s count=%s", lines_in_all=_LINES_OF_CLIENTS, now_s=now_s
         )
+        self._of_programs = LogRate(_log, "rights refused user=%s count=%s", now_s=now_s)
 
     def closed(self, client: str, *, listener: str, peer: str, reason: str) -> None:
         """The gateway has closed a connection with a session."""
@@ -43,7 +44,12 @@ class ConnectionLog:
         """
         self._of_addresses.tell(network_of(address), address, event, *values, level=level)
 
+    def right_refused(self, user: str, event: str, *values: object) -> None:
+        """A program of this user has not the right for a call. Its lines take none from those about connections."""
+        self._of_programs.tell(user, user, event, *values)
+
     def tick(self) -> None:
         """Several times a second."""
         self._of_addresses.tick()
         self._of_clients.tick()
+        self._of_programs.tick()

@@ -26,6 +26,30 @@ class Right(StrEnum):
     ADMIN = "admin"
 
 
+class MissingRight(StrEnum):
+    """What a refused application would need: a Right, one on topics, or more than its configuration can give."""
+
+    PUT = "put"
+    GET = "get"
+    BROWSE = "browse"
+    ADMIN = "admin"
+    PUBLISH = "publish"
+    SUBSCRIBE = "subscribe"
+    CONTEXT = "context"
+    #: The subscription belongs to another application.
+    OWNER = "owner"
+    #: The queue is the gateway's alone.
+    CLOSED = "closed"
+
+
+class RightMissing(QueueManagerError):
+    """2035: an application has no right for a queue, a topic or a subscription of that name; "" where none is known."""
+
+    def __init__(self, right: MissingRight, name: str, why: str, hint: str = "") -> None:
+        super().__init__(ReasonCode.MQRC_NOT_AUTHORIZED, why, hint)
+        self.right, self.name = right, name
+
+
 class ContextRight(IntEnum):
     """How much of a message's context an MQ client may set (IBM MQ, "Message context"). Each has what is before it.
 
@@ -62,13 +86,13 @@ class Rights:
         """QueueManagerError 2035 without the right."""
         if not self.has(right, queue_name):
             why = f"{operation}: the application has no right {right!s} for {queue_name}"
-            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why)
+            raise RightMissing(MissingRight(right), queue_name, why)
 
     def check_open(self, base_name: str, operation: str) -> None:
         """2035 for a local queue that is closed to applications. Audit notes are for the trail alone."""
         if is_closed_to_applications(base_name) and not self.takes_notes:
             why = f"{operation}: {base_name} is the gateway's alone, whatever rights a program has"
-            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why, "browse it")
+            raise RightMissing(MissingRight.CLOSED, base_name, why, "browse it")
 
     def check_writes_trail(self, operation: str) -> None:
         """2035 unless the application is the process that writes the trail."""
@@ -88,7 +112,7 @@ def check_system_queue(rights: Rights, right: Right, name: str, operation: str) 
     patterns: tuple[str, ...] = getattr(rights, right)
     if prefix and not any(pattern.startswith(prefix) and covers(pattern, name) for pattern in patterns):
         why = f"{operation}: no pattern of the right {right!s} for {name} begins with {prefix}"
-        raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why)
+        raise RightMissing(MissingRight(right), name, why)
 
 
 _ALL: Final = (EVERY_QUEUE,)

@@ -81,14 +81,17 @@ Refuse = Callable[[QueueManagerError], None]
 class Calls:
     """The calls of one connection."""
 
-    def __init__(self, engine: Engine, connection: Connection) -> None:
+    def __init__(self, engine: Engine, connection: Connection, on_refused: Refuse) -> None:
+        """`on_refused` is called before the answer to a call that is refused."""
         self._engine = engine
+        self._on_refused = on_refused
         self._connection = connection
 
     def carry_out(self, call_type: int, handle: int, request: Any, answered: Answered) -> None:
         """Calls `answered` once, now or later. A refusal has the parameters of the call, as they came."""
 
         def refuse(error: QueueManagerError) -> None:
+            self._on_refused(error)
             answered(refused(request, error.reason_code, handle))
 
         carry_out = CALLS.get(call_type)

@@ -76,6 +76,10 @@ class Line(Protocol):
         """Sends the answer to a call."""
         ...
 
+    def refused(self, conversation: "Conversation", error: QueueManagerError) -> None:
+        """A call was refused; its answer says so."""
+        ...
+
     def deliver(self, conversation: int, request: int, message: AsyncMessage) -> None:
         """Sends a message to a listener, with the request number that it answers."""
         ...
@@ -163,6 +167,7 @@ class Conversation:
         try:
             self._carry_out(call)
         except QueueManagerError as error:
+            self._line.refused(self, error)
             self._answer(call, refused(call.parameters, error.reason_code, call.header.object_handle))
         except StoreError as error:
             self._answer(call, refused(call.parameters, ReasonCode.MQRC_Q_MGR_STOPPING, call.header.object_handle))
@@ -300,7 +305,7 @@ class Conversation:
             stream=self._line.stream,
             later=self._later,
         )
-        self._calls = Calls(self._engine, self._connection)
+        self._calls = Calls(self._engine, self._connection, lambda error: self._line.refused(self, error))
         self._consumers = Consumers(
             self._engine,
             self._connection,

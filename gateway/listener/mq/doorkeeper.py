@@ -13,6 +13,7 @@ from gateway.listener.mq.server_connections import ChannelRefused, asks_for_cert
 from gateway.listener.mq.waiting_room import WaitingRoom
 from mq_adapters.attributes import Definition
 from mq_adapters.client_channel.errors import StatusCode
+from mq_adapters.embedded.rights import RightMissing
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from gateway.listener.mq.listener import MqHouse
 
 _REFUSED: Final = "program refused listener=%s channel=%s peer=%s reason=%s"
+_RIGHT_REFUSED: Final = (
+    "right refused listener=%s channel=%s peer=%s user=%s application=%s program=%s right=%s object=%s reason=%s"
+)
+_CLOSED: Final = "connection closed listener=%s channel=%s peer=%s reason=%s"
+#: Of the name of an object or a topic, and of a reason with that name, the beginning is logged.
+_LONGEST_LOGGED_CHARACTERS: Final = 300
 
 
 class Visitor(Protocol):
@@ -95,8 +102,8 @@ class Doorkeeper:
         )
         self._house.login.identify(shown, door, is_wanted, identified)
 
-    def refuse_channel(self, visitor: Visitor, channel: str, refused: ChannelRefused) -> None:
-        """A channel has not admitted a connection."""
+    def refuse_channel(self, visitor: Visitor, channel: str, refused: ChannelRefused) -> str:
+        """A channel has not admitted a connection. Returns its name, "" if there is no such channel."""
         known = "" if refused.status_code is StatusCode.NO_CHANNEL else channel
         self._count(
             ProgramRefusal.CHANNEL,
@@ -105,6 +112,25 @@ class Doorkeeper:
             channel=known,
             reason=str(refused),
         )
+        return known
+
+    def refuse_call(self, visitor: Visitor, channel: str, program: Program, error: QueueManagerError) -> None:
+        """A call was refused. Only a missing right is told, and another queue manager's name at MQCONN."""
+        where = self._settings.name, channel, visitor.peer
+        if error.reason_code == ReasonCode.MQRC_Q_MGR_NAME_ERROR:
+            self._house.refusals[ReasonCode.MQRC_Q_MGR_NAME_ERROR] += 1
+            self._house.refused.totals[ProgramRefusal.QUEUE_MANAGER] += 1
+            self._house.connection_log.refused(visitor.address, _REFUSED, *where, str(error))
+        elif isinstance(error, RightMissing) and (who := program.who) is not None:
+            self._house.refused.rights[error.right] += 1
+            named = who.user, who.application.user, program.application_name
+            missing = error.right, error.name[:_LONGEST_LOGGED_CHARACTERS], str(error)[:_LONGEST_LOGGED_CHARACTERS]
+            self._house.connection_log.right_refused(who.user, _RIGHT_REFUSED, *where, *named, *missing)
+
+    def closed(self, visitor: Visitor, channel: str, why: str) -> None:
+        """The gateway has ended a connection."""
+        told = self._settings.name, channel, visitor.peer, why
+        self._house.connection_log.refused(visitor.address, _CLOSED, *told)
 
     def refuse_connection(self, address: str) -> None:
         """There are too many connections here, in all or of an address."""

@@ -43,7 +43,7 @@ from mq_adapters.embedded.mqsc.server_connections import StopMode
 from mq_adapters.embedded.socket.pace import ApplicationAccount, Pace
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.mqsc import quoted
-from mq_adapters.reasons import ReasonCode
+from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 if TYPE_CHECKING:
     from gateway.listener.mq.listener import MqListener
@@ -178,8 +178,8 @@ class MqLink(asyncio.Protocol):
                 self._house.channels.forget(self)  # it is refused at MQCONN, and takes no instance of the channel
             answer = initial_data.negotiate(event.offer, self._ours(channel))
         except ChannelRefused as error:
-            self._listener.doorkeeper.refuse_channel(self, event.offer.channel_name, error)
-            self._refuse(error.status_code, str(error))
+            known = self._listener.doorkeeper.refuse_channel(self, event.offer.channel_name, error)
+            self._refuse(error.status_code, str(error), known)
         except ChannelProtocolError as error:
             self._refuse(error.status_code, error.what)
         else:
@@ -199,9 +199,9 @@ class MqLink(asyncio.Protocol):
             queue_manager_identifier=queue_manager_identifier(engine.incarnation),
         )
 
-    def _refuse(self, status_code: StatusCode, why: str) -> None:
+    def _refuse(self, status_code: StatusCode, why: str, channel: str = "") -> None:
         self._send(self._protocol.refuse(status_code))
-        self._close(why)
+        self._close(why, channel)
 
     def _authenticate(self, event: AuthenticationAsked) -> None:
         """Takes the credentials. MQCONN is answered by what they are worth."""
@@ -313,6 +313,10 @@ class MqLink(asyncio.Protocol):
         )
         if self._stopping is not None:
             asyncio.get_running_loop().call_soon(self._stop_if_idle)
+
+    def refused(self, conversation: Conversation, error: QueueManagerError) -> None:
+        """See Line."""
+        self._listener.doorkeeper.refuse_call(self, self.channel_name, conversation, error)
 
     def deliver(self, conversation: int, request: int, message: AsyncMessage) -> None:
         """See Line."""
@@ -436,16 +440,14 @@ class MqLink(asyncio.Protocol):
         self._send(self._protocol.end(StatusCode.QM_TERMINATING))
         self._close(why)
 
-    def _close(self, why: str) -> None:
+    def _close(self, why: str, channel: str = "") -> None:
         """Ends the connection after the bytes that were sent. `why` is for the log; "": the client asked for it."""
         if self._is_closed:
             return
         self._closed_s = time.monotonic()
         self._end_conversations("ended" if why else "disconnected", why)
         if why:
-            event = "connection closed listener=%s channel=%s peer=%s reason=%s"
-            listener = self._listener.settings.name
-            self._house.connection_log.refused(self.address, event, listener, self.channel_name, self.peer, why)
+            self._listener.doorkeeper.closed(self, channel or self.channel_name, why)
         if self._transport is not None:
             self._transport.close()
 

@@ -24,9 +24,9 @@ from mq_adapters.command_header import DIALECT_OF_FORMAT, chain_of
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.publish_subscribe import RegisteredSubscription
-from mq_adapters.embedded.rights import Right, TopicRights, check_system_queue
+from mq_adapters.embedded.rights import MissingRight, Right, RightMissing, TopicRights, check_system_queue
 from mq_adapters.message import Message
-from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.reasons import QueueManagerError
 from mq_adapters.system_queues import DEFAULT_STREAM
 
 #: The topic that IBM's JMS client (provider version 6) names where it means a subscription by its name alone.
@@ -55,7 +55,7 @@ class CommandRights:
         if isinstance(command, Publish | DeletePublication):
             for topic in command.topics:
                 if not self._rights.may_publish(topic):
-                    raise _refusal(f"{operation}: no right to publish to {topic!r}")
+                    raise RightMissing(MissingRight.PUBLISH, topic, f"{operation}: no right to publish to {topic!r}")
         elif isinstance(command, SubscriberCommand):
             self._check_subscriber(command, message, operation, is_of_characters=is_of_characters)
 
@@ -75,12 +75,13 @@ class CommandRights:
     ) -> None:
         for existing in self._meant(command, message):
             if existing.user_identifier != self._application.user:
-                raise _refusal(f"{operation}: the subscription belongs to another application")
+                why = f"{operation}: the subscription belongs to another application"
+                raise RightMissing(MissingRight.OWNER, existing.name, why)
         if isinstance(command, DeregisterSubscriber):
             return
         for topic in command.topics:
             if topic != _NO_TOPIC and not self._may_subscribe(topic, is_of_characters=is_of_characters):
-                raise _refusal(f"{operation}: no right to subscribe to {topic!r}")
+                raise RightMissing(MissingRight.SUBSCRIBE, topic, f"{operation}: no right to subscribe to {topic!r}")
         queue_name = command.queue_name or message.descriptor.reply_to_q.rstrip()
         if queue_name:
             self._check_queue(Right.GET, queue_name, operation)
@@ -114,7 +115,3 @@ def _read(message: Message) -> tuple[Command, bool] | None:
         return read_command(chain), folder is None
     except MappingError:
         return None
-
-
-def _refusal(why: str) -> QueueManagerError:
-    return QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, why)

@@ -6,6 +6,7 @@ Names and numbers are those of cmqc.h. Source: IBM MQ, "MQOPEN", "MQCLOSE", "MQP
 from enum import IntEnum, IntFlag
 from typing import Final
 
+from mq_adapters.embedded.rights import MissingRight, RightMissing
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.subscribed_queue import SubscriptionOption
 
@@ -195,9 +196,8 @@ def check_options(kind: type[IntFlag], options: int, operation: str, *, granted:
         if (options & alternatives).bit_count() > 1:
             raise QueueManagerError(ReasonCode.MQRC_OPTIONS_ERROR, f"{operation}: options exclude each other")
     if options & _NEEDS_RIGHT.get(kind, 0) & ~granted:
-        raise QueueManagerError(
-            ReasonCode.MQRC_NOT_AUTHORIZED, f"{operation}: the application may not set the context of messages so"
-        )
+        why = f"{operation}: the application may not set the context of messages so"
+        raise RightMissing(MissingRight.CONTEXT, "", why)
     refused = options & ~_KNOWN[kind] | options & _NOT_HERE[kind]
     if refused:
         complaint = f"{operation}: options {refused:#x} are not supported"

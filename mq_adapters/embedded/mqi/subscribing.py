@@ -29,7 +29,7 @@ from mq_adapters.embedded.mqi.subscription_request import (
 )
 from mq_adapters.embedded.mqsc.publish_subscribe import PublishSubscribe, RegisteredSubscription
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.rights import Right, TopicRights
+from mq_adapters.embedded.rights import MissingRight, Right, RightMissing, TopicRights
 from mq_adapters.message import IDENTIFIER_BYTES, IDENTIFIER_TAG, MQEI_UNLIMITED, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 from mq_adapters.subscription_mark import MqsubMark, marked_command
@@ -143,7 +143,8 @@ class Subscriptions:
 
     def _check_topic(self, topic: str, operation: str) -> None:
         if not self._rights.may_subscribe(topic):
-            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"{operation}: no right to subscribe")
+            why = f"{operation}: no right to subscribe to {topic!r}"
+            raise RightMissing(MissingRight.SUBSCRIBE, topic, why)
 
     def _broker(self, operation: str) -> PublishSubscribe:
         broker = self._engine.objects.publish_subscribe
@@ -349,7 +350,7 @@ class Subscriptions:
         """
         check_close(subscription, options)
         if options & CloseOption.REMOVE_SUB and subscription.is_of_other:
-            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"close {subscription.name}")
+            raise RightMissing(MissingRight.OWNER, subscription.name, f"close {subscription.name}")
         is_shared = bool(self._others(subscription))
         if options & CloseOption.REMOVE_SUB and is_shared:
             raise QueueManagerError(ReasonCode.MQRC_SUBSCRIPTION_IN_USE, f"close {subscription.name}")

@@ -16,7 +16,7 @@ from mq_adapters.attributes import ObjectType
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqi.open_object import OpenObject
 from mq_adapters.embedded.mqi.options import ObjectKind, OpenOption, PutOption
-from mq_adapters.embedded.rights import TopicRights
+from mq_adapters.embedded.rights import MissingRight, RightMissing, TopicRights
 from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, MQRO_NAN, MQRO_PAN, UTF_8, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.system_queues import DEFAULT_STREAM
@@ -54,7 +54,7 @@ class Topics:
         if options & ~(OpenOption.OUTPUT | _HARMLESS):
             raise QueueManagerError(ReasonCode.MQRC_OPTION_NOT_VALID_FOR_TYPE, operation)
         if not self._rights.may_publish(topic):
-            raise QueueManagerError(ReasonCode.MQRC_NOT_AUTHORIZED, f"{operation}: no right to publish to {topic!r}")
+            raise RightMissing(MissingRight.PUBLISH, topic, f"{operation}: no right to publish to {topic!r}")
         return OpenObject(kind=ObjectKind.TOPIC, name=topic, options=options)
 
     def publication(self, topic: str, message: Message, options: int) -> Message:

@@ -120,3 +120,16 @@ def test_clients_have_more_lines_together_than_addresses_and_not_as_many_as_they
     for number in range(3_000):
         log.closed(f"pump-{number}", listener="default", peer="192.0.2.7:1", reason="the gateway stops")
     assert len(written(caplog)) == 2_000
+
+
+def test_calls_without_a_right_have_few_lines_and_take_none_from_connections(
+    log: ConnectionLog, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(ATTEMPTS):
+        log.right_refused("billing", "right refused user=billing object=%s", number)
+    assert len(written(caplog)) == LINES_OF_ONE
+    log.refused("192.0.2.7", "connection closed")
+    assert written(caplog) == ["connection closed"]
+    clock.now_s += INTERVAL_S
+    log.tick()
+    assert written(caplog) == [f"rights refused user=billing count={ATTEMPTS - LINES_OF_ONE}"]

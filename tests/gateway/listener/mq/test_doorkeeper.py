@@ -18,7 +18,7 @@ from gateway.listener.mq.listener import MqHouse
 from gateway.listener.mq.server_connections import ChannelRefused
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.client_channel.errors import StatusCode
-from mq_adapters.embedded.rights import Rights
+from mq_adapters.embedded.rights import MissingRight, RightMissing, Rights
 from mq_adapters.embedded.socket.applications import ApplicationRole, Applications
 from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
 from mq_adapters.reasons import QueueManagerError, ReasonCode
@@ -51,7 +51,9 @@ class Desk:
 
     def __post_init__(self) -> None:
         login = ProgramLogin(Applications((ApplicationRole(name="billing", rights=Rights()),)), Login())
-        log = SimpleNamespace(refused=lambda *said: self.lines.append(said))
+        log = SimpleNamespace(
+            refused=lambda *said: self.lines.append(said), right_refused=lambda *said: self.lines.append(said)
+        )
         engine = SimpleNamespace(
             now_us=lambda: AT, failed=None, begin=UnitOfWork, submit=lambda unit: self.notes.extend(unit.notes)
         )
@@ -124,7 +126,7 @@ def test_a_channel_is_open_to_the_addresses_of_its_table(channel: str, address: 
 )
 def test_a_channel_that_refuses_is_told_by_its_name_if_there_is_one(status_code: StatusCode, channel: str) -> None:
     desk = Desk()
-    desk.doorkeeper.refuse_channel(Visitor(), "APP", ChannelRefused(status_code, "why"))
+    assert desk.doorkeeper.refuse_channel(Visitor(), "APP", ChannelRefused(status_code, "why")) == channel
     ((refusal, *_rest, told, rule, code, reason),) = desk.told()
     assert (refusal, told, rule, code, reason) == ("channel", channel, status_code.name.lower(), 0, "why")
 
@@ -155,3 +157,30 @@ def test_a_program_is_told_with_all_that_is_known_of_it() -> None:
         "CN=orders-1",
     )
     assert desk.notes == [(NoteKind.PROGRAM, AT, 7, "ended", *said, "APP", "it was silent")]
+
+
+def test_a_missing_right_is_logged_with_who_lacks_it_and_counted() -> None:
+    desk = Desk()
+    who = desk.identify(Visitor(certificate=CERTIFICATE), **MUTUAL)
+    program = SimpleNamespace(who=who, application_name="Orders", program_number=7)
+    error = RightMissing(MissingRight.PUT, "STOCK" * 100, "open: no right")
+    desk.doorkeeper.refuse_call(Visitor(), "APP", program, error)
+    ((user, event, *told),) = desk.lines
+    assert (user, event.split()[:3]) == ("billing", ["right", "refused", "listener=%s"])
+    assert told[:6] == ["mq", "APP", "192.0.2.7:40000", "billing", "billing", "Orders"]
+    assert (told[6], len(str(told[7]))) == ("put", 300)
+    assert event.count("%s") == len(told)
+    assert desk.refused.rights == {MissingRight.PUT: 1}
+
+
+def test_another_queue_managers_name_is_a_refusal_and_no_other_fault_of_a_call_is() -> None:
+    desk = Desk()
+    program = SimpleNamespace(who=None, application_name="", program_number=0)
+    for code in (ReasonCode.MQRC_Q_MGR_NAME_ERROR, ReasonCode.MQRC_NO_MSG_AVAILABLE, ReasonCode.MQRC_NOT_AUTHORIZED):
+        desk.doorkeeper.refuse_call(Visitor(), "APP", program, QueueManagerError(code, "connect to 'OTHER'"))
+    assert desk.refusals == {ReasonCode.MQRC_Q_MGR_NAME_ERROR: 1}
+    assert desk.refused.totals == {ProgramRefusal.QUEUE_MANAGER: 1}
+    ((address, event, *told),) = desk.lines
+    assert (address, event.split()[:2]) == ("192.0.2.7", ["program", "refused"])
+    assert "connect to 'OTHER': 2058" in str(told[-1])
+    assert desk.told() == []
