@@ -3,8 +3,8 @@
 from mq_adapters.client_channel.charv import Charv
 from mq_adapters.client_channel.identification import UserIdData
 from mq_adapters.client_channel.segments import SegmentType
-from mq_adapters.client_channel.structures import Mqod
-from mq_adapters.client_channel.verbs import Mqconn, Mqput1Request
+from mq_adapters.client_channel.structures import Mqod, Mqsd
+from mq_adapters.client_channel.verbs import Mqconn, Mqput1Request, Mqsub
 from mq_adapters.reasons import ReasonCode
 from tests.end_to_end.metrics_page import scrape_until
 from tests.end_to_end.mq_clients.house import House
@@ -27,6 +27,10 @@ def test_each_missing_right_is_one_line_and_counted(house: House) -> None:
                 opening("", OUTPUT, version=4, object_type=TOPIC, object_string=Charv(value=b"secret")),
             ),
             (
+                SegmentType.MQSUB,
+                Mqsub(subscription_descriptor=Mqsd(options=2 | 32, object_string=Charv(value=b"secret/#"))),
+            ),
+            (
                 SegmentType.MQPUT1,
                 Mqput1Request(
                     object_descriptor=Mqod(object_name="OTHERS"),
@@ -46,6 +50,7 @@ def test_each_missing_right_is_one_line_and_counted(house: House) -> None:
         ("get", "OTHERS"),
         ("browse", "OTHERS"),
         ("publish", "secret"),
+        ("subscribe", "secret/#"),
         ("put", "OTHERS"),
     ]
     first = told[0]
@@ -60,7 +65,8 @@ def test_each_missing_right_is_one_line_and_counted(house: House) -> None:
     }
     page = scrape_until(house.gateway, lambda page: page.value("mq_rights_refused_total", right="put") == 2)
     assert page.value("mq_rights_refused_total", right="publish") == 1
-    assert page.value("mq_rights_refused_total", right="subscribe") == 0
+    assert page.value("mq_rights_refused_total", right="subscribe") == 1
+    assert page.value("mq_rights_refused_total", right="owner") == 0
 
 
 def test_another_queue_managers_name_is_logged_and_counted(house: House) -> None:
