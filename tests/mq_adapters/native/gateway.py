@@ -3,10 +3,13 @@
 from collections import Counter
 from typing import Any, Final
 
+from gateway.access.login import Login
+from gateway.access.refused_programs import RefusedPrograms
 from gateway.config.listeners import TlsSettings
 from gateway.config.mq_listeners import MqListenerSettings
 from gateway.limits.connection_log import ConnectionLog
 from gateway.listener.listeners import OpenListener
+from gateway.listener.mq.identity import ProgramLogin
 from gateway.listener.mq.link import MqLink
 from gateway.listener.mq.listener import MqHouse, MqListeners
 from gateway.listener.mq.server_connections import ServerConnections
@@ -35,12 +38,15 @@ class NativeGateway(GatewayThread):
     async def _opened(self) -> None:
         house = MqHouse(
             engine=self.engine,
-            applications=Applications((ApplicationRole(name=APPLICATION, rights=_RIGHTS),)),
+            login=ProgramLogin(Applications((ApplicationRole(name=APPLICATION, rights=_RIGHTS),)), Login()),
             channels=ServerConnections(self.engine),
             connection_log=ConnectionLog(),
+            may_connect=lambda _: True,
             charge=free_of_charge,
+            wait_s=lambda _: 0.0,
             turns=Turns(),
             refusals=Counter(),
+            refused=RefusedPrograms(),
             stream=DEFAULT_STREAM,
         )
         self._listeners = MqListeners([MqListenerSettings(listen="127.0.0.1:0", tls=self._tls)], house)
