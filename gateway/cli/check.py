@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gateway.cli.application import ExitCode
-from gateway.cli.configuration_warnings import limits_without_users
+from gateway.cli.configuration_warnings import settings_for_nobody
 from gateway.cli.configured_files import configured_files, warnings_about_files
 from gateway.cli.refused_clients import refused_clients
 from gateway.cli.risks import FoundRisk, Subject, found_risks
@@ -61,7 +61,7 @@ def check(
     found = configured_files(settings)
     risks = found_risks(Subject(settings=settings, file=config), strict=strict)
     warnings = [
-        *limits_without_users(settings),
+        *settings_for_nobody(settings),
         *warnings_about_files(settings),
         *_routes_without_subscribers(settings),
         *_reserved_in_store(settings),

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: IBM MQ's kinds of key repository: CMS, and PKCS #12 since 9.3, which may also be named with its ending.
 _REPOSITORY_ENDINGS: Final = (".kdb", ".p12", "")
+#: That of binding "native" (mq_adapters/native/tls.py).
+_NATIVE_ENDINGS: Final = (".pem",)
 
 
 def configured_files(settings: Settings) -> list[str]:
@@ -92,6 +94,7 @@ def _applications(settings: Settings) -> Iterator[str]:
     file = settings.queue_manager.token_file
     tokens = read_application_tokens(Path(file)) if file else {}
     named = {role.name for role in roles if role.user_ids} | (tokens.keys() & {role.name for role in roles})
+    named |= {each.name for each in settings.application if each.access_users}
     yield f"applications: {counted(len(roles), 'table')}, {len(named)} of them with a user or a token, valid"
 
 
@@ -244,6 +247,13 @@ def _warnings_about(target: TargetSettings) -> Iterator[str]:
                 f"target {target.name}: environment variable {target.password_environment} is not set here; the gateway"
                 f" needs it in its own environment"
             )
+    yield from _missing_repository(target)
+
+
+def _missing_repository(target: TargetSettings) -> Iterator[str]:
     repository = target.key_repository
-    if repository and not any(Path(repository + ending).is_file() for ending in _REPOSITORY_ENDINGS):
-        yield f"target {target.name}: there is no key repository {repository}.kdb or {repository}.p12"
+    is_native = target.binding == "native"
+    endings = _NATIVE_ENDINGS if is_native else _REPOSITORY_ENDINGS
+    if repository and not any(Path(repository + ending).is_file() for ending in endings):
+        names = f"{repository}.pem" if is_native else f"{repository}.kdb or {repository}.p12"
+        yield f"target {target.name}: there is no key repository {names}"

@@ -22,7 +22,7 @@ from mq_adapters.ibm_mq.constants import (
     MQSCO_VERSION_5,
     MQXPT_TCP,
 )
-from mq_adapters.ibm_mq.hints import HINTS
+from mq_adapters.ibm_mq.hints import HINTS, NATIVE_HINTS
 from mq_adapters.native.connecting import Destination
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
@@ -96,7 +96,8 @@ def connect(binding: Binding, settings: ConnectionSettings) -> Any:
         if error.comp != MQCC_WARNING or error.reason == ReasonCode.MQRC_ALREADY_CONNECTED:
             why = getattr(error, "why", "")  # IBM's library has a log of its own for that
             operation = f"connect to {settings.address}{why and f': {why}'}"
-            raise QueueManagerError(error.reason, operation, HINTS.get(error.reason, "")) from error
+            hints = NATIVE_HINTS if binding.package == "native" else HINTS
+            raise QueueManagerError(error.reason, operation, hints.get(error.reason, "")) from error
     del kept
     return queue_manager
 

@@ -34,3 +34,12 @@ HINTS: Final[Mapping[int, str]] = {
     ReasonCode.MQRC_PASSWORD_PROTECTION_ERROR: "set cipher: within TLS the password may go as it is",
     ReasonCode.MQRC_HCONN_ERROR: "use a connection only in the thread that made it, and until it is closed",
 }
+
+#: Hints about a connection of binding "native", whose key repository is in PEM.
+NATIVE_HINTS: Final[Mapping[int, str]] = {
+    **HINTS,
+    ReasonCode.MQRC_KEY_REPOSITORY_ERROR: (
+        "give key_repository without .pem: NAME.pem has the authorities in PEM, and NAME.own.pem, if there is one, the"
+        " client's certificate with its key"
+    ),
+}

@@ -64,7 +64,7 @@ class Tls:
             self._peer_name = PeerName.parse(peer_name)
             self._context = _context(spec, key_repository)
         except (OSError, ValueError) as error:  # an ssl.SSLError is an OSError
-            raise Refusal(ReasonCode.MQRC_KEY_REPOSITORY_ERROR, f"{key_repository}: {error}") from error
+            raise Refusal(ReasonCode.MQRC_KEY_REPOSITORY_ERROR, f"{key_repository}.pem: {error}") from error
         self._context.check_hostname = not peer_name
 
     def wrap(self, connected: socket.socket, host: str) -> ssl.SSLSocket:

@@ -332,6 +332,28 @@ def test_key_repository_that_is_not_there_is_a_warning(rfhbridge, tmp_path):
     assert "warning" not in rfhbridge("check", "--config", config).text
 
 
+def test_native_target_has_its_authorities_in_pem(rfhbridge, tmp_path):
+    queues = 'state_queue = "S"\nsubscriber_queue = "T"\nreply_queue = "U"\n'
+    more = f'{queues}binding = "native"\nchannel = "A"\nconnections = ["a(1414)"]\ncipher = "ANY_TLS12_OR_HIGHER"'
+    config = _target(tmp_path, f'{more}\nkey_repository = "{tmp_path / "keys"}"')
+    (tmp_path / "keys.kdb").write_bytes(b"")
+    ended = rfhbridge("check", "--config", config)
+    assert f"warning: target PLANT: there is no key repository {tmp_path / 'keys'}.pem\n" in ended.text
+    (tmp_path / "keys.pem").write_bytes(b"")
+    assert "warning" not in rfhbridge("check", "--config", config).text
+
+
+def test_applications_with_users_of_access_are_counted(rfhbridge, tmp_path):
+    (tmp_path / "users").write_text("")
+    config = tmp_path / "rfhbridge.toml"
+    config.write_text(
+        f'[access]\npassword_file = "{tmp_path / "users"}"\n[[mq_listener]]\nlisten = "127.0.0.1:1414"\n'
+        '[[application]]\nname = "panels"\naccess_users = ["anna"]\n'
+    )
+    ended = rfhbridge("check", "--config", config)
+    assert "applications: 1 table, 1 of them with a user or a token, valid" in ended.text
+
+
 def test_keys_of_tokens_are_read_too(rfhbridge, tmp_path):
     keys, config = tmp_path / "keys.json", tmp_path / "rfhbridge.toml"
     keys.write_text(json.dumps({"keys": [ES256_KEY, HS256_KEY]}))

@@ -30,6 +30,10 @@ def found(**settings: object) -> list[str]:
             "mqtt.maximum_connections_per_user counts nobody",
         ),
         (
+            {"listen": "127.0.0.1:1883", "mq_listener": [{"listen": "127.0.0.1:1414"}]},
+            "mq_listener: no program can connect",
+        ),
+        (
             {"listen": "127.0.0.1:1883", "http": {"enabled": True, "listen": "0.0.0.0:8080"}},
             "http, 0.0.0.0:8080: everybody who reaches this port may read the metrics and convert messages",
         ),

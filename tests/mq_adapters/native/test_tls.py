@@ -82,6 +82,15 @@ def test_what_does_not_fit_is_refused(case: tuple[dict[str, str], int], connect:
     assert error.value.reason_code == case[1]
 
 
+def test_missing_authorities_are_named_by_their_file(connect: Connect, tmp_path: Path) -> None:
+    with pytest.raises(QueueManagerError) as error:
+        connect(key_repository=str(tmp_path / "nothing"))
+    assert error.value.reason_code == 2381
+    assert f"{tmp_path / 'nothing'}.pem: " in str(error.value)
+    assert "without .pem" in error.value.hint
+    assert ".kdb" not in str(error.value)
+
+
 def test_a_certificate_of_the_clients_own_is_shown(
     connect: Connect, repository: Path, certificates: Certificates
 ) -> None:
