@@ -35,6 +35,8 @@ _KINDS: Final = {
     "user_identifier": "user identifier, at most 12 characters",
     "connection_name": "`HOST(PORT)`",
     "network": "address or network",
+    "channel_pattern": "name of a channel, or its beginning and `*`",
+    "checked_user_pattern": "name of a user, or its beginning and `*`",
 }
 #: Units, by the end of a key.
 _UNITS: Final = ("bytes", "characters", "days", "hours", "minutes", "ms", "s")
@@ -84,7 +86,10 @@ def _keys(parent: str, holder: type[Table]) -> list[str]:
 
 
 def _default(field: FieldInfo) -> str:
-    return "none: required" if field.is_required() else code(toml_value(field.default))
+    if field.is_required():
+        return "none: required"
+    may_be_written = field.default != () or not field.examples
+    return code(toml_value(field.default)) if may_be_written else "none"
 
 
 def value_of(key: str, field: FieldInfo) -> str:

@@ -56,9 +56,9 @@ def _example_table(name: str, table: type[Table]) -> Iterator[str]:
 
 
 def _example_value(key: str, field: FieldInfo) -> object:
-    if not field.is_required():
-        return field.default
-    return field.examples[0] if field.examples else _EXAMPLE_VALUES[key]
+    if field.examples and (field.is_required() or field.default == ()):  # some arrays may not be written empty
+        return field.examples[0]
+    return _EXAMPLE_VALUES[key] if field.is_required() else field.default
 
 
 def toml_value(value: object) -> str:

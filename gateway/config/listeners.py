@@ -62,7 +62,15 @@ def _checked_network(text: str) -> str:
     try:
         return str(ipaddress.ip_network(text))
     except ValueError as problem:
-        raise ValueError(f"{text!r} must be an address or a network: {problem}") from None
+        raise ValueError(f"{text!r} must be an address or a network: {problem}{_meant(text)}") from None
+
+
+def _meant(text: str) -> str:
+    """The network that an address with its length lies in, for people."""
+    try:
+        return f"; write '{ipaddress.ip_network(text, strict=False)}'"
+    except ValueError:
+        return ""
 
 
 Networks = Annotated[tuple[Annotated[str, AfterValidator(_checked_network)], ...], BeforeValidator(listed)]

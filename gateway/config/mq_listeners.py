@@ -27,22 +27,28 @@ def _checked_channel_pattern(pattern: str) -> str:
     return pattern
 
 
-class MqChannelSettings(Table):
-    """Who may use some channels of one listener. The first table whose `name` fits a channel decides.
+def _checked_not_empty(value: object) -> object:
+    if value == []:
+        raise ValueError("must not be empty: leave the key out to admit all, or take out the table to admit nobody")
+    return value
 
-    With such tables a listener serves no channel that none of them fits.
-    """
+
+class MqChannelSettings(Table):
+    """Who may use some channels; the first table that fits a channel decides, and one that none fits is closed."""
 
     name: Annotated[str, AfterValidator(_checked_channel_pattern)] = Field(
         description="channels: a name, or its beginning and *", examples=["APP.*"]
     )
-    users: UserPatterns = Field(
+    users: Annotated[UserPatterns, BeforeValidator(_checked_not_empty)] = Field(
         default=(),
         description="users who may connect: applications by their token or MCAUSER, and users of [access]; names, or"
-        " their beginning and *; none: all",
+        " their beginning and *; without this key all may",
+        examples=[("billing",)],
     )
-    addresses: Networks = Field(
-        default=(), description="addresses and networks from which programs may connect; none: all"
+    addresses: Annotated[Networks, BeforeValidator(_checked_not_empty)] = Field(
+        default=(),
+        description="addresses and networks from which programs may connect; without this key all",
+        examples=[("10.1.0.0/16",)],
     )
 
 

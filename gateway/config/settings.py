@@ -24,7 +24,7 @@ from gateway.config.listeners import (
     OptionalListenText,
     ServerNameSettings,
 )
-from gateway.config.mq_listeners import MqListenerSettings
+from gateway.config.mq_listeners import MqChannelSettings, MqListenerSettings
 from gateway.config.places import lines_of
 from gateway.config.tables import (
     AccessSettings,
@@ -197,6 +197,7 @@ TABLE_ARRAYS: Final[dict[str, type[Table]]] = {
     "listener.tls.server_name": ServerNameSettings,
     "mq_listener": MqListenerSettings,
     "mq_listener.tls.server_name": ServerNameSettings,
+    "mq_listener.channel": MqChannelSettings,
     "target": TargetSettings,
     "route": RouteSettings,
     "application": ApplicationSettings,

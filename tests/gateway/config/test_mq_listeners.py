@@ -35,6 +35,12 @@ def test_a_listener_has_defaults_and_the_mqtt_server_stays_open(tmp_path: Path) 
         (MQ + 'tls.certificate = "a.pem"\n', "key: is missing"),
         (MQ + "[[mq_listener.channel]]\nname = 'A B'\n", "must be the name of a channel"),
         (MQ + "[[mq_listener.channel]]\nname = '*'\naddresses = ['10.1.2.3/8']\n", "must be an address or a network"),
+        (
+            MQ + "[[mq_listener.channel]]\nname = '*'\nusers = []\n",
+            "channel#1.users: must not be empty: leave the key out",
+        ),
+        (MQ + "[[mq_listener.channel]]\nname = '*'\naddresses = []\n", "channel#1.addresses: must not be empty"),
+        (MQ + "[[mq_listener.channel]]\nname = '*'\naddresses = ['10.1.2.3/16']\n", "write '10.1.0.0/16'"),
         (MQ + "[[mq_listener.channel]]\nname = '*'\nusers = ['billing']\n", "nobody can be 'billing'"),
         (MQ + "[[mq_listener.channel]]\nname = '*'\nusers = ['a*b']\n", "must be the name of a user"),
         (
