@@ -197,11 +197,14 @@ class GatewayCollector(Collector):
         )
         reasons = (((reason,), count) for reason, count in self._bridge.counts.totals.items())
         yield _counters(
-            "not_carried_on", "Messages that the gateway dropped or refused, by the reason", ("reason",), reasons
+            "not_carried_on",
+            "Messages that the gateway dropped, refused or delivered without a part, by the reason",
+            ("reason",),
+            reasons,
         )
 
         unlet = (((code.name.lower(),), self._socket_refusals.get(code, 0)) for code in _SOCKET_REASONS)
-        meaning = "Applications that could not connect to the socket, by the reason code"
+        meaning = "Applications that could not connect to the socket or to an [[mq_listener]], by the reason code"
         yield _counters("applications_refused", meaning, ("reason",), unlet)
 
     def _logins(self) -> Iterator[Metric]:

@@ -1,4 +1,4 @@
-"""Counts packets between clients and the bridge for the metrics, and counts dropped or refused messages by reason.
+"""Counts packets between clients and the bridge for the metrics, and messages not carried on as they came, by reason.
 
 The log reports new counts by reason at most every ten seconds. It has no line for each message.
 """
@@ -13,10 +13,14 @@ _log = logging.getLogger(__name__)
 
 #: The shortest time between two reports in the log, microseconds.
 _INTERVAL_US: Final = 10_000_000
+#: The reason of messages that are delivered, but without some of their properties.
+UNFIT_PROPERTIES: Final = "properties in a header that are none of MQTT, delivered without them"
+_DROPPED: Final = "messages dropped or refused reason=%s count=%s total=%s"
+_DELIVERED_IN_PART: Final = "messages delivered in part reason=%s count=%s total=%s"
 
 
 class Counts:
-    """Messages that the bridge dropped or refused, by reason."""
+    """Messages that the bridge dropped, refused or delivered without a part, by reason."""
 
     def __init__(self) -> None:
         self.totals: Counter[str] = Counter()
@@ -33,9 +37,8 @@ class Counts:
         self._due_us = now_us + _INTERVAL_US
         for reason, count in self.totals.items():
             if count > self._told[reason]:
-                _log.warning(
-                    "messages dropped or refused reason=%s count=%s total=%s", reason, count - self._told[reason], count
-                )
+                event = _DELIVERED_IN_PART if reason == UNFIT_PROPERTIES else _DROPPED
+                _log.warning(event, reason, count - self._told[reason], count)
         self._told = Counter(self.totals)
 
 

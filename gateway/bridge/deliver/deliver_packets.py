@@ -15,7 +15,7 @@ from typing import Final
 
 from gateway.audit_trail.notes.notes import NoteKind, with_level, with_sent
 from gateway.audit_trail.notes.origin import ORIGIN, exchange_of, published_retain
-from gateway.bridge.counts import Counts, Traffic
+from gateway.bridge.counts import UNFIT_PROPERTIES, Counts, Traffic
 from gateway.bridge.deliver.outgoing_messages import Flow, InFlight, close_flow, flow_of, forget_flow, start_flow
 from gateway.bridge.messages.publications import Publication, Publications
 from gateway.bridge.messages.usr_folder import remaining_s
@@ -113,7 +113,6 @@ def _had_retain(message: Message, publication: Publication) -> bool:
 #: An int packs faster than the member of NoteKind. Other modules on the way of each message do the same.
 _DELIVERED: Final = int(NoteKind.DELIVERED)
 _TOO_LARGE: Final = "larger than the client takes"
-_UNFIT: Final = "properties in a header that are none of MQTT, delivered without them"
 
 
 class PublishPackets:
@@ -142,7 +141,7 @@ class PublishPackets:
         Returns False if the message must wait for a wider window. Then it is back on the queue.
         """
         if publication.carried.has_unfit_properties:
-            self._counts.add(_UNFIT)
+            self._counts.add(UNFIT_PROPERTIES)
         published = publication.qos(message)
         room = session.mqtt.window()
         if len(wanted) > room and session.mqtt.outgoing and sum(1 for _, qos in wanted if qos and published) > room:

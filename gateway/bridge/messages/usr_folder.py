@@ -195,6 +195,9 @@ _SAID: Final = frozenset({"Command", "Topic", "PubOpt", "PubOpts", "StreamName"}
 #: Names in a header that only the gateway uses.
 _TAKEN: Final = frozenset({QOS, CLIENT, SEQUENCE, DELETES, USER})
 _NO_PLACE: Final = "MQTT has no place for it"
+_IS_NULL: Final = "it is null"
+#: Reasons that leave out nothing of value. IBM's JMS client writes its client identifier as null if it has none.
+_EXPECTED: Final = frozenset({_NO_PLACE, _IS_NULL})
 #: Folder jms has the time of its message.
 _WITH_TIME: Final = ("jms", _NO_PLACE)
 _BEFORE_LEVEL_5: Final = "MQTT has no properties before version 5"
@@ -219,8 +222,11 @@ class Carried:
 
     @property
     def has_unfit_properties(self) -> bool:
-        """Whether a property is left out because MQTT cannot carry it. Other folders and commands do not count."""
-        return any(reason is not _NO_PLACE for _, reason in self.left_out)
+        """Whether a property is left out because MQTT cannot carry it.
+
+        Other folders, commands and properties that are null do not count.
+        """
+        return any(reason not in _EXPECTED for _, reason in self.left_out)
 
     @property
     def is_of_one_message(self) -> bool:
@@ -437,7 +443,7 @@ def _reason(element: Element, value: str) -> str:
     if element.children:
         return "it is a group of properties"
     if any(name == "xsi:nil" and text in _TRUE for name, text in element.attributes):
-        return "it is null"
+        return _IS_NULL
     try:
         plain_text(element.name)
         plain_text(value)

@@ -205,6 +205,12 @@ def test_what_has_no_place_in_a_packet_is_told() -> None:
     ]
 
 
+def test_a_null_property_is_told_and_no_fault() -> None:
+    found = carried(mqrfh2(PSC, "<usr><XMSC_CLIENT_ID xsi:nil='true'></XMSC_CLIENT_ID><unit>bar</unit></usr>"))
+    assert found.left_out == (("XMSC_CLIENT_ID", "it is null"),)
+    assert not found.has_unfit_properties
+
+
 def test_properties_are_told_as_left_out_to_clients_that_have_none() -> None:
     found = carried(mqrfh2(PSC, "<usr><unit>bar</unit><rfhbQos>1</rfhbQos><rfhbContentType>t</rfhbContentType></usr>"))
     assert found.left_out == ()
