@@ -20,7 +20,7 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 if TYPE_CHECKING:
     from gateway.listener.mq.listener import MqHouse
 
-_REFUSED: Final = "program refused listener=%s channel=%s peer=%s reason=%s"
+_REFUSED: Final = "program refused listener=%s channel=%s peer=%s rule=%s reason=%s"
 _RIGHT_REFUSED: Final = (
     "right refused listener=%s channel=%s peer=%s user=%s application=%s program=%s right=%s object=%s reason=%s"
 )
@@ -157,7 +157,7 @@ class Doorkeeper:
         self, visitor: Visitor, channel: Definition, shown: Credentials | None, refused: ProgramRefused
     ) -> None:
         self._house.refusals[ReasonCode(refused.reason_code)] += 1
-        told = self._settings.name, channel.name, visitor.peer, str(refused)
+        told = self._settings.name, channel.name, visitor.peer, refused.rule, str(refused)
         self._house.connection_log.refused(visitor.address, _REFUSED, *told)
         user_class, user = self._house.login.class_of(shown)
         self._count(

@@ -101,9 +101,16 @@ def test_a_refused_program_is_counted_and_logged_once() -> None:
     assert (network, listener, channel) == ("192.0.2.0/24", "mq", "APP")
     assert "without a password" in str(reason)
     ((address, event, *told),) = desk.lines
-    assert (address, event) == ("192.0.2.7", "program refused listener=%s channel=%s peer=%s reason=%s")
-    assert told[:3] == ["mq", "APP", "192.0.2.7:40000"]
-    assert "without a password" in str(told[3])
+    assert (address, event) == ("192.0.2.7", "program refused listener=%s channel=%s peer=%s rule=%s reason=%s")
+    assert told[:4] == ["mq", "APP", "192.0.2.7:40000", "MCAUSER"]
+    assert "without a password" in str(told[4])
+
+
+def test_the_log_names_the_table_that_refuses() -> None:
+    desk = Desk((MqChannelSettings(name="A"), MqChannelSettings(name="APP", users=("orders",))))
+    assert isinstance(desk.identify(Visitor(), MCAUSER="billing"), QueueManagerError)
+    ((_address, _event, *told),) = desk.lines
+    assert told[3] == "channel#2.users"
 
 
 def test_a_program_that_has_gone_meanwhile_is_no_refusal() -> None:
