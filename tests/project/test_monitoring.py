@@ -75,7 +75,7 @@ def _unknown(query: str, known: dict[str, set[str]]) -> list[str]:
     """The metrics of a query that no gateway has, and the labels that none of its metrics has."""
     names = [name for name in NAME.findall(query) if not name.endswith("_")]
     labels = {label for name in names for label in known.get(name, ())} | OF_PROMETHEUS
-    used = {part.partition("=")[0].strip(" !~") for found in LABELS.findall(query) for part in found.split(",")}
+    used = {re.split("[=!]", part)[0].strip() for found in LABELS.findall(query) for part in found.split(",")}
     used |= {part.strip() for found in GROUPED.findall(query) for part in found.split(",")}
     return [name for name in names if name not in known] + sorted(used - labels - {""})
 
