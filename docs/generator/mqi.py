@@ -173,7 +173,7 @@ _CHANNEL_NOTES: Final = {
     "MAXINSTC": "connections of one client address at one time",
     "MAXMSGL": "bytes of the longest message",
     "MCAUSER": "the application that a client without a password is. Write a name with small letters in quotes",
-    "SHARECNV": "conversations of one socket, at most 10 here. 0: none are shared, and listeners poll",
+    "SHARECNV": "conversations of one socket; above 10 counts as 10. 0: none are shared, and listeners poll",
     "SSLCAUTH": "whether a client must show a certificate, where SSLCIPH is set",
     "SSLCIPH": "ANY_TLS12_OR_HIGHER or ANY_TLS13_OR_HIGHER; blank: TLS as the listener has it",
     "SSLPEER": "what the certificate's subject must have, `CN=orders-*,O=Plant`",
