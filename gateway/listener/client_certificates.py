@@ -109,14 +109,15 @@ def _has_signed(authority: x509.Certificate, signed: x509.Certificate) -> bool:
 class CertifiedLink(Protocol):
     """A connection whose client may have shown a certificate."""
 
-    is_open: bool
+    @property
+    def is_open(self) -> bool: ...
 
     @property
     def shown_certificate(self) -> bytes | None:
         """The client's certificate, in DER."""
         ...
 
-    def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None: ...
+    def close(self, reason: str, reason_code: ReasonCode, /) -> None: ...
 
 
 async def close_untrusted(

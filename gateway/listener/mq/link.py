@@ -17,8 +17,8 @@ from gateway.listener.client_certificates import ShownCertificate, certificate_o
 from gateway.listener.mq.calls import Answer
 from gateway.listener.mq.conversation import Conversation
 from gateway.listener.mq.identity import Credentials, Done, Identified, is_loopback
-from gateway.listener.mq.server_connections import ChannelRefused
-from mq_adapters.attributes import Definition, queue_manager_identifier
+from gateway.listener.mq.server_connections import ChannelRefused, offered
+from mq_adapters.attributes import Definition
 from mq_adapters.client_channel import initial_data
 from mq_adapters.client_channel.asynchronous import AsyncMessage
 from mq_adapters.client_channel.errors import ChannelProtocolError, StatusCode
@@ -54,19 +54,16 @@ _log = logging.getLogger(__name__)
 MAXIMUM_OUTPUT_BYTES: Final = 4 * 1024 * 1024
 #: The same before a program is connected: answers to heartbeats, and little else.
 _EARLY_OUTPUT_BYTES: Final = 16 * 1024
-#: The most conversations on one socket, whatever SHARECNV says: IBM's clients ask for ten.
-MAXIMUM_CONVERSATIONS: Final = 10
 #: Seconds that a closed connection has to send its written bytes. Then it is cut off.
 _LINGER_S: Final = 2.0
 #: A client may be silent for its heartbeat interval and as long again, at most for a minute more (IBM MQ, "HBINT").
 _MOST_GRACE_S: Final = 60
 #: Seconds between two heartbeats to a client whose segments have no numbers, which gives up after five.
 _HEARTBEAT_S: Final = 1.0
-_PRODUCT: Final = "MQMM09040500"
 
 
 class MqLink(asyncio.Protocol):
-    """One connection. It satisfies RunningConnection and Line."""
+    """One connection. It satisfies RunningConnection, Line and CertifiedLink."""
 
     def __init__(self, listener: "MqListener") -> None:
         self._listener = listener
@@ -85,6 +82,10 @@ class MqLink(asyncio.Protocol):
         self.tls_version = ""
         #: The client's certificate; None without one.
         self.certificate: ShownCertificate | None = None
+        #: The same in DER.
+        self.shown_certificate: bytes | None = None
+        #: False from the moment when its end is decided.
+        self.is_open = True
         self.received_bytes = self.sent_bytes = self.calls = 0
         self._accepted_us = self._house.engine.now_us()
         self._accepted_s = self._heard_s = self._called_s = time.monotonic()
@@ -113,11 +114,11 @@ class MqLink(asyncio.Protocol):
         self._is_protected = tls is not None or is_loopback(self.address)
         if tls is not None:
             self.tls_version = tls.version() or ""
-            certificate = certificate_of(transport)
-            self.certificate = None if certificate is None else read_shown(certificate, "")
+            self.shown_certificate = shown = certificate_of(transport)
+            self.certificate = None if shown is None else read_shown(shown, "")
 
     def data_received(self, data: bytes) -> None:
-        if self._is_closed:
+        if not self.is_open:
             return
         self.received_bytes += len(data)
         self._heard_s = time.monotonic()
@@ -129,7 +130,7 @@ class MqLink(asyncio.Protocol):
     def work(self) -> bool:
         """See Worker. Takes one segment, or lets one conversation go on, in turns: a long scan delays no heartbeat."""
         try:
-            return not self._is_closed and self._work()
+            return self.is_open and self._work()
         except Exception:  # a fault of ours: the others go on
             _log.exception("connection failed listener=%s peer=%s", self._listener.settings.name, self.peer)
             self.abort()
@@ -150,7 +151,7 @@ class MqLink(asyncio.Protocol):
 
     def _take(self, event: Event) -> None:
         """Takes one event. Those behind the one that ended the connection have no effect."""
-        if not self._is_closed:
+        if self.is_open:
             _EVENTS[type(event)](self, event)
 
     def pause_writing(self) -> None:
@@ -165,8 +166,8 @@ class MqLink(asyncio.Protocol):
         self._transport = None
         self._end_conversations("lost")
         self._pace.end()
-        if self._closed_s is None:
-            self._closed_s = time.monotonic()
+        if self.is_open:
+            self._closed_s, self.is_open = time.monotonic(), False
         self._listener.forget(self)
 
     # -- the set-up ----------------------------------------------------------------------------------------------------
@@ -176,7 +177,9 @@ class MqLink(asyncio.Protocol):
             self._channel = channel = self._house.channels.admit(event.offer.channel_name, self)
             if not self._listener.doorkeeper.admits(channel.name, self.address):
                 self._house.channels.forget(self)  # it is refused at MQCONN, and takes no instance of the channel
-            answer = initial_data.negotiate(event.offer, self._ours(channel))
+            answer = initial_data.negotiate(
+                event.offer, offered(self._house.engine, channel, is_secure=bool(self.tls_version))
+            )
         except ChannelRefused as error:
             known = self._listener.doorkeeper.refuse_channel(self, event.offer.channel_name, error)
             self._refuse(error.status_code, str(error), known)
@@ -185,19 +188,6 @@ class MqLink(asyncio.Protocol):
         else:
             self._begin_conversation(FIRST_CONVERSATION)
             self._send(self._protocol.accept(answer))
-
-    def _ours(self, channel: Definition) -> initial_data.InitialData:
-        engine = self._house.engine
-        return initial_data.InitialData(
-            level=initial_data.HIGHEST_LEVEL if self.tls_version else initial_data.CLEAR_PASSWORD_LEVEL,
-            maximum_message_length=channel.number("MAXMSGL"),
-            queue_manager_name=engine.name,
-            heartbeat_interval_s=channel.number("HBINT"),
-            conversations_per_socket=min(channel.number("SHARECNV"), MAXIMUM_CONVERSATIONS),
-            capabilities_2=initial_data.Capability2.SPI_REQUEST,
-            product_identifier=_PRODUCT,
-            queue_manager_identifier=queue_manager_identifier(engine.incarnation),
-        )
 
     def _refuse(self, status_code: StatusCode, why: str, channel: str = "") -> None:
         self._send(self._protocol.refuse(status_code))
@@ -251,12 +241,12 @@ class MqLink(asyncio.Protocol):
         if self._heartbeat is not None:
             self._heartbeat.cancel()
             self._heartbeat = None
-        if not self._is_closed and any(each.is_busy for each in self._conversations.values()):
+        if self.is_open and any(each.is_busy for each in self._conversations.values()):
             self._heartbeat = asyncio.get_running_loop().call_later(_HEARTBEAT_S, self._beat_once)
 
     def _beat_once(self) -> None:
         self._heartbeat = None
-        if not self._is_closed and any(each.is_busy for each in self._conversations.values()):
+        if self.is_open and any(each.is_busy for each in self._conversations.values()):
             self._send(self._protocol.heartbeat())
         self._beat()
 
@@ -284,7 +274,7 @@ class MqLink(asyncio.Protocol):
 
     def go_on_later(self, conversation: Conversation) -> None:
         """See Line."""
-        if not self._is_closed and conversation not in self._ready:
+        if self.is_open and conversation not in self._ready:
             self._ready.append(conversation)
             self._house.turns.join(self)
 
@@ -416,6 +406,10 @@ class MqLink(asyncio.Protocol):
         if any(who is not None and is_over(who) for who in programs):
             self._say_end(why)
 
+    def close(self, reason: str, _reason_code: object = None) -> None:
+        """See CertifiedLink."""
+        self._say_end(reason)
+
     def end_with_gateway(self) -> None:
         """The gateway stops: waiting gets are answered, then the connection ends."""
         self._close_down(ReasonCode.MQRC_Q_MGR_STOPPING)
@@ -428,10 +422,6 @@ class MqLink(asyncio.Protocol):
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    @property
-    def _is_closed(self) -> bool:
-        return self._closed_s is not None
-
     def _close_down(self, reason_code: ReasonCode) -> None:
         for each in tuple(self._conversations.values()):
             each.close_down(reason_code)
@@ -442,9 +432,9 @@ class MqLink(asyncio.Protocol):
 
     def _close(self, why: str, channel: str = "") -> None:
         """Ends the connection after the bytes that were sent. `why` is for the log; "": the client asked for it."""
-        if self._is_closed:
+        if not self.is_open:
             return
-        self._closed_s = time.monotonic()
+        self._closed_s, self.is_open = time.monotonic(), False
         self._end_conversations("ended" if why else "disconnected", why)
         if why:
             self._listener.doorkeeper.closed(self, channel or self.channel_name, why)
@@ -479,7 +469,7 @@ class MqLink(asyncio.Protocol):
 
     def _go_on(self) -> None:
         """Carries out the calls that waited meanwhile, and reads again."""
-        if not self._is_closed and not self.is_resting:
+        if self.is_open and not self.is_resting:
             self._ready.extend(each for each in self._conversations.values() if each not in self._ready)
             self._house.turns.join(self)
 

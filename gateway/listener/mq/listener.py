@@ -15,6 +15,7 @@ from gateway.config.values import Address
 from gateway.limits.addresses import network_of
 from gateway.limits.connection_log import ConnectionLog
 from gateway.listener.certificate_files import Pair
+from gateway.listener.client_certificates import Authorities, close_untrusted
 from gateway.listener.handshake import HandshakePort
 from gateway.listener.listeners import OpenListener, cannot_listen
 from gateway.listener.mq.doorkeeper import Doorkeeper
@@ -100,6 +101,10 @@ class MqListener:
         self.past = Traffic()
         self.doorkeeper = Doorkeeper(settings, house)
         self.certificates = Certificates(settings.name, settings.tls, "") if settings.is_secure else None
+        if self.certificates is not None:
+            self.certificates.on_lost_authority = self._examine
+        #: The check of its connections' certificates after an authority has gone.
+        self._examination: asyncio.Task[None] | None = None
         self._port: HandshakePort | None = None
 
     async def start(self) -> OpenListener:
@@ -159,7 +164,17 @@ class MqListener:
         self.doorkeeper.refuse_connection(address)
         return False
 
+    def _examine(self, authorities: Authorities) -> None:
+        """Checks the connections after an operator has removed an authority of clients' certificates."""
+        if self._examination is not None:
+            self._examination.cancel()
+        on_their_way_s = 2 * self.settings.connect_timeout_s  # a handshake that began before may end a little late
+        examination = close_untrusted(lambda: tuple(self.links), authorities, on_their_way_s)
+        self._examination = asyncio.get_running_loop().create_task(examination)
+
     def close_port(self) -> None:
+        if self._examination is not None:
+            self._examination.cancel()
         if self._port is not None:
             self._port.close()
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Final, Protocol
 
 from gateway.listener.client_certificates import ShownCertificate
-from mq_adapters.attributes import Definition, ObjectType
+from mq_adapters.attributes import Definition, ObjectType, queue_manager_identifier
+from mq_adapters.client_channel import initial_data
 from mq_adapters.client_channel.errors import StatusCode
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.display import Shown
@@ -20,6 +21,10 @@ _VERSIONS: Final = {
     "ANY_TLS12_OR_HIGHER": ("TLSv1.2", "TLSv1.3"),
     "ANY_TLS13_OR_HIGHER": ("TLSv1.3",),
 }
+
+#: The most conversations on one socket, whatever SHARECNV says: IBM's clients ask for ten.
+MAXIMUM_CONVERSATIONS: Final = 10
+_PRODUCT: Final = "MQMM09040500"
 
 
 class ChannelRefused(Exception):
@@ -147,3 +152,17 @@ def _check_tls(channel: Definition, connection: RunningConnection) -> None:
     if certificate is not None and not PeerName.parse(channel.text("SSLPEER")).matches(certificate.attributes):
         why = f"channel {channel.name} wants another certificate than that of {certificate.subject!r} (SSLPEER)"
         raise ChannelRefused(StatusCode.PEER_NAME, why)
+
+
+def offered(engine: Engine, channel: Definition, *, is_secure: bool) -> initial_data.InitialData:
+    """What the gateway offers to a client of a channel."""
+    return initial_data.InitialData(
+        level=initial_data.HIGHEST_LEVEL if is_secure else initial_data.CLEAR_PASSWORD_LEVEL,
+        maximum_message_length=channel.number("MAXMSGL"),
+        queue_manager_name=engine.name,
+        heartbeat_interval_s=channel.number("HBINT"),
+        conversations_per_socket=min(channel.number("SHARECNV"), MAXIMUM_CONVERSATIONS),
+        capabilities_2=initial_data.Capability2.SPI_REQUEST,
+        product_identifier=_PRODUCT,
+        queue_manager_identifier=queue_manager_identifier(engine.incarnation),
+    )
