@@ -42,7 +42,7 @@ from spark_audit.custody.sessions import Session
 from spark_audit.custody.topic_match import Scheme
 
 #: Changes with the parts below, and with what their values mean.
-MEMORY_VERSION: Final = 11
+MEMORY_VERSION: Final = 12
 
 #: What each part of a replay remembers; "" is the replay itself, and a part of a part stands behind a full stop.
 PARTS: Final[dict[str, tuple[str, ...]]] = {
@@ -61,7 +61,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "_stock": ("_sequence", "_number", "_queues", "_depths", "_total", "_wrong", "_is_cut"),
     "_queues": ("_queues", "_of_message", "_doubtful"),
     "_inventory": ("_is_begun", "_listed", "_sessions_before", "_registered_before", "_retained_before"),
-    "_programs": ("_of", "_is_whole"),
+    "_programs": ("_of", "_ended", "_first", "_last", "_commit", "_is_whole"),
     "_passages": ("_waiting", "_last", "_targets"),
     "_refusals": ("_told", "_waiting", "_counted", "_others_us", "_firsts", "_commit", "_now_us", "_is_whole"),
     "_answers": (

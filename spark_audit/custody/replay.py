@@ -142,6 +142,7 @@ class Replay:
         self._commit = Commit.of(records)
         self._lanes.forget(self._commit.number)
         self._answers.begin(records[0]["at_us"] or 0)
+        self._programs.begin()
         self._refusals.begin(self._commit.number, records[0]["at_us"] or 0)
         self._retained.begin(records[0]["at_us"] or 0)
         self._retained_copies.begin(records[0]["at_us"] or 0)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from spark_audit.custody.findings import Custody
+from spark_audit.custody.programs import KEPT_COMMITS, Programs
 from spark_audit.custody.replay import replayed
 from tests.every_case import for_every
 from tests.spark_audit.custody.scenes import Scene, record
@@ -30,6 +31,12 @@ class _Gateway:
         said = {"queue": "ORDERS", "message_id": self.scene.number(), "persistent": True}
         return self.told("mqput", program=number or None, operator=operator, **said)
 
+    def forgets(self) -> "_Gateway":
+        """So many commits that a session which has ended is forgotten."""
+        for _ in range(KEPT_COMMITS):
+            self.told("mqput", program=None, queue="ORDERS", message_id=self.scene.number(), persistent=True)
+        return self
+
     def refused(self, event: str, **fields: Any) -> "_Gateway":
         said = {"user_class": "unknown", "listener": "mq", "logins": 1, "since_us": 1}
         return self.told("programs_refused", event=event, **(said | fields))
@@ -55,6 +62,22 @@ TRUE: dict[str, Callable[[], _Gateway]] = {
         .program("lost")
         .told("commanded", program=1, operator=_WHO["operator"], message_id="00" * 24, queue="S", completion="ok")
     ),
+    "the broker takes a command when the session is forgotten": lambda: (
+        _Gateway()
+        .program("connected")
+        .program("lost")
+        .forgets()
+        .told("commanded", program=1, operator=_WHO["operator"], message_id="00" * 24, queue="S", completion="ok")
+    ),
+    "a program works on while others are forgotten": lambda: (
+        _Gateway().program("connected").program("connected", 2).program("lost", 2).forgets().put().program("lost")
+    ),
+    "one that connected before records were lost works on": lambda: (
+        _Gateway().program("connected", 4).loses_records().program("connected", 9).put(4).program("lost", 4)
+    ),
+    "numbers begin anew after a loss and a start": lambda: (
+        _Gateway().program("connected", 4).loses_records().told("started").program("connected")
+    ),
     "refusals": lambda: (
         _Gateway()
         .refused("wrong_credentials", reason_code=2035)
@@ -72,6 +95,30 @@ WRONG: dict[str, tuple[Callable[[], _Gateway], str]] = {
     "work after the end": (
         lambda: _Gateway().program("connected").program("lost").put(),
         "it acts after the end of its session",
+    ),
+    "work long after the end": (
+        lambda: _Gateway().program("connected").program("lost").forgets().put(),
+        "no record tells that it connected, or it has ended",
+    ),
+    "work long after the end, where records were lost before": (
+        lambda: _Gateway().loses_records().program("connected", 9).program("lost", 9).forgets().put(9),
+        "no record tells that it connected, or it has ended",
+    ),
+    "a beginning long after the end": (
+        lambda: _Gateway().program("connected").program("lost").forgets().program("connected"),
+        "it has connected before",
+    ),
+    "an end long after the end": (
+        lambda: _Gateway().program("connected").program("lost").forgets().program("lost"),
+        "or it has ended before",
+    ),
+    "a command of a program that was never there": (
+        lambda: (
+            _Gateway()
+            .program("connected")
+            .told("commanded", program=2, operator=_WHO["operator"], message_id="00" * 24, queue="S", completion="ok")
+        ),
+        "no record tells that it connected",
     ),
     "two beginnings": (lambda: _Gateway().program("connected").program("connected"), "it has connected before"),
     "two ends": (
@@ -123,3 +170,16 @@ def test_a_planted_fault_is_found(case: tuple[Callable[[], _Gateway], str]) -> N
     make, detail = case
     (found,) = _found(make())
     assert detail in found
+
+
+def test_sessions_that_have_ended_are_forgotten_and_those_that_last_are_not() -> None:
+    programs = Programs()
+    programs.start()
+    told = {"operator": "billing"}
+    assert list(programs.change({"program": 1, "event": "connected", **told})) == []
+    for number in range(2, 3 * KEPT_COMMITS):
+        programs.begin()
+        for event in ("connected", "disconnected"):
+            assert list(programs.change({"program": number, "event": event, **told})) == []
+    assert len(programs._of) == len(programs._ended) + 1 == KEPT_COMMITS + 1
+    assert 1 in programs._of
