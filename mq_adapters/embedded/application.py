@@ -55,6 +55,7 @@ class Application:
         self.name = name.encode(errors="replace")[:_APPLICATION_NAME_BYTES].decode(errors="ignore")
         self.user = user
         self.operator = operator or user
+        self.program = program
         self.rights = rights
         self._identity = ApplicationIdentity(self.name, self.operator, rights is EVERYTHING, program)
         self._engine = engine

@@ -14,7 +14,7 @@ name and user of the application, descriptor, body. A release puts the message a
 
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import ormsgpack
 
@@ -45,6 +45,15 @@ _NUMBER_BYTES: Final = 8
 _log = logging.getLogger(__name__)
 
 Done = Callable[[], None]
+
+
+class _Putter(NamedTuple):
+    """The application that put a message. `program` is the number of its connection; 0: one of an earlier run."""
+
+    name: str
+    user: str
+    operator: str
+    program: int = 0
 
 
 class DeferredPuts:
@@ -100,8 +109,9 @@ class DeferredPuts:
                 continue
 
     @property
-    def _who(self) -> tuple[str, str, str]:
-        return self._application.name, self._application.user, self._application.operator
+    def _who(self) -> _Putter:
+        application = self._application
+        return _Putter(application.name, application.user, application.operator, application.program)
 
     def _found(self, key: bytes) -> tuple[str, Message]:
         found = self._waiting.get(key)
@@ -123,32 +133,31 @@ def release_what_was_left(engine: Engine) -> None:
             message = Message(unpack_descriptor(packed), body)
         except (ValueError, TypeError) as error:
             raise StoreError("read a deferred message", str(error), "use the program that wrote it") from error
-        _settle(engine, (name, user, user), key, queue_name, message)
+        _settle(engine, _Putter(name, user, user), key, queue_name, message)
 
 
-def _settle(engine: Engine, who: tuple[str, str, str], key: bytes, queue_name: str, message: Message) -> None:
+def _settle(engine: Engine, who: _Putter, key: bytes, queue_name: str, message: Message) -> None:
     """Puts a message for which no program waits. Forgets it if it cannot be put, and no wait would help."""
     try:
         _release(engine, who, key, queue_name, message, _nothing)
     except QueueManagerError as error:
         if error.reason_code not in _PASSING:
             _log.warning(
-                "deferred message forgotten queue=%r user=%r reason_code=%s", queue_name, who[1], error.reason_code
+                "deferred message forgotten queue=%r user=%r reason_code=%s", queue_name, who.user, error.reason_code
             )
             _forget(engine, key, _nothing)
 
 
-def _release(
-    engine: Engine, who: tuple[str, str, str], key: bytes, queue_name: str, message: Message, done: Done
-) -> None:
+def _release(engine: Engine, who: _Putter, key: bytes, queue_name: str, message: Message, done: Done) -> None:
     """Puts a message whose putter had the right to do so when it was stored, in a unit of work of its own.
 
-    `who` is the name, the user and the operator of that application, which may be gone. Its right to have reports put
-    on the ReplyToQ was checked when the message was stored.
+    `who` is that application, which may be gone. Its right to have reports put on the ReplyToQ was checked when the
+    message was stored.
     """
-    name, user, operator = who
     rights = Rights(put=(message.descriptor.reply_to_q,))
-    application = Application(engine, name, user=user, operator=operator, rights=rights)
+    application = Application(
+        engine, who.name, user=who.user, operator=who.operator, rights=rights, program=who.program
+    )
     try:
         application.begin()
         application.put_unchecked(queue_name, message, _nothing)

@@ -59,9 +59,10 @@ class House:
         self.broker.attach()
 
     def connect(
-        self, user: str = "billing", topics: TopicRights | None = None, **patterns: tuple[str, ...]
+        self, user: str = "billing", topics: TopicRights | None = None, number: int = 0, **patterns: tuple[str, ...]
     ) -> "Subscriber":
-        self.programs.append(Subscriber(self.engine, topics or PlantAlone(), user=user, rights=Rights(**patterns)))
+        made = Subscriber(self.engine, topics or PlantAlone(), user=user, rights=Rights(**patterns), number=number)
+        self.programs.append(made)
         return self.programs[-1]
 
     def restart(self) -> None:
@@ -89,9 +90,16 @@ class Subscriber:
     """A program with rights on topics; each call ends before it returns."""
 
     def __init__(
-        self, engine: Engine, topics: TopicRights, *, user: str = "billing", rights: Rights | None = None
+        self,
+        engine: Engine,
+        topics: TopicRights,
+        *,
+        user: str = "billing",
+        rights: Rights | None = None,
+        number: int = 0,
     ) -> None:
-        self.application = Application(engine, "program", user=user, rights=rights or Rights())
+        """`number` is that of its connection in the trail."""
+        self.application = Application(engine, "program", user=user, rights=rights or Rights(), program=number)
         self.connection = Connection(engine, self.application, topics=topics)
 
     def open(self, topic: str, object_name: str = "") -> int:

@@ -1,6 +1,6 @@
 """Deferred puts: stored, thrown away, and released with the end of their connection."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from mq_adapters.embedded.mqi import deferred_puts
 from mq_adapters.embedded.mqi.deferred_puts import release_what_was_left
 from mq_adapters.embedded.mqi.options import OpenOption, PutOption
-from mq_adapters.embedded.unit_of_work import StateKind
+from mq_adapters.embedded.unit_of_work import ApplicationIdentity, StateKind, UnitOfWork
 from mq_adapters.message import MQMT_REQUEST, Message, MessageDescriptor
 from mq_adapters.reasons import ReasonCode, StoreError
 from mq_adapters.reports import ReportOption
@@ -56,6 +56,34 @@ def test_it_is_seen_when_it_is_activated(house: House) -> None:
     assert refused(lambda: program.connection.activate(key, lambda: None, is_wanted=True)) == (
         ReasonCode.MQRC_NO_MSG_AVAILABLE
     )
+
+
+def test_a_release_has_the_number_of_its_program_until_the_queue_manager_starts_again(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def puts_of(release: Callable[[], None]) -> list[ApplicationIdentity | None]:
+        units: list[UnitOfWork] = []
+        submit = house.engine.submit
+
+        def submitted(unit: UnitOfWork, done: Callable[[UnitOfWork], None]) -> None:
+            units.append(unit)
+            submit(unit, done)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(house.engine, "submit", submitted)
+            release()
+        return [each.application for each in units if each.puts]
+
+    program = house.connect(put=("OWN",), number=7)
+    key = defer(program)
+    (activated,) = puts_of(lambda: program.connection.activate(key, lambda: None, is_wanted=True))
+    defer(program)
+    (ended,) = puts_of(program.connection.end)
+    assert activated == ended == ApplicationIdentity("program", "billing", False, 7)
+    defer(house.connect(put=("OWN",), number=8))
+    house.restart()
+    (left,) = puts_of(lambda: release_what_was_left(house.engine))
+    assert left == ApplicationIdentity("program", "billing", False, 0), "numbers begin anew"
 
 
 def test_it_is_thrown_away_by_its_own_program_alone(house: House) -> None:
