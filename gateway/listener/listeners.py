@@ -214,7 +214,7 @@ def mq_listeners(settings: Settings, bridge: Bridge, server: Server, login: Logi
         login=ProgramLogin(server.applications, login),
         channels=ServerConnections(server.engine),
         connection_log=bridge.admission.connection_log,
-        may_connect=lambda address: bridge.admission.before_handshake(address) is None,
+        passed_rate=lambda address: _rate_that_refuses(bridge, address),
         charge=server.charge,
         wait_s=bridge.application_wait_s,
         turns=Turns(),
@@ -226,3 +226,9 @@ def mq_listeners(settings: Settings, bridge: Bridge, server: Server, login: Logi
     bridge.tallies.add(made.refused)
     server.on_token_changed = made.token_changed
     return made
+
+
+def _rate_that_refuses(bridge: Bridge, address: str) -> str:
+    """The key of the rate of connections that a connection of an MQ client has passed; "": none."""
+    refusal = bridge.admission.before_handshake(address)
+    return "" if refusal is None else f"mqtt.{refusal.limit.key}"

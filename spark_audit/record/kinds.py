@@ -282,7 +282,7 @@ KINDS: Final = (
             "not_allowed": "`rule` lets in nobody from there, not this user, or nobody without a password",
             "busy": "too many logins waited for their check",
             "channel": "there is no such channel, or it does not run for this client; `rule` says why",
-            "limit": "a limit of connections is reached, which `rule` names",
+            "limit": "a limit of connections is reached, or a rate of new ones, which `rule` names",
         },
     ),
 )

@@ -132,10 +132,10 @@ class Doorkeeper:
         told = self._settings.name, channel, visitor.peer, why
         self._house.connection_log.refused(visitor.address, _CLOSED, *told)
 
-    def refuse_connection(self, address: str) -> None:
-        """There are too many connections here, in all or of an address."""
+    def refuse_connection(self, address: str, limit: str) -> None:
+        """A connection would pass a limit; `limit` is its key of the configuration."""
         self._house.refusals[ReasonCode.MQRC_MAX_CONNS_LIMIT_REACHED] += 1
-        self._count(ProgramRefusal.LIMIT, address, rule="mq_listener.maximum_connections")
+        self._count(ProgramRefusal.LIMIT, address, rule=limit)
 
     def tell(self, visitor: Visitor, channel: str, program: Program, event: str, reason: str = "") -> UnitOfWork | None:
         """Notes that a program has connected or is gone. None: the store has failed."""

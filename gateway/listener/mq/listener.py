@@ -48,8 +48,8 @@ class MqHouse:
     login: ProgramLogin
     channels: ServerConnections
     connection_log: ConnectionLog
-    #: Counts a new connection of an address for the rates of connections; False: one of them is passed.
-    may_connect: Callable[[str], bool]
+    #: Counts a new connection of an address for the rates of connections. The key of the one that is passed, or "".
+    passed_rate: Callable[[str], str]
     charge: Charge
     #: Seconds that an account must wait before its next program connects.
     wait_s: Callable[[ApplicationAccount], float]
@@ -97,6 +97,8 @@ class MqListener:
         self.settings = settings
         self.house = house
         self.links: dict[MqLink, None] = {}
+        #: How many of them come from each network (addresses.network_of).
+        self._of_network: Counter[bytes] = Counter()
         #: Connections that are over, and what they did.
         self.past = Traffic()
         self.doorkeeper = Doorkeeper(settings, house)
@@ -137,11 +139,16 @@ class MqListener:
         if not (self._has_room(link.address) if has_begun else self._may_begin(link.address)):
             return False
         self.links[link] = None
+        self._of_network[network_of(link.address)] += 1
         return True
 
     def forget(self, link: MqLink) -> None:
         if link in self.links:
             del self.links[link]
+            network = network_of(link.address)
+            self._of_network[network] -= 1
+            if not self._of_network[network]:
+                del self._of_network[network]
             self.past.add(link)
 
     @property
@@ -153,16 +160,24 @@ class MqListener:
         return traffic
 
     def _may_begin(self, address: str) -> bool:
-        return self._has_room(address) and self.house.may_connect(address)
+        """The rates come first, so that they bound the refusals for want of room, too."""
+        return self._is_within(address, self.house.passed_rate(address)) and self._has_room(address)
 
     def _has_room(self, address: str) -> bool:
+        return self._is_within(address, self._full(address))
+
+    def _full(self, address: str) -> str:
+        """The limit of connections that one more from an address would pass, or ""."""
         settings, network = self.settings, network_of(address)
-        of_address = sum(network_of(each.address) == network for each in self.links)
-        has_room = of_address < settings.maximum_connections_per_address
-        if has_room and len(self.links) < settings.maximum_connections:
-            return True
-        self.doorkeeper.refuse_connection(address)
-        return False
+        if len(self.links) >= settings.maximum_connections:
+            return "mq_listener.maximum_connections"
+        is_full = self._of_network[network] >= settings.maximum_connections_per_address
+        return "mq_listener.maximum_connections_per_address" if is_full else ""
+
+    def _is_within(self, address: str, passed: str) -> bool:
+        if passed:
+            self.doorkeeper.refuse_connection(address, passed)
+        return not passed
 
     def _examine(self, authorities: Authorities) -> None:
         """Checks the connections after an operator has removed an authority of clients' certificates."""

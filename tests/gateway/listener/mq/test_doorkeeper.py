@@ -140,7 +140,7 @@ def test_a_channel_that_refuses_is_told_by_its_name_if_there_is_one(status_code:
 
 def test_too_many_connections_are_a_refusal() -> None:
     desk = Desk()
-    desk.doorkeeper.refuse_connection("192.0.2.7")
+    desk.doorkeeper.refuse_connection("192.0.2.7", "mq_listener.maximum_connections")
     assert desk.refusals == {ReasonCode.MQRC_MAX_CONNS_LIMIT_REACHED: 1}
     ((refusal, *_rest, rule, code, _reason),) = desk.told()
     assert (refusal, rule, code) == ("limit", "mq_listener.maximum_connections", 0)
