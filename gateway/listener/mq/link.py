@@ -88,7 +88,9 @@ class MqLink(asyncio.Protocol):
         self.is_open = True
         self.received_bytes = self.sent_bytes = self.calls = 0
         self._accepted_us = self._house.engine.now_us()
-        self._accepted_s = self._heard_s = self._called_s = time.monotonic()
+        self._heard_s = self._called_s = time.monotonic()
+        #: When the connection was made, or when a program of it was last connected or gone.
+        self._changed_s = self._heard_s
         self._closed_s: float | None = None
         self._heartbeat: asyncio.TimerHandle | None = None
         self._stopping: StopMode | None = None
@@ -280,6 +282,7 @@ class MqLink(asyncio.Protocol):
 
     def program_changed(self, conversation: Conversation, event: str, reason: str = "") -> None:
         """See Line."""
+        self._changed_s = time.monotonic()
         if (transport := self._open_transport) is not None:
             transport.set_write_buffer_limits(high=MAXIMUM_OUTPUT_BYTES)
         unit = self._listener.doorkeeper.tell(self, self.channel_name, conversation, event, reason)
@@ -384,7 +387,7 @@ class MqLink(asyncio.Protocol):
         programs = [each for each in self._conversations.values() if each.is_connected]
         if not programs:
             limit_s = self._listener.settings.connect_timeout_s
-            return "it did not connect in time" if now_s > max(self._accepted_s, self._called_s) + limit_s else ""
+            return "it did not connect in time" if now_s > self._changed_s + limit_s else ""
         if self.certificate is not None and time.time() > self.certificate.ends_s:
             return "its certificate has expired"
         now_us = self._house.engine.now_us()
