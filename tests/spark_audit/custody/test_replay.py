@@ -510,6 +510,13 @@ def _left_behind() -> Scene:
     return scene
 
 
+def _put_by_a_program_that_never_connected() -> Scene:
+    scene = Scene()
+    said = {"queue": "ORDERS", "message_id": scene.number(), "persistent": True}
+    scene.commit(record("mqput", program=1, operator="billing (127.0.0.1:5)", **said))
+    return scene
+
+
 _COPIED_TO_NOBODY = "PUBACK says that nobody subscribes, and there is a copy"
 WRONG: dict[str, tuple[Custody, Callable[[], Scene]]] = {
     "a copy for a client without a matching filter": (_COPIES, _nobody_registered),
@@ -548,6 +555,7 @@ WRONG: dict[str, tuple[Custody, Callable[[], Scene]]] = {
     "more is counted than waits": (_STOCK, _counted(desk=2)),
     "it is counted for another client": (_STOCK, _counted(desk=1, pump=1)),
     "a message of an application is gone": (Custody.QUEUES, _lost_from_a_queue),
+    "an MQ program puts a message and has never connected": (Custody.PROGRAMS, _put_by_a_program_that_never_connected),
     "an inventory has a session that nobody opened": (Custody.INVENTORY, _session_of_nobody),
     "a PUBACK is missing between two others": (Custody.CONFIRMATIONS, skipped),
     "a PUBLISH has another level than its connection": (_SESSIONS, _another_level),
