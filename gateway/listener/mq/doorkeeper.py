@@ -120,7 +120,7 @@ class Doorkeeper:
         if error.reason_code == ReasonCode.MQRC_Q_MGR_NAME_ERROR:
             self._house.refusals[ReasonCode.MQRC_Q_MGR_NAME_ERROR] += 1
             self._house.refused.totals[ProgramRefusal.QUEUE_MANAGER] += 1
-            self._house.connection_log.refused(visitor.address, _REFUSED, *where, str(error))
+            self._house.connection_log.refused(visitor.address, _REFUSED, *where, "queue_manager.name", str(error))
         elif isinstance(error, RightMissing) and (who := program.who) is not None:
             self._house.refused.rights[error.right] += 1
             named = who.user, who.application.user, program.application_name

@@ -190,4 +190,5 @@ def test_another_queue_managers_name_is_a_refusal_and_no_other_fault_of_a_call_i
     ((address, event, *told),) = desk.lines
     assert (address, event.split()[:2]) == ("192.0.2.7", ["program", "refused"])
     assert "connect to 'OTHER': 2058" in str(told[-1])
+    assert event.count("%s") == len(told)
     assert desk.told() == []
