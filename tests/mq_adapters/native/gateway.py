@@ -41,7 +41,7 @@ class NativeGateway(GatewayThread):
             login=ProgramLogin(Applications((ApplicationRole(name=APPLICATION, rights=_RIGHTS),)), Login()),
             channels=ServerConnections(self.engine),
             connection_log=ConnectionLog(),
-            may_connect=lambda _: True,
+            passed_rate=lambda _: "",
             charge=free_of_charge,
             wait_s=lambda _: 0.0,
             turns=Turns(),
