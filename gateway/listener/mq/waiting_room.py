@@ -58,14 +58,17 @@ class WaitingRoom:
 
     def _look(self, account: ApplicationAccount) -> None:
         line = self._lines[account] = deque(each for each in self._lines[account] if each.is_wanted())
-        while line and (wait_s := self._wait_s(account)) <= 0:
-            first = line.popleft()
-            if first.is_wanted():  # the one before may have ended it
-                first.come_in(first.is_proved)
-        if line:
-            self._look_later(account, wait_s)
-        else:
-            del self._lines[account]
+        wait_s = 0.0
+        try:
+            while line and (wait_s := self._wait_s(account)) <= 0:
+                first = line.popleft()
+                if first.is_wanted():  # the one before may have ended it
+                    first.come_in(first.is_proved)
+        finally:  # a fault of ours with one program: those behind it go on
+            if line:
+                self._look_later(account, wait_s)
+            else:
+                del self._lines[account]
 
     def _look_later(self, account: ApplicationAccount, wait_s: float) -> None:
         asyncio.get_running_loop().call_later(min(wait_s, _LOOK_S), self._look, account)

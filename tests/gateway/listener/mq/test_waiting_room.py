@@ -115,3 +115,19 @@ def test_what_no_longer_counts_at_the_end_of_a_wait_must_be_proved_again() -> No
         assert ahead.said[-1] == "third False"
 
     in_a_loop(scenario())
+
+
+def test_a_program_whose_entrance_fails_keeps_nobody_behind_it_waiting() -> None:
+    async def scenario() -> None:
+        ahead, faults = Ahead(1), []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, told: faults.append(told["exception"]))
+
+        def fail(_is_proved: bool) -> None:
+            raise ZeroDivisionError
+
+        ahead.room.enter(ORDERS, lambda: True, fail)
+        ahead.enter(ORDERS, "second")
+        await ahead.until_empty()
+        assert (ahead.said, [type(each) for each in faults]) == (["second True"], [ZeroDivisionError])
+
+    in_a_loop(scenario())
