@@ -29,7 +29,7 @@ def _checked_channel_pattern(pattern: str) -> str:
 
 def _checked_not_empty(value: object) -> object:
     if value == []:
-        raise ValueError("must not be empty: leave the key out to admit all, or take out the table to admit nobody")
+        raise ValueError("must not be empty: it would admit nobody; name who may connect, or leave the key out for all")
     return value
 
 

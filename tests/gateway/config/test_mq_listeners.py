@@ -37,7 +37,7 @@ def test_a_listener_has_defaults_and_the_mqtt_server_stays_open(tmp_path: Path) 
         (MQ + "[[mq_listener.channel]]\nname = '*'\naddresses = ['10.1.2.3/8']\n", "must be an address or a network"),
         (
             MQ + "[[mq_listener.channel]]\nname = '*'\nusers = []\n",
-            "channel#1.users: must not be empty: leave the key out",
+            "channel#1.users: must not be empty: it would admit nobody",
         ),
         (MQ + "[[mq_listener.channel]]\nname = '*'\naddresses = []\n", "channel#1.addresses: must not be empty"),
         (MQ + "[[mq_listener.channel]]\nname = '*'\naddresses = ['10.1.2.3/16']\n", "write '10.1.0.0/16'"),
